@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 RUNS := $(VENV)/runs
 READY := $(VENV)/ready
 
-.PHONY: demo test check image thorough golden lint types imports migrations bench lock sbom clean
+.PHONY: demo test check image thorough golden lint types imports migrations bench lock sbom audit clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -39,7 +39,7 @@ thorough: $(READY)
 # Compares what sessions send with what is kept of it; tests/README.md says how to write
 # it anew: make golden GOLDEN="llf --write".
 golden: $(READY)
-	PYTHONPATH=tests $(BIN)/python -m support.golden $(GOLDEN)
+	PYTHONPATH=tests $(BIN)/python -m tests.engine.golden $(GOLDEN)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -74,7 +74,7 @@ $(READY): $(RUNS) requirements-dev.lock
 
 # Pins what pyproject.toml asks for, for every platform, with hashes and no addresses,
 # everything in one version: what makes a wheel, what runs, what an analyst runs, and
-# what a developer needs. An analyst is installed from its lock without dependencies:
+# what a developer needs; by itself, what audits them. An analyst is installed from its lock without dependencies:
 # what reads tables is the parties' (tests/docs/test_locks.py).
 PARTIES := duckdb pyarrow python-calamine
 LOCK := uv pip compile --universal --python-version 3.11 --generate-hashes \
@@ -83,12 +83,13 @@ lock: $(READY)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/$(LOCK) --group build -o requirements-build.lock
 	$(BIN)/$(LOCK) pyproject.toml --extra analyst -o requirements.lock
-	$(BIN)/$(LOCK) pyproject.toml --extra analyst --extra objects \
+	$(BIN)/$(LOCK) pyproject.toml --extra analyst --extra objects --extra age \
 	  --constraint requirements.lock $(PARTIES:%=--no-emit-package %) \
 	  -o requirements-analyst.lock
 	$(BIN)/$(LOCK) pyproject.toml --all-extras --group test --group lint --group build \
 	  --constraint requirements.lock --constraint requirements-build.lock \
 	  -o requirements-dev.lock
+	echo pip-audit | $(BIN)/$(LOCK) - -o requirements-audit.lock
 
 # A bill of materials (CycloneDX) of what the lock pins, the same for the same lock.
 sbom: $(READY)
@@ -96,6 +97,16 @@ sbom: $(READY)
 	mkdir -p dist
 	$(BIN)/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml \
 	  --output-reproducible --output-format JSON --output-file dist/sbom.json
+
+# Holds the locks against known advisories. Needs the network: without data the command
+# says so and ends with 3 ("Error 3" of make), so that nobody takes that for good news.
+audit: $(READY) $(VENV)/audit
+	$(BIN)/python -m benchmarks.advisories $(VENV)/audit/bin/pip-audit requirements*.lock
+
+$(VENV)/audit: requirements-audit.lock
+	$(BIN)/python -m venv $@
+	$@/bin/python -m pip install --quiet --require-hashes -r requirements-audit.lock
+	touch $@
 
 clean:
 	rm -rf $(VENV) .venv-3.* coterie-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

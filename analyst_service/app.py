@@ -14,26 +14,24 @@ from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
 from analyst_service import errors
-from analyst_service.backup_mark import last_backup
 from analyst_service.catalogue.endpoints import router as catalogue
-from analyst_service.certificates import end_if_readable
 from analyst_service.clock import Clock
+from analyst_service.configuration.settings import Settings
 from analyst_service.contributions.endpoints import router as contributions
 from analyst_service.dashboard.keys import router as keys_pages
+from analyst_service.dashboard.landing import router as landing
 from analyst_service.dashboard.sessions import router as session_pages
-from analyst_service.dashboard.signing_in import (
-    nothing as no_page,
-    router as signing_in,
-)
-from analyst_service.database import Database
-from analyst_service.deps import AdmittingRoute
-from analyst_service.described import describe
-from analyst_service.described.page import router as api_page
+from analyst_service.dashboard.sign_in import nothing as no_page, router as signing_in
+from analyst_service.dashboard.visits import router as visit_pages
 from analyst_service.health.endpoints import alive, router as health
 from analyst_service.jobs.driver import Driver
-from analyst_service.landing import router as landing
 from analyst_service.members.endpoints import router as members
-from analyst_service.metrics import (
+from analyst_service.middleware.bodies import BoundedBodies
+from analyst_service.middleware.request_limits import RequestLimits
+from analyst_service.middleware.request_log import RequestLog
+from analyst_service.monitoring.certificates import end_if_readable
+from analyst_service.monitoring.last_backup import last_backup
+from analyst_service.monitoring.metrics import (
     CertificateDays,
     FreeSpace,
     LastBackup,
@@ -42,19 +40,19 @@ from analyst_service.metrics import (
     Readiness,
     SessionGauges,
 )
-from analyst_service.middleware.bodies import BoundedBodies
-from analyst_service.middleware.request_limits import RequestLimits
-from analyst_service.middleware.request_log import RequestLog
 from analyst_service.notices.endpoints import router as notices
 from analyst_service.notices.sender import Sender
-from analyst_service.pieces.endpoints import router as pieces
+from analyst_service.openapi import describe
+from analyst_service.openapi.page import router as api_page
 from analyst_service.process_context import Service
+from analyst_service.requests.deps import AdmittingRoute
 from analyst_service.results.endpoints import router as results
+from analyst_service.resumable_uploads.endpoints import router as pieces
 from analyst_service.retention.endpoints import router as retention
-from analyst_service.retention.sweeper import Sweeper
+from analyst_service.retention.worker import Sweeper
 from analyst_service.sessions.endpoints import router as sessions
 from analyst_service.sessions.service import count_sessions, longest_waits
-from analyst_service.settings import Settings
+from analyst_service.storage.database import Database
 
 ROUTERS = (
     catalogue,
@@ -69,7 +67,7 @@ ROUTERS = (
     alive,
     health,
 )
-PAGES = (signing_in, session_pages, keys_pages, no_page, api_page)
+PAGES = (signing_in, session_pages, keys_pages, visit_pages, no_page, api_page)
 
 
 # What collects traces on a machine would be told of every request, and of every failure

@@ -38,12 +38,8 @@ class ServerClock:
     The server is asked by :meth:`skew`. From its last answer on, the monotonic clock of
     this machine counts, which nobody sets.
 
-    Parameters
-    ----------
-    ask : callable
-        Returns the server's time, in UTC; its errors are the caller's.
-    own : Clock, optional
-        The clock of the machine, whose skew is told.
+    ask: returns the server's time, in UTC; its errors are the caller's.
+    own: the clock of the machine, whose skew is told.
     """
 
     def __init__(self, ask: Callable[[], datetime], own: Clock | None = None) -> None:

@@ -18,11 +18,11 @@ from sqlalchemy.exc import (
 )
 from starlette.exceptions import HTTPException
 
-from analyst_service import request_context
-from analyst_service.logs import describe
-from clustering_protocols.errors import CoterieError, SessionOver
-from clustering_protocols.explaining import in_words
-from clustering_protocols.problems import Problem
+from analyst_service.monitoring import request_context
+from analyst_service.monitoring.logs import describe
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError, SessionOver
+from clustering_protocols.common.validation_messages import in_words
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +85,7 @@ def problem_response(
 
 def install(app: FastAPI) -> None:
     """Register the handlers; order does not matter, each has its own exception."""
-    app.add_exception_handler(CoterieError, _known)
+    app.add_exception_handler(CoterieError, _handle_coterie_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
     for gone in (OperationalError, InterfaceError, PoolTimeout):
@@ -93,7 +93,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(IntegrityError, _collision)
 
 
-def _known(request: Request, error: Exception) -> JSONResponse:
+def _handle_coterie_error(request: Request, error: Exception) -> JSONResponse:
     del request
     if not isinstance(error, CoterieError):
         raise error
@@ -134,7 +134,9 @@ def _database(request: Request, error: Exception) -> JSONResponse:
     del request
     log.error("database unavailable: %s", describe(error))
     if is_full(error):
-        return problem_response(Problem.STORAGE_FULL, "The database has no room.")
+        return problem_response(
+            Problem.STORAGE_FULL, "The analyst's database has no room left."
+        )
     return problem_response(Problem.UNAVAILABLE, "The database does not answer.")
 
 

@@ -19,17 +19,23 @@ def load_identity(path: Path) -> Institution:
     Of processes that start at once, all get the one that was written first.
     """
     if not path.exists():
-        _make(path)
+        write_identity(path, Institution("", secrets.token_bytes(32)))
+    return read_identity(path)
+
+
+def read_identity(path: Path) -> Institution:
+    """Return the identity in a file; :class:`Malformed` if it holds none."""
     return Institution.read(path.read_bytes())
 
 
-def _make(path: Path) -> None:
+def write_identity(path: Path, institution: Institution) -> None:
+    """Write an identity into a file for this user alone; one that is there stays."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(Institution("", secrets.token_bytes(32)).written())
+            file.write(institution.to_bytes())
             file.flush()
             os.fsync(file.fileno())
         _put(fresh, path)

@@ -12,22 +12,26 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from analyst_service.administration import Tally
 from analyst_service.blobs import BlobStore
-from analyst_service.checks import LoggedCheck
 from analyst_service.clock import Clock
-from analyst_service.database import Database
+from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
-from analyst_service.metrics import Metrics
-from analyst_service.rate_limit import Rates
-from analyst_service.recent import Recent
-from analyst_service.settings import Settings
-from analyst_service.together import Together
-from analyst_service.uses import Uses
-from analyst_service.wakeups import Notifier
-from clustering_protocols.errors import InvalidParameters, StorageFull, Unavailable
+from analyst_service.middleware.rate_limit import Rates
+from analyst_service.monitoring.checks import LoggedCheck
+from analyst_service.monitoring.metrics import Metrics
+from analyst_service.monitoring.ttl_cache import Recent
+from analyst_service.storage.database import Database
+from analyst_service.transactions.administrative_log import Act, Field, StrangerCounts
+from analyst_service.transactions.batching import Together
+from analyst_service.transactions.last_used import Uses
+from analyst_service.transactions.notifier import Notifier
+from clustering_protocols.common.errors import (
+    InvalidParameters,
+    StorageFull,
+    Unavailable,
+)
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Identities
+from clustering_protocols.terms.terms import Identities
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +54,7 @@ class Service:
     institution: Institution = field(init=False, repr=False)
     rates: Rates = field(init=False)
     uses: Uses = field(default_factory=Uses)
-    strangers: Tally = field(default_factory=Tally)
+    strangers: StrangerCounts = field(default_factory=StrangerCounts)
     ready: Recent[None] = field(init=False)
     room: LoggedCheck = field(init=False)
     figures: Recent[bytes] = field(init=False)
@@ -70,13 +74,18 @@ class Service:
     def count(self, credential_id: str) -> None:
         """Count a request of a credential, and note that it was shown.
 
-        Raises
-        ------
-        TooManyRequests
+        Raises TooManyRequests.
         """
         now = self.clock.now()
         self.uses.note(credential_id, now)
         self.rates.take(credential_id, now)
+
+    def note_stranger(self, act: Act, **fields: Field) -> None:
+        """Count what somebody did who showed nothing that counts.
+
+        See :class:`StrangerCounts`.
+        """
+        self.strangers.note(act, self.clock.now(), **fields)
 
     def drain(self) -> None:
         """Let nobody wait here, take no step: this process ends, another goes on."""

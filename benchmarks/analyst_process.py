@@ -22,14 +22,16 @@ from typing import Any, Self
 import numpy as np
 
 from benchmarks.ways import await_answer
-from clustering_protocols import engine, enrolment, packets, simulation
+from clustering_protocols import engine, simulation
 from clustering_protocols.contract.party import Memory
+from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
-from party_sdk import _requests
-from party_sdk._transport import Transport
-from party_sdk.client import AnalystClient
+from party_sdk.analyst_client import requests
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from party_sdk.analyst_client.transport import Trust
 
 _COMMAND = (sys.executable, "-m", "party_sdk.cli")
 
@@ -61,8 +63,8 @@ class Upload:
         """Return the head of its HTTP request."""
         headers = {
             "Host": "analyst",
-            **_requests.bearer(self.token),
-            **_requests.contribution_headers(self.content),
+            **requests.bearer(self.token),
+            **requests.contribution_headers(self.content),
             "Content-Length": str(len(self.content)),
             "Connection": "close",
         }
@@ -76,17 +78,10 @@ class Upload:
 class AnalystProcess:
     """`coterie serve` over an empty folder.
 
-    Parameters
-    ----------
-    folder : Path
-    database_url : str, optional
-        An empty database; a file in the folder by default.
-    checkout : Path, optional
-        Another checkout of this project, whose analyst is to serve.
-    tls : bool
-        Whether it serves with the certificate ``tls.pem`` of the folder.
-    environment : mapping, optional
-        More settings.
+    database_url: an empty database; a file in the folder by default.
+    checkout: another checkout of this project, whose analyst is to serve.
+    tls: whether it serves with the certificate ``tls.pem`` of the folder.
+    environment: more settings.
     """
 
     def __init__(
@@ -164,11 +159,10 @@ class AnalystProcess:
         return processor_seconds_around(self.process.pid)
 
     @contextmanager
-    def client(self) -> Iterator[AnalystClient]:
+    def client(self) -> Iterator[HttpAnalyst]:
         """Lend a coordinator's client."""
-        transport = Transport(self.url, patience=30, ca_file=self._authority)
-        with transport:
-            yield AnalystClient(transport, self.key)
+        with connect(self.url, Trust(ca_file=self._authority), patience=30) as analyst:
+            yield analyst.as_coordinator(self.key)
 
     def uploads(self, session: str, parties: int, n_rows: int) -> list[Upload]:
         """Open a session, join all parties, and return their answers to its third round.
@@ -193,7 +187,7 @@ def free_port() -> int:
 
 
 def join_all(
-    client: AnalystClient, session: str, parties: int, n_rows: int
+    client: HttpAnalyst, session: str, parties: int, n_rows: int
 ) -> list[Member]:
     """Open a session and join all parties; return them once there is an agreement."""
     layout = Layout.lattice(parties)
@@ -219,7 +213,7 @@ class Member:
 
     def __init__(
         self,
-        client: AnalystClient,
+        client: HttpAnalyst,
         session: str,
         slot: str,
         keys: Mapping[str, bytes],
@@ -230,7 +224,7 @@ class Member:
         self.rows = Rows(n_rows)
         terms = client.preview(code).terms.encode()
         line = simulation.member(terms, slot, keys, self.rows)
-        proof = enrolment.prove(self.entropy, session, line, code, joins=0)
+        proof = roster_entries.prove(self.entropy, session, line, code, joins=0)
         self.token = client.join(code, line, proof)
         self.client = client.as_party(self.token)
         self.journal, self.memory = engine.Journal(), Memory()
@@ -267,12 +261,12 @@ class Member:
         return self.reply(self.client.task(self.session, wait=20) or b"")
 
 
-def _until(client: AnalystClient, session: str, round_: int) -> SessionStatus:
+def _until(client: HttpAnalyst, session: str, round_: int) -> SessionStatus:
     while True:
         status = client.session(session)
         if status.state == "collecting" and status.round == round_:
             return status
-        if status.over:
+        if status.is_over:
             raise RuntimeError(f"the session is {status.state}")
         time.sleep(0.05)
 

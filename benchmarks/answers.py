@@ -22,10 +22,10 @@ import sqlalchemy as sa
 
 from analyst_service.auth.service import AuthService, Caller, Role
 from analyst_service.clock import SystemClock
-from analyst_service.database import Database
-from analyst_service.models import Principal, Session, Task
-from analyst_service.sessions.listing import SessionListing, Wanted
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.sessions.session_lists import SessionListing, WantedSessions
+from analyst_service.storage.database import Database
+from analyst_service.storage.models import Principal, Session, Task
 from benchmarks.analyst_process import AnalystProcess
 from benchmarks.timing import ratio
 
@@ -154,7 +154,7 @@ def pages(http: httpx.Client, administrator: str, folder: Path) -> None:
 
     def queries() -> None:
         with database.read() as transaction:
-            SessionListing(transaction).page(caller, Wanted(), "", PAGE)
+            SessionListing(transaction).page(caller, WantedSessions(), "", PAGE)
 
     def shown() -> None:
         http.get("/ui/sessions", params={"limit": PAGE}).raise_for_status()

@@ -30,9 +30,9 @@ from sklearn.cluster import KMeans
 
 from benchmarks.datasets import load
 from clustering_protocols import simulation
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.terms import Layout
 from coterie import local_session
 
 PARTIES = 3

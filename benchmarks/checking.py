@@ -27,32 +27,32 @@ from unittest import mock
 
 import numpy as np
 
-from clustering_protocols import engine, packets, simulation
+from clustering_protocols import engine, simulation
 from clustering_protocols.contract import Params
-from clustering_protocols.engine import signatures, transcript
+from clustering_protocols.engine import packets, signatures, transcript
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.packets import SIGNATURE_BYTES
+from clustering_protocols.engine.packets import SIGNATURE_BYTES
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.secrecy import tags
-from clustering_protocols.terms import Layout
-from party_sdk.answered import Answered, Standing
-from party_sdk.memory import PartyFolder
+from clustering_protocols.terms.terms import Layout
+from party_sdk.party.durable_state import AnsweredRound, DurableState
+from party_sdk.party.folder import PartyFolder
 
 BYTES_GOAL, TIME_GOAL, ROUNDS_GOAL = 1.1, 1.2, 2
 CHECKS: list[tuple[Any, str]] = [
     (tags, "tag"),
-    (tags, "shifted"),
+    (tags, "shift_residue"),
     (transcript, "follow"),
-    (transcript, "told"),
-    (transcript, "noted"),
+    (transcript, "group_digests"),
+    (transcript, "append_attempt"),
     (transcript, "last"),
     (packets, "digest_of"),
     (signatures, "collect"),
     (signatures, "check"),
     (signatures.Signer, "reply"),
-    (Journal, "following"),
+    (Journal, "append_entries"),
 ]
 """What a session without checks would not call; none of them calls another."""
 
@@ -93,14 +93,14 @@ class OnDisk(simulation.Session):
             folder.path.mkdir(parents=True)
         super().__init__(setting.params, setting.layout, data, 0)
 
-    def ask(self, slot: str, task: bytes) -> engine.Answer:
+    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
         """Tell a party a task; keep its answer."""
         before = self.memories[slot]
         answer = super().ask(slot, task)
         folder = self.folders[slot]
-        standing = Standing(
+        standing = DurableState(
             turn=folder.load_standing().turn + 1,
-            answered=Answered(before=before, after=answer.memory),
+            answered=AnsweredRound(before=before, after=answer.memory),
             journal=answer.journal,
             contribution=answer.contribution,
         )

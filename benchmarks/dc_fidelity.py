@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 SMALL = frozenset({"iris", "wine"})
 

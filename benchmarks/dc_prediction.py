@@ -19,10 +19,10 @@ from sklearn.cluster import KMeans
 
 from benchmarks.datasets import load
 from clustering_protocols import simulation
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 NAMES = ("iris", "wine", "breast_cancer", "digits")
 
@@ -44,9 +44,9 @@ def predict(name: str, seed: int) -> tuple[float, bool]:
     scores, agree = [], True
     for slot, outcome in run.outcomes.items():
         assert outcome.predict is not None  # noqa: S101  the terms let it out
-        found = outcome.predict(MatrixSource(new[:, columns]))
+        found = outcome.predict(MatrixSource(new[:, columns])).labels
         scores.append(adjusted_rand(expected, found))
-        own = outcome.predict(parts.data[slot])
+        own = outcome.predict(parts.data[slot]).labels
         agree &= np.array_equal(own, outcome.labels)
     return float(np.mean(scores)), agree
 

@@ -31,11 +31,11 @@ from sklearn.decomposition import PCA
 
 from benchmarks.datasets import MissingDataError, load
 from benchmarks.timing import ratio, seconds
-from clustering_protocols import registry, simulation
-from clustering_protocols.blocks import LocalEngine
-from clustering_protocols.data import matrix
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.numerics.blocks import LocalEngine
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration, analyst, messages
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 PARAMS = DataCollaboration(n_clusters=10)
 
@@ -157,7 +157,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--large", action="store_true", help="The sizes of the goals.")
     large = parser.parse_args().large
-    registry.catalogue()
+    catalogue.catalogue()
     maps()
     sessions(1_000_000 if large else 100_000)
     try:

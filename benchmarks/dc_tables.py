@@ -27,10 +27,11 @@ from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.datasets import make_blobs, make_circles
 
 from benchmarks.datasets import MissingDataError, load
-from clustering_protocols import metrics, simulation
-from clustering_protocols.data import MatrixSource
+from clustering_protocols import simulation
+from clustering_protocols.numerics import scores as metrics
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 METRICS = ("ARI", "NMI", "ACC")
 Cell = tuple[float, float]  # mean and standard deviation
@@ -210,7 +211,7 @@ def split_made(X: Matrix, y: Labels, *, iid: bool, seed: int) -> simulation.Spli
     data = {
         slot.name: MatrixSource(
             X[np.ix_(rows[slot.row], columns[slot.column])],
-            ids=simulation.numbered(len(rows[slot.row])),
+            ids=simulation.number_rows(len(rows[slot.row])),
         )
         for slot in layout.slots
     }

@@ -46,15 +46,16 @@ from benchmarks.evidence_fidelity import (
     way_of,
 )
 from benchmarks.omnifc_fidelity import sample
-from clustering_protocols import packets, registry, simulation
-from clustering_protocols.data import matrix
-from clustering_protocols.errors import CoterieError
-from clustering_protocols.preparation.alignment.digests import RowOrder
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.dc import messages
 from clustering_protocols.protocols.pqmds import ProductQuantisation, kernels, subspaces
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 Matrix = NDArray[np.float64]
 
@@ -119,7 +120,7 @@ def _fidelity(
     given: dict[str, Any], X: Matrix, layout: Layout, seeds: int, protocol: str = "dc"
 ) -> float | None:
     """Return the mean fidelity over splits; None where the session is refused."""
-    params = registry.parse_params(protocol, given)
+    params = catalogue.parse_params(protocol, given)
     choices = same_units(layout)
     parts = [simulation.split(X, layout, seed) for seed in range(seeds)]
     try:
@@ -139,7 +140,7 @@ def _exposed(
     parts = simulation.split(X, layout, 0)
     rebuilt, unmixed = [], []
     try:
-        params, choices = registry.parse_params("dc", given), same_units(layout)
+        params, choices = catalogue.parse_params("dc", given), same_units(layout)
         running = Session(params, layout, parts.data, 0, choices=choices)
         running.until(messages.Project)
         for slot in layout.names:

@@ -36,16 +36,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from analyst_service.blobs.files import FileBlobStore
-from analyst_service.blobs.opening import BlobPlace
+from analyst_service.blobs.store_factory import BlobPlace
 from analyst_service.engines import dask_engine
-from analyst_service.engines.cluster import Cluster, connected
+from analyst_service.engines.cluster import Cluster, connect
 from analyst_service.engines.dask_engine import DaskEngine
-from analyst_service.engines.references import Mapped
-from analyst_service.engines.tasks import Task
-from clustering_protocols import codec, row_blocks
-from clustering_protocols.algorithms.lloyd import Rows
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.blocks import Engine, LocalEngine
+from analyst_service.engines.references import MappedBlobs
+from analyst_service.engines.tasks import BlockTask
+from clustering_protocols.algorithms.lloyd import ScaledRows
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import Engine, LocalEngine
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import FloatArray
 
 WIDTH, N_CLUSTERS, LARGEST_TASK = 16, 10, 100_000
 
@@ -74,7 +75,7 @@ class Counted:
         """Return what the cluster has."""
         return getattr(self._cluster, name)
 
-    def submit(self, task: Task) -> Any:
+    def submit(self, task: BlockTask) -> Any:
         """Hand a task out."""
         self.sizes.append(len(pickle.dumps(task)))
         return self._cluster.submit(task)
@@ -97,7 +98,7 @@ def given(folder: Path, n: int, cluster: Any) -> Given:
     files = FileBlobStore(folder / "blobs")
     digest = files.put(codec.encode({}, {"x": X}))
     blob = files.map(digest)
-    mapped = Mapped({digest: blob}, is_checked=False)
+    mapped = MappedBlobs({digest: blob}, is_checked=False)
     local = LocalEngine(os.cpu_count() or 1)
     engine = DaskEngine(local, lambda: cluster, mapped)
     return Given(codec.decode(blob)[1]["x"], local, engine)
@@ -108,7 +109,7 @@ def passes(rows: Given, runs: int) -> tuple[float, float, float, bool]:
     V = rows.X[:N_CLUSTERS].copy()
     given_rows = row_blocks.of(rows.X)
     here, there = (
-        Rows.of(given_rows, engine, 10**6) for engine in (rows.local, rows.dask)
+        ScaledRows.of(given_rows, engine, 10**6) for engine in (rows.local, rows.dask)
     )
     found = [each.sums(V - each.units.offset) for each in (here, there)]
     same = all(
@@ -123,10 +124,10 @@ def passes(rows: Given, runs: int) -> tuple[float, float, float, bool]:
 
 def measured(arguments: argparse.Namespace, folder: Path) -> Iterator[bool]:
     """Print the figures; yield whether each is as it should be."""
-    cluster: Any = Counted(connected("", 300.0, BlobPlace(folder=folder / "blobs")))
+    cluster: Any = Counted(connect("", 300.0, BlobPlace(folder=folder / "blobs")))
     dask_engine.WORTH_SENDING = 0.0  # whatever it costs
     local = LocalEngine(os.cpu_count() or 1)
-    empty = DaskEngine(local, lambda: cluster, Mapped({}, is_checked=False))
+    empty = DaskEngine(local, lambda: cluster, MappedBlobs({}, is_checked=False))
 
     def ten(engine: Engine) -> None:
         for _ in range(10):
@@ -164,10 +165,10 @@ def measured(arguments: argparse.Namespace, folder: Path) -> Iterator[bool]:
     cluster.close()
 
 
-def _empty() -> Task:
+def _empty() -> BlockTask:
     from analyst_service.engines.tasks import versions
 
-    return Task(versions=versions(), kernel=nothing, blocks=[0])
+    return BlockTask(versions=versions(), kernel=nothing, blocks=[0])
 
 
 def main() -> int:

@@ -4,13 +4,13 @@
         [--ways NAME …] [--sets NAME …]
 
 Measures fidelity, rounds and bytes of every way of every protocol
-(``benchmarks.evidence_fidelity``), runs the tables of the papers and the speed ratios as
-processes of their own, and writes ``party_sdk/evidence.json`` (which `coterie advise`
-reads), ``docs/evidence.md`` and the pictures under ``docs/evidence``. Takes about half an
-hour on two processors. Parts can be measured one by one, the fidelity of some ways
-on some sets too (``--ways spectral "spectral, landmarks" --sets iris``); each is kept
-beside the others.
-``--parts`` with nothing behind it writes page and pictures again from the JSON.
+(``benchmarks.evidence_fidelity``), runs the tables of the papers and the speed ratios
+as processes of their own, and writes ``party_sdk/advice/evidence.json`` (which `coterie
+advise` reads), ``docs/evidence.md`` and the pictures under ``docs/evidence``. Takes
+about half an hour on two processors. Parts can be measured one by one, the fidelity of
+some ways on some sets too (``--ways spectral "spectral, landmarks" --sets iris``); each
+is kept beside the others. ``--parts`` with nothing behind it writes page and pictures
+again from the JSON.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from benchmarks import evidence_page, evidence_pictures
 from benchmarks.evidence_fidelity import SETS, here, measure_all, shown
 
 ROOT = Path(__file__).resolve().parents[1]
-MEASURED = ROOT / "party_sdk" / "evidence.json"
+MEASURED = ROOT / "party_sdk" / "advice" / "evidence.json"
 PAGE = ROOT / "docs" / "evidence.md"
 PICTURES = ROOT / "docs" / "evidence"
 

@@ -21,10 +21,11 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.datasets import SOURCES, MissingDataError, load
 from benchmarks.omnifc_fidelity import sample
-from clustering_protocols import house, registry, simulation
-from clustering_protocols.errors import CoterieError
-from clustering_protocols.suitability import Method
-from clustering_protocols.terms import Layout
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.common.suitability import Method
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.terms import Layout
 
 PARTIES = 4
 LAYOUTS = {
@@ -50,7 +51,7 @@ DENSITY = {"algorithm": "hdbscan"}
 
 def landmark_ways() -> list[Method]:
     """Return the ways of `omnifc` that run on coordinates, by distances to landmarks."""
-    known = registry.protocol("omnifc").methods
+    known = catalogue.protocol("omnifc").methods
     dbscan = next(way for way in known if way.name == "dbscan")
     hdbscan = replace(dbscan, name="hdbscan", params=DENSITY)
     return [
@@ -79,7 +80,7 @@ def cases(sets: Sequence[str]) -> list[tuple[str, str, str, str]]:
     """Return protocol, way, partitioning and set of all that is to be measured."""
     return [
         (name, way.name, partitioning, each)
-        for name, known in registry.catalogue().items()
+        for name, known in catalogue.catalogue().items()
         for way in known.methods
         for partitioning in way.partitionings
         for each in sets
@@ -101,7 +102,7 @@ def here(sets: Sequence[str]) -> list[str]:
 
 def way_of(protocol: str, name: str, partitioning: str) -> Method:
     """Return the way of a name."""
-    known = (*registry.protocol(protocol).methods, *landmark_ways())
+    known = (*catalogue.protocol(protocol).methods, *landmark_ways())
     return next(w for w in known if w.name == name and partitioning in w.partitionings)
 
 
@@ -137,7 +138,7 @@ def measure(case: tuple[str, str, str, str], seeds: int, rows: int) -> Row:
     groups = LAYOUTS[partitioning].n_column_groups
     if X.shape[1] < groups:
         return row | {"refused": f"{X.shape[1]} features are too few for {groups}."}
-    params = registry.parse_params(protocol, given)
+    params = catalogue.parse_params(protocol, given)
     try:
         with threadpool_limits(1):
             runs = [evaluate(params, X, partitioning, seed) for seed in range(seeds)]
@@ -169,7 +170,7 @@ def evaluate(params: Any, X: Any, partitioning: str, seed: int) -> simulation.Ev
 
 def same_units(layout: Layout) -> dict[str, dict[str, bool]]:
     """Return choices: all parties hold the same units, however few pixels are lit."""
-    return {slot: {house.OTHER_UNITS: True} for slot in layout.names}
+    return {slot: {session_risks.OTHER_UNITS: True} for slot in layout.names}
 
 
 def measure_all(

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.evidence_fidelity import EXPONENT, LAYOUTS, PARTIES, WIDE
-from clustering_protocols import registry
+from clustering_protocols import catalogue
+from clustering_protocols.common.suitability import Method
 from clustering_protocols.contract import ClusteringProtocol
-from clustering_protocols.suitability import Method
 
 SPLITS = {
     "horizontal": f"rows split over {PARTIES} parties",
@@ -181,7 +181,7 @@ def _learns() -> Iterator[str]:
         "What the protocols' own classes say, and the risk codes that the defaults "
         f"bring with {PARTIES} parties: a party stops unless it accepts each by name."
     )
-    for name, known in registry.catalogue().items():
+    for name, known in catalogue.catalogue().items():
         if not known.methods:
             continue
         yield f"### `{name}`: {known.title[0].lower()}{known.title[1:]}"
@@ -192,7 +192,7 @@ def _learns() -> Iterator[str]:
             ["way", "split", "analyst can work out", "with one party", "risk codes"],
             [_way_line(name, known, *each) for each in _splits(known)],
         )
-        sentences = registry.risk_sentences(name)
+        sentences = catalogue.risk_sentences(name)
         yield "\n".join(f"- `{code}`: {text}" for code, text in sentences.items())
 
 
@@ -205,7 +205,7 @@ def _splits(known: ClusteringProtocol[Any]) -> Iterator[tuple[Method, str]]:
 def _way_line(
     name: str, known: ClusteringProtocol[Any], way: Method, partitioning: str
 ) -> list[str]:
-    params = registry.parse_params(name, way.parameters(3))
+    params = catalogue.parse_params(name, way.parameters(3))
     codes = known.risks_of(params, LAYOUTS[partitioning])
     return [
         way.name,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
 from benchmarks.datasets import load
-from clustering_protocols.randomness import generator
+from clustering_protocols.numerics.randomness import generator
 
 MAX_ITER, TOL = 200, 1e-6
 N_MADE = 5

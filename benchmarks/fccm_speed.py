@@ -30,23 +30,23 @@ from scipy.sparse import csr_array
 from benchmarks.fccm_experiments import planted
 from benchmarks.timing import cpu_seconds, ratio
 from clustering_protocols import simulation
-from clustering_protocols.arrays import FloatArray, WordArray
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.data import SparseSource
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.secrets import RowSecret
-from clustering_protocols.preparation.sums import share
+from clustering_protocols.numerics.data_source import SparseSource
 from clustering_protocols.protocols.fccm import (
     CoClustering,
-    following,
     kernels,
     messages,
     shifts,
+    site_state,
 )
 from clustering_protocols.protocols.fccm.params import FccmContext
-from clustering_protocols.protocols.fccm.party import FccmParty, encoded
+from clustering_protocols.protocols.fccm.party import FccmParty, encode_share
+from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.secrecy.masks import add_tagged
-from clustering_protocols.terms import Layout
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.masked_sums import share
+from clustering_protocols.shared_stages.secrets import RowSecret
+from clustering_protocols.terms.terms import Layout
 
 N_OBJECTS, N_ITEMS, N_CLUSTERS, N_SITES = 100_000, 5_000, 20, 4
 N_NONZERO = 1_000_000
@@ -60,7 +60,7 @@ def sites(R: csr_array, n_init: int) -> dict[str, FccmContext]:
     params = CoClustering(
         n_clusters=N_CLUSTERS, lambda_u=0.01, lambda_w=1000.0, n_init=n_init
     )
-    rows = SparseSource(R, ids=simulation.numbered(R.shape[0]))
+    rows = SparseSource(R, ids=simulation.number_rows(R.shape[0]))
     data = dict.fromkeys(layout.names, rows)
     session = simulation.Session(params, layout, data, seed=0)
     order = np.random.default_rng(1).permutation(R.shape[0])
@@ -87,7 +87,7 @@ def main() -> None:
     views = sites(R, n_init=1)
     found = _pass(views["r1c3"], R)
     print(f"a pass: {found:.2f} × the products R'U and R·e (goal {GOAL:g})")
-    known = following.first(views["r1c3"], R)
+    known = site_state.first(views["r1c3"], R)
     _parts(views, R, known)
     _memory(_one_pass(views["r1c3"], R, known))
     _starts(R)
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def _pass(view: FccmContext, R: csr_array) -> float:
-    known = following.first(view, R)
+    known = site_state.first(view, R)
     return ratio(
         _one_pass(view, R, known), _products(view, R, known), RUNS, cpu_seconds
     )
@@ -105,8 +105,8 @@ def _one_pass(
     view: FccmContext, R: csr_array, known: messages.Memberships
 ) -> Callable[[], WordArray]:
     def one_pass() -> WordArray:
-        after = following.under_way(view, known, R, known.shifts, repeats=0)
-        return encoded(view, R, after)
+        after = site_state.under_way(view, known, R, known.shifts, repeats=0)
+        return encode_share(view, R, after)
 
     return one_pass
 
@@ -160,7 +160,9 @@ def _parts(
     parts: dict[str, Callable[[], object]] = {
         "R'U": lambda: kernels.item_exponents(R, known.objects, params.lambda_w),
         "R·e": lambda: kernels.aggregation(R, known.weights),
-        "weights": lambda: following.under_way(view, known, R, known.shifts, repeats=0),
+        "weights": lambda: site_state.under_way(
+            view, known, R, known.shifts, repeats=0
+        ),
         "encoding": lambda: of_sums.encode(sums.reshape(-1)),
         "order of rows": lambda: R[order],
         "a whole reply": lambda: FccmParty().reply(later, asked, source),
@@ -175,8 +177,8 @@ def _after_a_total(
 ) -> tuple[FccmContext, messages.Add]:
     """Return where the site stands a round later, and a total: its own share alone."""
     view = views["r1c3"]
-    words = encoded(view, R, known)
-    of = following.sum_of(view, known.number, view.transcript)
+    words = encode_share(view, R, known)
+    of = site_state.sum_of(view, known.number, view.transcript)
     shares = [
         share(each, words if each is view else np.zeros_like(words), of, "row")
         for each in views.values()

@@ -31,7 +31,7 @@ from benchmarks.fccm_experiments import Matrix, planted
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.protocols.fccm import CoClustering, kernels, pooled
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 FOUND = 0.99
 FEW = (1, 5, 10)
@@ -73,7 +73,7 @@ def in_a_session(X: Matrix, blocks: NDArray[np.int64], seed: int, n_init: int) -
 
 
 def on_pooled_rows(
-    X: Matrix, blocks: NDArray[np.int64], starts: list[pooled.Pooled]
+    X: Matrix, blocks: NDArray[np.int64], starts: list[pooled.PooledCoclustering]
 ) -> Found:
     """Return what the best of some starts is."""
     best = max(starts, key=lambda each: each.criterion)
@@ -129,7 +129,7 @@ def main() -> None:
     sys.exit(0 if met else 1)
 
 
-def _runs(X: Matrix, seed: int, n_starts: int) -> list[pooled.Pooled]:
+def _runs(X: Matrix, seed: int, n_starts: int) -> list[pooled.PooledCoclustering]:
     """Return FCCM from each of some starts."""
     rngs = [np.random.default_rng(1000 * seed + lane) for lane in range(n_starts)]
     starts = [kernels.first_memberships(len(X), 3, rng) for rng in rngs]

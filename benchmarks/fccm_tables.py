@@ -65,9 +65,9 @@ from benchmarks.fccm_experiments import (
     start,
 )
 from clustering_protocols import simulation
-from clustering_protocols.data import MatrixSource
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 AGREE = 1e-6
 MANY_STARTS = 200
@@ -167,7 +167,7 @@ def simulated(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -> fl
         tol=TOL,
     )
     data = {
-        slot: MatrixSource(e.X[:, own], ids=simulation.numbered(len(e.X)))
+        slot: MatrixSource(e.X[:, own], ids=simulation.number_rows(len(e.X)))
         for slot, own in zip(LAYOUT.names, e.columns, strict=True)
     }
     session = simulation.run(params, LAYOUT, data, seed)

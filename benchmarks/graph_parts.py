@@ -33,15 +33,15 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.metrics import pairwise_distances_argmin_min
 
 from benchmarks.datasets import MissingDataError, load
-from clustering_protocols import row_blocks
 from clustering_protocols.algorithms import graph_parts, spectral
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.neighbors import RowNeighbors
 from clustering_protocols.algorithms.representatives import Representatives
-from clustering_protocols.limits import N_REPRESENTATIVES
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.common.limits import N_REPRESENTATIVES
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import collaboration
-from clustering_protocols.randomness import KeyedStream
 
 MANY, PARTIES, ANCHORS = 1_000_000, 4, 500
 FEW_MEANS: Final = 3  # draws of the dear set

@@ -34,12 +34,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.timing import cpu_seconds, ratio
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.blocks import LocalEngine
+from clustering_protocols.numerics.blocks import LocalEngine
+from clustering_protocols.numerics.row_blocks import whole
 from clustering_protocols.protocols.dc import DataCollaboration, messages
 from clustering_protocols.protocols.dc.analyst import fit_maps
 from clustering_protocols.protocols.dc.common_space import CommonSpace
-from clustering_protocols.row_blocks import whole
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 WIDTH, N_CLUSTERS, N_STARTS, GOAL = 16, 10, 3, 1.2
 T = TypeVar("T")

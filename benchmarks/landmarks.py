@@ -22,9 +22,9 @@ import numpy as np
 from sklearn.datasets import make_blobs
 
 from clustering_protocols import simulation
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import OmniFC, limits
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 GOAL = 2 << 30
 GROUPS = 10

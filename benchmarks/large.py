@@ -42,21 +42,22 @@ from typing import NamedTuple
 import numpy as np
 
 from analyst_service.blobs import BlobStore
-from analyst_service.blobs.opening import BlobPlace
-from analyst_service.engines.opening import EngineChoice
+from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs import worker
 from benchmarks import dask_workers, held_memory
 from benchmarks.dask_workers import Workers
 from benchmarks.held_memory import Memory
-from clustering_protocols import codec, engine, packets
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.engine import held
-from clustering_protocols.engine.course import AnalystState
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols import engine
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.session_state import AnalystState, PendingResults
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration, messages
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 N_CLUSTERS, N_ANCHORS, GOAL, LEAST_AGREEMENT = 10, 500, 1.3, 0.8
 _ROWS = 1 << 16
@@ -245,7 +246,7 @@ def _report(
         print(f"the step failed: {outcome.moved}")
         return 1
     state = memoryview(blobs.map(outcome.moved.state))
-    told = held.results(held.Held.decode(AnalystState.decode(state).held))
+    told = PendingResults.decode(AnalystState.decode(state).held).by_slot
     labels = {
         slot: messages.RowGroupLabels.decode(told[slot].data).labels for slot in sources
     }

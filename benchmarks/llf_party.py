@@ -18,12 +18,12 @@ import numpy as np
 
 from clustering_protocols.engine import PartyEngine
 from clustering_protocols.protocols.llf import kernels
-from party_sdk.client import AnalystClient
-from party_sdk.ending import run_to_the_end
-from party_sdk.ledger import Ledger
-from party_sdk.memory import PartyFolder
-from party_sdk.participant import Party
-from party_sdk.policy import Policy
+from party_sdk.analyst_client.http_analyst import HttpAnalyst
+from party_sdk.home.policy import Policy
+from party_sdk.home.process_exit import run_to_the_end
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.ledger import Ledger
+from party_sdk.party.participant import Party
 from party_sdk.tables import open_table
 
 TIMED = (
@@ -31,8 +31,8 @@ TIMED = (
     (PartyFolder, "save_standing", "disk"),
     (Ledger, "sending", "disk"),
     (Ledger, "received", "disk"),
-    (AnalystClient, "contribute", "upload"),
-    (AnalystClient, "task", "waiting"),
+    (HttpAnalyst, "contribute", "upload"),
+    (HttpAnalyst, "task", "waiting"),
 )
 
 

@@ -37,15 +37,16 @@ from analyst_service.clock import SystemClock
 from benchmarks.analyst_process import AnalystProcess
 from benchmarks.session_split import idle_seconds, shares, split
 from benchmarks.timing import cpu_seconds, ratio, seconds
-from clustering_protocols import packets, simulation
+from clustering_protocols import simulation
 from clustering_protocols.algorithms.row_kernels import bring_nearer
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.llf import LosslessFederated, kernels
 from clustering_protocols.quality.block_sums import add_by_label, of_block
-from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.schema import numbers
 from clustering_protocols.secrecy.masks import add_stream
-from clustering_protocols.terms import Layout
-from party_sdk.coordinator import Coordinator
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout
+from party_sdk.coordinator.coordinator import Coordinator
 
 N_ROWS, N_FEATURES, N_CLUSTERS = 1_000_000, 16, 10
 N_PARTIES, N_UPDATES = 10, 20
@@ -111,7 +112,7 @@ def masking() -> None:
     print(f"  {found:.2f} × a copy into memory that was touched before")
 
 
-def _is_update(sent: simulation.Sent) -> bool:
+def _is_update(sent: simulation.SentMessage) -> bool:
     return bool(packets.read(sent.payload).header.record["kind"] == "update")
 
 

@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.datasets import MissingDataError, load
-from clustering_protocols import registry, simulation
-from clustering_protocols.data import MatrixSource
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout
 
 GAMMAS = (0.25, 0.5, 0.75, 1.0)
 N_CLIENTS = 20
@@ -120,7 +120,7 @@ def federated(
     run = simulation.run(params, layout, data, seed, dictionary=said)
     labels = np.concatenate([run.outcomes[name].labels for name in layout.names])
     order = np.concatenate(clients.rows)
-    pooled = registry.protocol("llf").pooled(params, X[order], run.trace)
+    pooled = catalogue.protocol("llf").cluster_pooled(params, X[order], run.trace)
     truth = adjusted_rand_score(y[order], labels)
     return adjusted_rand_score(pooled, labels), truth
 

@@ -14,10 +14,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from clustering_protocols import house, registry
-from clustering_protocols.problems import Problem
-from clustering_protocols.terms import Deadlines, Guards
-from party_sdk.cli.output import exit_code
+from clustering_protocols import catalogue
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.terms import Deadlines, Guards
+from party_sdk.cli.terminal.output import exit_code
 
 PAGE = Path(__file__).parents[1] / "docs" / "messages.md"
 HEADER = ("| name | default | limits | meaning |", "|---|---|---|---|")
@@ -101,11 +102,14 @@ def _limits(field: Mapping[str, Any]) -> str:
 def _risks() -> Iterator[tuple[str, Mapping[str, str]]]:
     yield (
         "Of any session",
-        {f"{house.PREFIX}.{code}": text for code, text in house.RISKS.items()},
+        {
+            f"{session_risks.PREFIX}.{code}": text
+            for code, text in session_risks.RISKS.items()
+        },
     )
-    for name, known in registry.catalogue().items():
+    for name, known in catalogue.catalogue().items():
         if known.methods:
-            yield f"`{name}`", registry.risk_sentences(name)
+            yield f"`{name}`", catalogue.new_risk_sentences(name)
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ _LEFT_OUT = shutil.ignore_patterns(
 )
 _ARITHMETIC = {"Add", "Sub", "Mul", "Div", "FloorDiv", "Mod", "Pow"}
 _BITS = {"RShift", "LShift", "BitOr", "BitAnd", "BitXor"}
-_COMPILED = "clustering_protocols.compiled import"
+_COMPILED = "clustering_protocols.numerics.compilation import"
 _ALIKE = ("Eq_Is", "NotEq_IsNot", "Is_Eq", "IsNot_NotEq")
 
 Position = tuple[int, int]

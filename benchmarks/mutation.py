@@ -33,7 +33,6 @@ from benchmarks.mutants import ROOT, Copy, Mutant, Verdict, draw
 
 GOAL = 0.84
 
-_PURE = "clustering_protocols"
 _SUMS = "tests/secrecy/test_sums.py"
 _LLF = ("tests/llf/test_regressions.py", "tests/llf/test_results.py")
 _OMNIFC = ("tests/omnifc/test_field.py", "tests/omnifc/test_secrecy.py")
@@ -54,151 +53,201 @@ _CLOSING = ("tests/llf/test_figures.py", *_LLF)
 _ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
 
 _DISHONEST_ROWS = ("tests/llf/test_dishonest_rows.py",)
+_ROW_MARKS = ("tests/sdk/test_row_marks.py",)
+_SHOWN = ("tests/sdk/test_shown.py",)
 _HISTORY = ("tests/engine/test_row_history.py",)
 
 MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/wire/states.py": ("tests/service/test_sessions.py",),
-    f"{_PURE}/algorithms/coincidence.py": ("tests/algorithms/test_coincidence.py",),
-    f"{_PURE}/algorithms/lloyd.py": ("tests/algorithms/test_kmeans.py",),
-    f"{_PURE}/algorithms/oversampling.py": ("tests/algorithms/test_oversampling.py",),
-    f"{_PURE}/algorithms/row_kernels.py": (*_LLF, "tests/algorithms/test_kmeans.py"),
-    f"{_PURE}/protocols/dc/collaboration.py": ("tests/dc/test_mathematics.py",),
-    f"{_PURE}/protocols/dc/kernels.py": ("tests/dc/test_mathematics.py",),
-    f"{_PURE}/protocols/fccm/kernels.py": (
+    "clustering_protocols/algorithms/coincidence.py": (
+        "tests/algorithms/test_coincidence.py",
+    ),
+    "clustering_protocols/algorithms/lloyd.py": ("tests/algorithms/test_kmeans.py",),
+    "clustering_protocols/algorithms/oversampling.py": (
+        "tests/algorithms/test_oversampling.py",
+    ),
+    "clustering_protocols/algorithms/row_kernels.py": (
+        *_LLF,
+        "tests/algorithms/test_kmeans.py",
+    ),
+    "clustering_protocols/protocols/dc/collaboration.py": (
+        "tests/dc/test_mathematics.py",
+    ),
+    "clustering_protocols/protocols/dc/kernels.py": ("tests/dc/test_mathematics.py",),
+    "clustering_protocols/protocols/fccm/kernels.py": (
         "tests/fccm/test_results.py",
         "tests/fccm/test_lanes.py",
     ),
-    f"{_PURE}/protocols/llf/centroids.py": (*_LLF, "tests/llf/test_rounds.py"),
-    f"{_PURE}/protocols/llf/kernels.py": _LLF,
-    f"{_PURE}/protocols/llf/closing.py": _CLOSING,
-    f"{_PURE}/protocols/llf/labelling.py": _CLOSING,
-    f"{_PURE}/protocols/llf/steadiness.py": _DISHONEST_ROWS,
-    f"{_PURE}/protocols/llf/row_audit.py": _DISHONEST_ROWS,
-    f"{_PURE}/contract/row_history.py": _HISTORY,
-    f"{_PURE}/contract/leverage.py": _HISTORY,
-    "party_sdk/summed.py": ("tests/sdk/test_summed.py",),
-    f"{_PURE}/preparation/dominance.py": ("tests/engine/test_dominance.py",),
-    f"{_PURE}/quality/block_sums.py": ("tests/quality/test_block_sums.py", *_CLOSING),
-    f"{_PURE}/blocks.py": ("tests/engine/test_blocks.py",),
-    f"{_PURE}/protocols/omnifc/lagrange.py": _OMNIFC,
-    f"{_PURE}/protocols/pqmds/kernels.py": _PQMDS,
-    f"{_PURE}/protocols/pqmds/lloyd.py": _PQMDS,
-    f"{_PURE}/protocols/pqmds/one_dimension.py": _PQMDS,
-    f"{_PURE}/enrolment.py": ("tests/secrecy/test_rosters.py",),
-    f"{_PURE}/hash_chain.py": _TRANSCRIPT,
-    f"{_PURE}/proofs.py": ("tests/sdk/test_proofs.py",),
-    "party_sdk/sealing.py": ("tests/sdk/test_sealing.py",),
+    "clustering_protocols/protocols/llf/centroids.py": (
+        *_LLF,
+        "tests/llf/test_rounds.py",
+    ),
+    "clustering_protocols/protocols/llf/kernels.py": _LLF,
+    "clustering_protocols/protocols/llf/closing_sums.py": _CLOSING,
+    "clustering_protocols/protocols/llf/final_labels.py": _CLOSING,
+    "clustering_protocols/protocols/llf/steadiness.py": (
+        "tests/llf/test_steadiness.py",
+        *_DISHONEST_ROWS,
+    ),
+    "clustering_protocols/protocols/llf/row_audit.py": _DISHONEST_ROWS,
+    "clustering_protocols/contract/row_history.py": _HISTORY,
+    "clustering_protocols/contract/leverage.py": _HISTORY,
+    "party_sdk/disclosures/sum_history.py": ("tests/sdk/test_summed.py",),
+    "clustering_protocols/shared_stages/dominance.py": (
+        "tests/engine/test_dominance.py",
+    ),
+    "clustering_protocols/quality/block_sums.py": (
+        "tests/quality/test_block_sums.py",
+        *_CLOSING,
+    ),
+    "clustering_protocols/numerics/blocks.py": ("tests/engine/test_blocks.py",),
+    "clustering_protocols/protocols/omnifc/lagrange.py": _OMNIFC,
+    "clustering_protocols/protocols/pqmds/kernels.py": _PQMDS,
+    "clustering_protocols/protocols/pqmds/lloyd.py": _PQMDS,
+    "clustering_protocols/protocols/pqmds/one_dimension.py": _PQMDS,
+    "clustering_protocols/terms/roster_entries.py": ("tests/secrecy/test_rosters.py",),
+    "clustering_protocols/records/hash_chain.py": _TRANSCRIPT,
+    "clustering_protocols/terms/signed_logs.py": ("tests/sdk/test_proofs.py",),
+    "clustering_protocols/contract/disclosures.py": (
+        "tests/docs/test_shown_tables.py",
+        "tests/engine/test_opening.py",
+    ),
+    "party_sdk/disclosures/column_sketches.py": (*_ROW_MARKS, *_SHOWN),
+    "party_sdk/disclosures/row_marks.py": (
+        *_ROW_MARKS,
+        *_SHOWN,
+        "tests/sdk/test_summed.py",
+    ),
+    "party_sdk/disclosures/history.py": _SHOWN,
+    "party_sdk/disclosures/history_files.py": _SHOWN,
+    "clustering_protocols/shared_stages/jitter.py": (
+        "tests/preparation/test_jitter.py",
+    ),
+    "party_sdk/home/encryption.py": ("tests/sdk/test_sealing.py",),
     # engine
-    f"{_PURE}/engine/admission.py": (*_DISHONEST, *_TRANSCRIPT),
-    f"{_PURE}/engine/analyst.py": (
+    "clustering_protocols/engine/task_checks.py": (*_DISHONEST, *_TRANSCRIPT),
+    "clustering_protocols/engine/analyst.py": (
         *_STANDING,
         "tests/engine/test_runs.py",
         *_TRANSCRIPT,
         "tests/llf/test_rounds.py",
         "tests/engine/test_simulation.py",
     ),
-    f"{_PURE}/engine/course.py": (
+    "clustering_protocols/engine/session_state.py": (
         *_STANDING,
         *_TRANSCRIPT,
+        *_STAGES,
         "tests/llf/test_rounds.py",
+        "tests/engine/test_conformance.py",
     ),
-    f"{_PURE}/engine/held.py": (*_STANDING, *_TRANSCRIPT),
-    f"{_PURE}/engine/journal.py": (*_STANDING, *_DISHONEST, *_TRANSCRIPT),
-    f"{_PURE}/engine/mail.py": (*_STAGES, "tests/engine/test_conformance.py"),
-    f"{_PURE}/engine/party.py": (
+    "clustering_protocols/engine/journal.py": (*_STANDING, *_DISHONEST, *_TRANSCRIPT),
+    "clustering_protocols/engine/contribution_checks.py": (*_STANDING, *_DISHONEST),
+    "clustering_protocols/engine/party.py": (
         *_STANDING,
         *_STAGES,
         *_DISHONEST,
         *_TRANSCRIPT,
     ),
-    f"{_PURE}/engine/signatures.py": _TRANSCRIPT,
-    f"{_PURE}/engine/stages.py": _TRANSCRIPT,
-    f"{_PURE}/engine/transcript.py": (*_TRANSCRIPT, *_DISHONEST),
+    "clustering_protocols/engine/signatures.py": _TRANSCRIPT,
+    "clustering_protocols/engine/stages.py": _TRANSCRIPT,
+    "clustering_protocols/engine/transcript.py": (*_TRANSCRIPT, *_DISHONEST),
     # secrecy
-    f"{_PURE}/secrecy/blind_rsa.py": ("tests/secrecy/test_oprf.py",),
-    f"{_PURE}/secrecy/budget.py": ("tests/secrecy/test_privacy.py",),
-    f"{_PURE}/secrecy/envelopes.py": ("tests/secrecy/test_envelopes.py",),
-    f"{_PURE}/secrecy/field.py": _OMNIFC,
-    f"{_PURE}/secrecy/fixed_point.py": (_SUMS, "tests/llf/test_regressions.py"),
-    f"{_PURE}/secrecy/identities.py": ("tests/secrecy/test_identities.py",),
-    f"{_PURE}/secrecy/keys.py": ("tests/secrecy/test_envelopes.py", _SUMS),
-    f"{_PURE}/secrecy/masks.py": (_SUMS, "tests/secrecy/test_tags.py"),
-    f"{_PURE}/secrecy/noise.py": ("tests/secrecy/test_privacy.py",),
-    f"{_PURE}/secrecy/oprf.py": ("tests/secrecy/test_oprf.py",),
-    f"{_PURE}/secrecy/prime.py": ("tests/secrecy/test_tags.py",),
-    f"{_PURE}/secrecy/ristretto.py": ("tests/secrecy/test_oprf.py",),
-    f"{_PURE}/secrecy/rsa_certificate.py": (
+    "clustering_protocols/secrecy/blind_rsa.py": ("tests/secrecy/test_oprf.py",),
+    "clustering_protocols/secrecy/budget.py": ("tests/secrecy/test_privacy.py",),
+    "clustering_protocols/secrecy/envelopes.py": ("tests/secrecy/test_envelopes.py",),
+    "clustering_protocols/secrecy/field.py": _OMNIFC,
+    "clustering_protocols/secrecy/fixed_point.py": (
+        _SUMS,
+        "tests/llf/test_regressions.py",
+    ),
+    "clustering_protocols/secrecy/identities.py": ("tests/secrecy/test_identities.py",),
+    "clustering_protocols/secrecy/keys.py": ("tests/secrecy/test_envelopes.py", _SUMS),
+    "clustering_protocols/secrecy/masks.py": (_SUMS, "tests/secrecy/test_tags.py"),
+    "clustering_protocols/secrecy/noise.py": ("tests/secrecy/test_privacy.py",),
+    "clustering_protocols/secrecy/oprf.py": ("tests/secrecy/test_oprf.py",),
+    "clustering_protocols/secrecy/prime.py": ("tests/secrecy/test_tags.py",),
+    "clustering_protocols/secrecy/ristretto.py": ("tests/secrecy/test_oprf.py",),
+    "clustering_protocols/secrecy/rsa_certificate.py": (
         "tests/secrecy/test_rsa_certificate.py",
         "tests/secrecy/test_oprf.py",
     ),
-    f"{_PURE}/secrecy/tags.py": ("tests/secrecy/test_tags.py",),
+    "clustering_protocols/secrecy/tags.py": ("tests/secrecy/test_tags.py",),
     # preparation
-    f"{_PURE}/preparation/alignment/aligning.py": _INTERSECTION,
-    f"{_PURE}/preparation/alignment/digests.py": _STAGES,
-    f"{_PURE}/preparation/arrival.py": ("tests/preparation/test_arrival.py",),
-    f"{_PURE}/preparation/filling/pooling.py": _FILLING,
-    f"{_PURE}/preparation/filling/stage.py": _FILLING,
-    f"{_PURE}/recipe/bounds.py": ("tests/preparation/test_bounds.py",),
-    f"{_PURE}/recipe/plan.py": _FILLING,
-    f"{_PURE}/preparation/alignment/identifiers.py": _INTERSECTION[1:],
-    f"{_PURE}/preparation/alignment/intersection/__init__.py": _INTERSECTION,
-    f"{_PURE}/preparation/alignment/intersection/analyst.py": _INTERSECTION,
-    f"{_PURE}/preparation/alignment/intersection/groups.py": _INTERSECTION,
-    f"{_PURE}/preparation/alignment/intersection/messages.py": _INTERSECTION,
-    f"{_PURE}/preparation/alignment/intersection/party.py": _INTERSECTION,
-    f"{_PURE}/preparation/alignment/params.py": _INTERSECTION[1:],
-    f"{_PURE}/preparation/secrets.py": _STAGES,
-    f"{_PURE}/preparation/shared_risks.py": ("tests/preparation/test_shared_risks.py",),
-    f"{_PURE}/preparation/statistics/by_leader.py": (*_STAGES, *_MOMENTS),
-    f"{_PURE}/preparation/statistics/magnitudes.py": _MAGNITUDES,
-    f"{_PURE}/preparation/statistics/moments.py": _MOMENTS,
-    f"{_PURE}/preparation/statistics/pooling.py": _MOMENTS,
-    f"{_PURE}/preparation/sums.py": ("tests/secrecy/test_tags.py", _SUMS),
+    "clustering_protocols/shared_stages/alignment/row_alignment.py": _INTERSECTION,
+    "clustering_protocols/shared_stages/alignment/digests.py": _STAGES,
+    "clustering_protocols/shared_stages/row_selection.py": (
+        "tests/preparation/test_arrival.py",
+    ),
+    "clustering_protocols/shared_stages/imputation/pooling.py": _FILLING,
+    "clustering_protocols/shared_stages/imputation/stage.py": _FILLING,
+    "clustering_protocols/terms/preparation/bounds.py": (
+        "tests/preparation/test_bounds.py",
+    ),
+    "clustering_protocols/terms/preparation/plan.py": _FILLING,
+    "clustering_protocols/shared_stages/alignment/identifiers.py": _INTERSECTION[1:],
+    "clustering_protocols/shared_stages/alignment/intersection/__init__.py": _INTERSECTION,
+    "clustering_protocols/shared_stages/alignment/intersection/analyst.py": _INTERSECTION,
+    "clustering_protocols/shared_stages/alignment/intersection/groups.py": _INTERSECTION,
+    "clustering_protocols/shared_stages/alignment/intersection/messages.py": _INTERSECTION,
+    "clustering_protocols/shared_stages/alignment/intersection/party.py": _INTERSECTION,
+    "clustering_protocols/shared_stages/alignment/params.py": _INTERSECTION[1:],
+    "clustering_protocols/shared_stages/secrets.py": _STAGES,
+    "clustering_protocols/shared_stages/shared_risks.py": (
+        "tests/preparation/test_shared_risks.py",
+    ),
+    "clustering_protocols/shared_stages/statistics/by_leader.py": (*_STAGES, *_MOMENTS),
+    "clustering_protocols/shared_stages/statistics/magnitudes.py": _MAGNITUDES,
+    "clustering_protocols/shared_stages/statistics/moments.py": _MOMENTS,
+    "clustering_protocols/shared_stages/statistics/pooling.py": _MOMENTS,
+    "clustering_protocols/shared_stages/masked_sums.py": (
+        "tests/secrecy/test_tags.py",
+        _SUMS,
+    ),
     # profiles
-    f"{_PURE}/profiling/counting.py": _PROFILES,
-    f"{_PURE}/profiling/grid.py": _PROFILES,
-    f"{_PURE}/profiling/lines.py": _PROFILES,
-    f"{_PURE}/profiling/profile.py": _PROFILES,
-    f"{_PURE}/profiling/totals.py": _PROFILES,
+    "clustering_protocols/shared_stages/profiles/own_sums.py": _PROFILES,
+    "clustering_protocols/shared_stages/profiles/grid.py": _PROFILES,
+    "clustering_protocols/shared_stages/profiles/lines.py": _PROFILES,
+    "clustering_protocols/shared_stages/profiles/profile.py": _PROFILES,
+    "clustering_protocols/shared_stages/profiles/totals.py": _PROFILES,
     # what a party does in each protocol
-    f"{_PURE}/protocols/dc/party.py": (
+    "clustering_protocols/protocols/dc/party.py": (
         "tests/dc/test_guards.py",
         "tests/dc/test_whole.py",
     ),
-    f"{_PURE}/protocols/dc/shared_anchors.py": ("tests/dc/test_guards.py",),
-    f"{_PURE}/protocols/fccm/following.py": (
+    "clustering_protocols/protocols/dc/shared_anchors.py": ("tests/dc/test_guards.py",),
+    "clustering_protocols/protocols/fccm/site_state.py": (
         "tests/fccm/test_lying_about_starts.py",
         "tests/fccm/test_lanes.py",
         "tests/fccm/test_rounds.py",
     ),
-    f"{_PURE}/protocols/fccm/lanes.py": (
+    "clustering_protocols/protocols/fccm/starts.py": (
         "tests/fccm/test_lying_about_starts.py",
         "tests/fccm/test_lanes.py",
     ),
-    f"{_PURE}/protocols/fccm/party.py": (
+    "clustering_protocols/protocols/fccm/party.py": (
         "tests/fccm/test_lying_about_starts.py",
         "tests/fccm/test_rounds.py",
         "tests/fccm/test_results.py",
     ),
-    f"{_PURE}/protocols/llf/columns_party.py": (
+    "clustering_protocols/protocols/llf/columns_party.py": (
         "tests/llf/test_split_columns.py",
         "tests/llf/test_regressions.py",
     ),
-    f"{_PURE}/protocols/llf/rows_party.py": (
+    "clustering_protocols/protocols/llf/rows_party.py": (
         *_ROUNDS,
         "tests/llf/test_small_clusters.py",
         "tests/llf/test_results.py",
     ),
-    f"{_PURE}/protocols/llf/start_stage.py": _ROUNDS,
-    f"{_PURE}/protocols/omnifc/party.py": (
+    "clustering_protocols/protocols/llf/start_stage.py": _ROUNDS,
+    "clustering_protocols/protocols/omnifc/party.py": (
         "tests/omnifc/test_session.py",
         "tests/omnifc/test_secrecy.py",
     ),
-    f"{_PURE}/protocols/omnifc/sharing.py": (
+    "clustering_protocols/protocols/omnifc/sharing.py": (
         "tests/omnifc/test_session.py",
         "tests/omnifc/test_secrecy.py",
     ),
-    f"{_PURE}/protocols/pqmds/party.py": (
+    "clustering_protocols/protocols/pqmds/party.py": (
         *_PQMDS,
         "tests/pqmds/test_release.py",
     ),

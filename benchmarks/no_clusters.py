@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import make_blobs
 
 from benchmarks import datasets
-from clustering_protocols.figures import Figures
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.gap import Gap, gaps, says_one
 from clustering_protocols.quality.stability import stability
 

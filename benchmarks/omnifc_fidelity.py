@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 SETS = ("iris", "digits", "pendigits", "coil20")
 LOSSLESS: dict[str, dict[str, Any]] = {

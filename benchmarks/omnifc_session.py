@@ -32,10 +32,10 @@ from pyarrow import parquet
 from sklearn.datasets import make_blobs
 
 from clustering_protocols import simulation
-from clustering_protocols.arrays import IntArray
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import OmniFC, limits
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
 
 COTERIE = (sys.executable, "-m", "party_sdk.cli")

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
     coding,
@@ -37,9 +38,8 @@ from clustering_protocols.protocols.omnifc import (
 )
 from clustering_protocols.protocols.omnifc.distances import field_distances
 from clustering_protocols.protocols.omnifc.limits import n_pairs
-from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy.prime import P
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 RUNS = 5
 
@@ -86,7 +86,7 @@ def decode(n: int, *, answers: int, hidden: bool, goal: float | None) -> bool:
     given = {slot: np.zeros(n_pairs(n), dtype=np.uint64) for slot in slots}
     for answer in given.values():
         answer.fill(0)
-    decoder = decoding.Decoder.of(params, slots, given, 20)
+    decoder = decoding.DistanceDecoder.of(params, slots, given, 20)
     found = ratio(
         lambda: decoder.read(slice(n_pairs(n))),
         lambda: [answer.max() for answer in given.values()],
@@ -98,7 +98,7 @@ def decode(n: int, *, answers: int, hidden: bool, goal: float | None) -> bool:
 def encode(size: int, goal: float) -> bool:
     """Measure six parts and ten shares."""
     parts = list(residues(6, size))
-    matrix = lagrange.encoding(3, 3, 10)
+    matrix = lagrange.build_encoding_matrix(3, 3, 10)
     source = np.ones(16 * size, dtype=np.uint64)
     target = np.ones_like(source)
     found = ratio(

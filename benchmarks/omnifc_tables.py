@@ -24,11 +24,11 @@ from scipy.spatial.distance import pdist
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.dbscan import dbscan
-from clustering_protocols.metrics import kappa
+from clustering_protocols.numerics.scores import kappa
 from clustering_protocols.protocols.omnifc import OmniFC, pooled, quantisation
 from clustering_protocols.protocols.omnifc.distances import field_distances
 from clustering_protocols.secrecy import field
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 NEAR = 0.03
 METHODS = ("SC", "KM", "FCM", "NMF", "KMed", "DBSCAN", "HC")

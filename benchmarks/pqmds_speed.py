@@ -26,6 +26,7 @@ from sklearn.cluster import KMeans
 from benchmarks.datasets import MissingDataError, load
 from benchmarks.timing import cpu_seconds, ratio
 from clustering_protocols import simulation
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import (
     ProductQuantisation,
     kernels,
@@ -33,8 +34,7 @@ from clustering_protocols.protocols.pqmds import (
     selfcheck,
     subspaces,
 )
-from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 PARAMS = ProductQuantisation(
     n_clusters=10, sub_dim=8, codebook_size=256, scaling="none"
@@ -55,7 +55,7 @@ def pixels(n_rows: int) -> NDArray[np.float64]:
 def party_side(X: NDArray[np.float64]) -> None:
     """Do what a party does for its upload."""
     codes = kernels.encode(PARAMS, X, KeyedStream(bytes(32))).codes
-    selfcheck.recovered(X, codes, subspaces.of(PARAMS, WIDTH))
+    selfcheck.compute_recovery(X, codes, subspaces.of(PARAMS, WIDTH))
 
 
 def products(X: NDArray[np.float64]) -> None:

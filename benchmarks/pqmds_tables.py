@@ -23,16 +23,19 @@ from numpy.typing import NDArray
 
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.metrics import adjusted_rand, normalized_mutual_information
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.numerics.scores import (
+    adjusted_rand,
+    normalized_mutual_information,
+)
 from clustering_protocols.protocols.pqmds import (
     ProductQuantisation,
     kernels,
     selfcheck,
     subspaces,
 )
-from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 N_TRAIN = 60_000
 TOLERANCE = 0.03
@@ -77,7 +80,7 @@ def split(X: NDArray[np.float64], first: int) -> simulation.Split:
     groups = [columns[:first], columns[first:]]
     layout = Layout.lattice(1, 2)
     data = {
-        slot: MatrixSource(X[:, group], ids=simulation.numbered(len(X)))
+        slot: MatrixSource(X[:, group], ids=simulation.number_rows(len(X)))
         for slot, group in zip(layout.names, groups, strict=True)
     }
     held = dict.fromkeys(layout.names, rows)
@@ -149,7 +152,7 @@ def recovery() -> None:
                 )
                 codes = kernels.encode(params, X, KeyedStream(bytes(32))).codes
                 cells = subspaces.of(params, X.shape[1])
-                r2 = selfcheck.recovered(X, codes, cells)
+                r2 = selfcheck.compute_recovery(X, codes, cells)
                 line += f"  dim {sub_dim}: {np.median(r2):5.2f} {r2.max():5.2f}"
             print(line)
 

@@ -25,10 +25,10 @@ import numpy as np
 
 from clustering_protocols import simulation
 from clustering_protocols.contract.selection import Selection
-from clustering_protocols.data import DataSource, MatrixSource
-from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.terms import Layout
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.terms import Layout
 
 GOAL_SECONDS, GOAL_IDS = 60.0, 100_000
 LAYOUT = Layout.lattice(1, 2)

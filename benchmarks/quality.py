@@ -27,13 +27,13 @@ from sklearn.metrics import (
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params, Trace
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.preparation.statistics.by_leader import PooledMoments
-from clustering_protocols.preparation.statistics.moments import PartialMoments
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms import Layout
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from clustering_protocols.shared_stages.statistics.moments import PartialMoments
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.terms import Layout
 
 GOAL = 1e-9
 EQUAL = ("iris", "wine", "pendigits")

@@ -23,7 +23,7 @@ from sklearn.cluster import KMeans
 from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.protocols.llf import LosslessFederated, messages
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 SETS: Final = ("iris", "wine", "xclara", "s1_deric", "pendigits", "banknote")
 N_STARTS: Final = 5

@@ -39,12 +39,8 @@ Matrix = NDArray[np.float64]
 def find_axes(Z: Matrix, seconds: float, seed: int = 0) -> Matrix:
     """Return candidates (c, d) for the axes of the lattice on which rows lie.
 
-    Parameters
-    ----------
-    Z : float64 array of shape (n, d)
-        Rows up to a motion.
-    seconds : float
-        How long to search at most, by each of three scales.
+    Z: float64 (n, d); rows up to a motion.
+    seconds: how long to search at most, by each of three scales.
     """
     rng = np.random.default_rng(seed)
     drawn = rng.choice(len(Z), min(len(Z), Z.shape[1] + _EXTRA + 1), replace=False)
@@ -125,10 +121,11 @@ def turned(X: Matrix, seed: int) -> Matrix:
 
 def common_space(X: Matrix, seed: int, **more: Any) -> tuple[Matrix, Matrix]:
     """Return the rows in the common space of a session of `dc`, and the rows themselves."""
-    from clustering_protocols import row_blocks, simulation
+    from clustering_protocols import simulation
+    from clustering_protocols.numerics import row_blocks
     from clustering_protocols.protocols.dc import DataCollaboration, analyst
     from clustering_protocols.protocols.dc.common_space import CommonSpace
-    from clustering_protocols.terms import Layout
+    from clustering_protocols.terms.terms import Layout
 
     kept: list[Matrix] = []
     honest = analyst.fit_maps

@@ -20,12 +20,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from unittest.mock import patch
 
 import httpx
 
 from benchmarks.analyst_process import AnalystProcess, Upload, mebibytes, rows_for
-from party_sdk._transport import Transport
-from party_sdk.client import IN_PIECES_FROM, AnalystClient
+from party_sdk.analyst_client import http_analyst
+from party_sdk.analyst_client.http_analyst import IN_PIECES_FROM, connect
+from party_sdk.analyst_client.transport import Listeners
 
 GOAL = 1.1
 _WAYS = ("cut", "uncut", "whole")
@@ -82,11 +84,14 @@ def _send(
     with _proxy(analyst.port, places) as port:
         url = f"http://127.0.0.1:{port}"
         http = httpx.Client(base_url=url, timeout=120, event_hooks={"request": [count]})
-        with Transport(url, http=http, on_resumed=resumed.append) as transport:
-            transport.takes_pieces = not whole
-            client = AnalystClient(transport, upload.token)
+        told = Listeners(on_resumed=resumed.append)
+        pieces = patch.object(
+            http_analyst, "IN_PIECES_FROM", len(upload.content) + whole
+        )
+        with pieces, connect(url, http=http, listeners=told) as line:
+            own = line.as_party(upload.token)
             begin = time.perf_counter()
-            client.contribute(session, int(round_), int(attempt), upload.content)
+            own.contribute(session, int(round_), int(attempt), upload.content)
             seconds = time.perf_counter() - begin
     return seconds, sum(begun), len(resumed) - 1
 

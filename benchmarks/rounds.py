@@ -29,10 +29,10 @@ import psycopg
 
 from benchmarks.analyst_process import AnalystProcess, Member, free_port, join_all
 from benchmarks.ways import certificate, proxied
-from clustering_protocols.wire import waiting
-from party_sdk import _requests
+from coterie_http import long_polling
+from party_sdk.analyst_client import requests
 
-WAIT = waiting.prefer(20)
+WAIT = long_polling.prefer(20)
 PUT_OFF = frozenset({429, 500, 503})
 GOAL_MS = 6.0
 
@@ -176,7 +176,7 @@ async def answer_all(
             status, task = await _exchange(reader, writer, head, counts)
         if task and status == 200:
             upload = member.upload(member.reply(task))
-            headers = _requests.contribution_headers(upload.content) | WAIT
+            headers = requests.contribution_headers(upload.content) | WAIT
             headers["Content-Length"] = str(len(upload.content))
             head = _head("PUT", upload.path, member.token, headers)
             request = head + upload.content
@@ -189,7 +189,7 @@ async def answer_all(
 def _head(
     method: str, path: str, token: str, headers: dict[str, str] | None = None
 ) -> bytes:
-    sent = {"Host": "analyst", **_requests.bearer(token), **(headers or {})}
+    sent = {"Host": "analyst", **requests.bearer(token), **(headers or {})}
     lines = [f"{method} {path} HTTP/1.1", *(f"{k}: {v}" for k, v in sent.items())]
     return "\r\n".join([*lines, "", ""]).encode()
 

@@ -33,12 +33,8 @@ def split(
 ) -> dict[str, float]:
     """Return the seconds of a completed session, by what it waited for.
 
-    Parameters
-    ----------
-    entries : iterable of mapping
-        Of its audit, in order.
-    begin, end : datetime
-        Of the parties, who join first and read their results last.
+    entries: of its audit, in order.
+    begin, end: of the parties, who join first and read their results last.
     """
     spent: defaultdict[str, float] = defaultdict(float)
     current: _Round | None = None

@@ -13,20 +13,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from clustering_protocols.contract.shown import (
+from clustering_protocols.catalogue import parse_params, protocol
+from clustering_protocols.contract.disclosures import (
     SENTENCES,
+    Disclosure,
     Kind,
     Reader,
-    Shown,
     kinds_of,
     of_fillings,
     of_release,
 )
-from clustering_protocols.recipe import Plan, Preparation, Treatment
-from clustering_protocols.registry import parse_params, protocol
-from clustering_protocols.release import Release
-from clustering_protocols.schema import Field, Schema
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.terms import Layout
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- shown -->", "<!-- end of shown -->"
@@ -46,7 +46,7 @@ class Way(NamedTuple):
     layout: Layout
 
     @property
-    def shown(self) -> frozenset[Shown]:
+    def shown(self) -> frozenset[Disclosure]:
         """Return what it shows."""
         params = parse_params(self.name, self.params)
         return protocol(self.name).shows(params, self.layout)
@@ -82,12 +82,6 @@ OTHERS: Final = (
         _K | {"publish": "sizes"},
         ROWS_SPLIT,
     ),
-    Way(
-        "llf",
-        ", rows, `analyst_view` sums or `aggregation` plain",
-        _K | {"analyst_view": "sums"},
-        ROWS_SPLIT,
-    ),
     Way("llf", ", columns, `init` given", _K | _START, COLUMNS_SPLIT),
     Way("fccm", ", `analyst_view` sums", _K | {"analyst_view": "sums"}, COLUMNS_SPLIT),
     Way("omnifc", ", segments not hidden", _K | {"hide_segments": False}, ROWS_SPLIT),
@@ -102,10 +96,12 @@ OTHERS: Final = (
 )
 
 
-def releases() -> list[tuple[str, frozenset[Shown]]]:
+def releases() -> list[tuple[str, frozenset[Disclosure]]]:
     """Return what profiles and fillings show beside a protocol."""
     schema = Schema(fields=(Field(name="x"),))
-    plan = Plan(schema, Preparation(fields=(Treatment(name="x", missing="mean"),)))
+    plan = ColumnPlan(
+        schema, Preparation(fields=(Treatment(name="x", missing="mean"),))
+    )
     return [
         ("profiles `members`", of_release(Release(profiles="members"), ROWS_SPLIT)),
         ("profiles `everybody`", of_release(Release(profiles="everybody"), ROWS_SPLIT)),
@@ -119,7 +115,7 @@ def table(ways: Sequence[Way]) -> str:
     return "\n".join([_HEAD, *(_line(*row) for row in (*rows, *releases()))])
 
 
-def _line(said: str, shown: frozenset[Shown]) -> str:
+def _line(said: str, shown: frozenset[Disclosure]) -> str:
     cells = (_cell(kinds_of(shown, reader)) for reader in Reader)
     return f"| {said} | {' | '.join(cells)} |"
 

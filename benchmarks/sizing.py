@@ -3,13 +3,13 @@
     python -m benchmarks.sizing [--protocols NAME …] [--page]
 
 Simulates a session of each protocol over four parties with one thread and writes its
-speed, elementary steps per second of processor time, into ``party_sdk/sizing.json``, from
-which `coterie advise` and `coterie session create` tell minutes; and ``docs/sizing.md``.
-Of a larger session of those whose analyst works on blocks it writes which share of the
-analyst's processor time that is: what workers can take over.
-A second session of each is traced: the memory that steps and answers take must stay
-below what the protocol states; ends with 1 if one does not. ``--page`` writes the page
-again from the file.
+speed, elementary steps per second of processor time, into
+``party_sdk/advice/sizing.json``, from which `coterie advise` and `coterie session
+create` tell minutes; and ``docs/sizing.md``. Of a larger session of those whose analyst
+works on blocks it writes which share of the analyst's processor time that is: what
+workers can take over. A second session of each is traced: the memory that steps and
+answers take must stay below what the protocol states; ends with 1 if one does not.
+``--page`` writes the page again from the file.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks import sizing_page
-from clustering_protocols import registry, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols import catalogue, simulation
 from clustering_protocols.contract import Params
-from clustering_protocols.sizing import PROCESS, WORD, Extent, Needs
-from clustering_protocols.terms import Layout
+from clustering_protocols.contract.sizing import PROCESS, WORD, Extent, Needs
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.terms import Layout
 
 B = TypeVar("B")
 R = TypeVar("R")
 
 ROOT = Path(__file__).resolve().parents[1]
-MEASURED = ROOT / "party_sdk" / "sizing.json"
+MEASURED = ROOT / "party_sdk" / "advice" / "sizing.json"
 PAGE = ROOT / "docs" / "sizing.md"
 FEATURES, CLUSTERS, PARTIES = 16, 10, 4
 FEW_ROWS: Final = 300
@@ -88,18 +88,18 @@ def table(rows: int) -> FloatArray:
 def params_of(case: Case) -> Params:
     """Return a case's parameters."""
     values = {"n_clusters": CLUSTERS, **case.values}
-    return registry.parse_params(case.protocol, values)
+    return catalogue.parse_params(case.protocol, values)
 
 
 def needs_of(case: Case, rows: int, rounds: int) -> Needs:
     """Return what a case's protocol says, of a session that took so many rounds."""
-    params, known = params_of(case), registry.protocol(case.protocol)
+    params, known = params_of(case), catalogue.protocol(case.protocol)
 
     def said(updates: int) -> Needs:
         extent = Extent(
             rows=rows, features=FEATURES, layout=case.layout, updates=updates
         )
-        found = known.needs(params, extent)
+        found = known.sizes().needs(params, extent)
         if found is None:
             raise TypeError(f"{case.protocol} does not say what it needs.")
         return found

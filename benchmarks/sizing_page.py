@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from analyst_service.engines.dask_engine import WORTH_SENDING
-from clustering_protocols import registry
-from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES
-from clustering_protocols.sizing import Extent, Needs
-from clustering_protocols.terms import Layout
-from party_sdk.sizing import duration, minutes_at, size
+from clustering_protocols import catalogue
+from clustering_protocols.common.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES
+from clustering_protocols.contract.sizing import Extent, Needs
+from clustering_protocols.terms.terms import Layout
+from party_sdk.advice.sizing import duration, minutes_at, size
 
 WORKERS: Final = 4
 ROWS: Final = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
@@ -162,14 +162,16 @@ def _table(measured: Mapping[str, Any], way: Way) -> str:
 
 
 def _line(measured: Mapping[str, Any], way: Way, rows: int) -> list[str]:
-    known = registry.protocol(way.protocol)
-    params = registry.parse_params(way.protocol, {"n_clusters": CLUSTERS, **way.values})
+    known = catalogue.protocol(way.protocol)
+    params = catalogue.parse_params(
+        way.protocol, {"n_clusters": CLUSTERS, **way.values}
+    )
     extent = Extent(rows=rows, features=FEATURES, layout=way.layout, updates=UPDATES)
-    needs = known.needs(params, extent)
+    needs = known.sizes().needs(params, extent)
     if needs is None:
         raise TypeError(f"{way.protocol} does not say what it needs.")
     speed = measured["speeds"].get(way.protocol, {}).get(needs.measured_as)
-    most = known.most_rows(params, FEATURES)
+    most = known.sizes().most_rows(params, FEATURES)
     beyond = most is not None and rows > most
     took = [] if speed is None else [minutes_at, minutes_with_workers]
     return [
@@ -184,15 +186,17 @@ def _line(measured: Mapping[str, Any], way: Way, rows: int) -> list[str]:
 
 
 def _end(way: Way) -> Iterator[str]:
-    known = registry.protocol(way.protocol)
-    params = registry.parse_params(way.protocol, {"n_clusters": CLUSTERS, **way.values})
+    known = catalogue.protocol(way.protocol)
+    params = catalogue.parse_params(
+        way.protocol, {"n_clusters": CLUSTERS, **way.values}
+    )
     if way.ends:
         yield way.ends
-    most = known.most_rows(params, FEATURES)
+    most = known.sizes().most_rows(params, FEATURES)
     if most is not None:
         yield (
             f"With the parameters of the table it takes {most:,} rows at most. "
-            f"{known.beyond(params)}"
+            f"{known.sizes().beyond(params)}"
         )
 
 

@@ -35,7 +35,7 @@ import numpy as np
 
 from benchmarks import held_memory
 from benchmarks.datasets import MissingDataError, load
-from clustering_protocols.limits import N_REPRESENTATIVES
+from clustering_protocols.common.limits import N_REPRESENTATIVES
 
 RATIO: Final = 10
 MANY: Final = 1_000_000
@@ -120,7 +120,7 @@ def by_some(most: int) -> Callable[[Any, int, int], Any]:
 
     def way(X: Any, k: int, seed: int) -> Any:
         from clustering_protocols.algorithms.representatives import Representatives
-        from clustering_protocols.row_blocks import of
+        from clustering_protocols.numerics.row_blocks import of
 
         rng = np.random.default_rng(seed)
         some = Representatives.draw(of(X), min(most, len(X) // RATIO), rng)
@@ -154,7 +154,7 @@ def _run(
 
 def figures(name: str, seeds: int) -> Iterator[bool]:
     """Print the figures of a set; yield whether each is as it should be."""
-    from clustering_protocols.metrics import adjusted_rand as agreement
+    from clustering_protocols.numerics.scores import adjusted_rand as agreement
 
     given = data(name)
     n = len(given.X)

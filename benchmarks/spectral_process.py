@@ -54,7 +54,7 @@ def main() -> None:
     begin = time.perf_counter()
     labels = {"ours": ours, "theirs": theirs}[sys.argv[2]](X, len(np.unique(y)))
     took = time.perf_counter() - begin
-    from clustering_protocols.metrics import adjusted_rand
+    from clustering_protocols.numerics.scores import adjusted_rand
 
     print(took, adjusted_rand(y, labels))
 

@@ -37,10 +37,7 @@ def commands(page: str) -> list[str]:
 def follow(folder: Path, port: int) -> float:
     """Run the short way in a folder; return the seconds that it took.
 
-    Raises
-    ------
-    CalledProcessError
-        If a command fails.
+    Raises CalledProcessError if a command fails.
     """
     lines = [line.replace("8443", str(port)) for line in commands(PAGE.read_text())]
     script = "\n".join(["set -e", "trap 'kill $(jobs -p)' EXIT", *lines])

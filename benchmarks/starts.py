@@ -72,9 +72,9 @@ def agreement() -> bytes:
     import numpy as np
 
     from clustering_protocols import simulation
-    from clustering_protocols.data import MatrixSource
+    from clustering_protocols.numerics.data_source import MatrixSource
     from clustering_protocols.protocols.dc import DataCollaboration
-    from clustering_protocols.terms import Layout
+    from clustering_protocols.terms.terms import Layout
 
     layout = Layout.lattice(2)
     data = {slot: MatrixSource(np.zeros((100, 8))) for slot in layout.names}
@@ -84,7 +84,7 @@ def agreement() -> bytes:
 
 def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
     """Return the processor time of a worker that was ended after its first step."""
-    from analyst_service.blobs.opening import BlobPlace
+    from analyst_service.blobs.store_factory import BlobPlace
     from analyst_service.jobs.processes import Process
     from analyst_service.jobs.worker import Job
     from clustering_protocols.engine import Opened

@@ -17,9 +17,9 @@ from scipy.spatial.distance import cdist
 from sklearn import datasets
 from sklearn.cluster import kmeans_plusplus
 
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import RowHistory
 from clustering_protocols.contract.row_history import SHARE, most_following
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 KS = (3, 5, 10)
 SIZES = (50, 150, 500)

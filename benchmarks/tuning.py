@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from analyst_service.cli.opening import variable
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.secret_files import variable
 from benchmarks.messages import HEADER, row
 
 PAGE = Path(__file__).parents[1] / "docs" / "tuning.md"

@@ -27,11 +27,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.preparation.statistics.by_leader import measure, pool
-from clustering_protocols.preparation.statistics.other_units import (
-    Column,
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.statistics.by_leader import measure, pool
+from clustering_protocols.shared_stages.statistics.other_units import (
+    Measurement,
     others_of,
     suspects,
 )
@@ -115,7 +115,7 @@ def alarmed(parts: list[FloatArray], name: str = "x") -> set[int]:
     own = [measure(MatrixSource(X), moments=True, ranges=False) for X in parts]
     pooled, columns = (
         pool(own),
-        [Column(p, f"{p}", name) for p in range(len(parts[0].T))],
+        [Measurement(p, f"{p}", name) for p in range(len(parts[0].T))],
     )
     return {
         int(found.name)

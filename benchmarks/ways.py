@@ -30,10 +30,7 @@ def certificate(folder: Path) -> ssl.SSLContext:
 def proxied(folder: Path, port: int, analyst: int) -> Iterator[None]:
     """Run the proxy that is shipped before an analyst's port: other addresses and paths.
 
-    Raises
-    ------
-    ValueError
-        If the shipped file does not say any more what is replaced here.
+    Raises ValueError if the shipped file does not say any more what is replaced here.
     """
     text = CONFIGURATION.read_text()
     for shipped, here in {
@@ -62,10 +59,7 @@ def proxied(folder: Path, port: int, analyst: int) -> Iterator[None]:
 def await_answer(url: str, trusted: ssl.SSLContext | None) -> None:
     """Return once an address answers well.
 
-    Raises
-    ------
-    httpx.HTTPError
-        What is wrong still after a minute.
+    Raises httpx.HTTPError: what is wrong still after a minute.
     """
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:

@@ -12,18 +12,18 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from clustering_protocols.evaluation import Evaluation
     from clustering_protocols.protocols.dc import Anchor, DataCollaboration
     from clustering_protocols.protocols.dummy import Dummy
     from clustering_protocols.protocols.fccm import CoClustering
     from clustering_protocols.protocols.llf import LosslessFederated
     from clustering_protocols.protocols.omnifc import OmniFC
     from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
-    from clustering_protocols.recipe import Preparation
-    from clustering_protocols.release import Release
-    from clustering_protocols.schema import Schema
-    from clustering_protocols.terms import About, Deadlines, Guards, Layout, Slot
-    from party_sdk.coordinator import Coordinator
+    from clustering_protocols.terms.evaluation import Evaluation
+    from clustering_protocols.terms.preparation import Preparation
+    from clustering_protocols.terms.release import Release
+    from clustering_protocols.terms.schema import Schema
+    from clustering_protocols.terms.terms import About, Deadlines, Guards, Layout, Slot
+    from party_sdk.coordinator.coordinator import Coordinator
     from party_sdk.estimators import (
         CannotCluster,
         FederatedCoClustering,
@@ -31,11 +31,10 @@ if TYPE_CHECKING:
         FederatedKMeans,
         FederatedSpectralClustering,
     )
-    from party_sdk.local_session import LocalSession, local_session
-    from party_sdk.participant import Party
-    from party_sdk.policy import Policy
-    from party_sdk.results import Result
-    from party_sdk.trials.simulated import SimulatedSession, simulate
+    from party_sdk.home.policy import Policy
+    from party_sdk.lab import LocalSession, SimulatedSession, local_session, simulate
+    from party_sdk.party.participant import Party
+    from party_sdk.results.results import Result
 
 __all__ = [
     "About",
@@ -70,33 +69,32 @@ __all__ = [
     "simulate",
 ]
 
-_TERMS = "clustering_protocols.terms"
+_TERMS = "clustering_protocols.terms.terms"
 _ESTIMATORS = "party_sdk.estimators"
-_SIMULATED = "party_sdk.trials.simulated"
-_LOCAL = "party_sdk.local_session"
+_LAB = "party_sdk.lab"
 _MODULES = {
     "About": _TERMS,
     "CannotCluster": _ESTIMATORS,
-    "Coordinator": "party_sdk.coordinator",
+    "Coordinator": "party_sdk.coordinator.coordinator",
     "Deadlines": _TERMS,
-    "Evaluation": "clustering_protocols.evaluation",
+    "Evaluation": "clustering_protocols.terms.evaluation",
     "FederatedCoClustering": _ESTIMATORS,
     "FederatedFuzzyCMeans": _ESTIMATORS,
     "FederatedKMeans": _ESTIMATORS,
     "FederatedSpectralClustering": _ESTIMATORS,
     "Guards": _TERMS,
     "Layout": _TERMS,
-    "LocalSession": _LOCAL,
-    "Party": "party_sdk.participant",
-    "Policy": "party_sdk.policy",
-    "Preparation": "clustering_protocols.recipe",
-    "Release": "clustering_protocols.release",
-    "Result": "party_sdk.results",
-    "Schema": "clustering_protocols.schema",
-    "SimulatedSession": _SIMULATED,
+    "LocalSession": _LAB,
+    "Party": "party_sdk.party.participant",
+    "Policy": "party_sdk.home.policy",
+    "Preparation": "clustering_protocols.terms.preparation",
+    "Release": "clustering_protocols.terms.release",
+    "Result": "party_sdk.results.results",
+    "Schema": "clustering_protocols.terms.schema",
+    "SimulatedSession": _LAB,
     "Slot": _TERMS,
-    "local_session": _LOCAL,
-    "simulate": _SIMULATED,
+    "local_session": _LAB,
+    "simulate": _LAB,
 }
 
 

@@ -19,14 +19,9 @@ _GIT_SECONDS: Final = 5
 class Build:
     """What tells two builds apart.
 
-    Attributes
-    ----------
-    version : str
-        The version of the distribution.
-    schema : str
-        The last revision of the database that it brings along.
-    commit : str or None
-        Twelve digits, with ``-dirty`` where files differ from it; None if unknown.
+    version: the version of the distribution.
+    schema: the last revision of the database that it brings along.
+    commit: twelve digits, with ``-dirty`` where files differ from it; None if unknown.
     """
 
     version: str

@@ -9,13 +9,14 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from clustering_protocols.limits import CONTROLS
-from coterie_pages import svg, words
+from clustering_protocols.common.limits import CONTROLS
+from clustering_protocols.terms.captions import texts_of
+from coterie_pages import formatting, svg
+from coterie_pages.figure_help import READING
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.models.frame import Frame
 from coterie_pages.models.screens import Screen
-from coterie_pages.reading import READING
-from coterie_pages.served import address_of
+from coterie_pages.served_pages import address_of
 from coterie_pages.svg.heat import lines_of
 
 _REPORTS: Final = {
@@ -51,38 +52,45 @@ def _environment() -> Environment:
         loader=PackageLoader("coterie_pages"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_escape_control,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     made.filters |= {
-        "span": words.span,
-        "number": words.number,
-        "named": words.named,
-        "often": words.often,
-        "figure": words.figure,
-        "title_of": words.title_of,
-        "moment": words.moment,
-        "event": words.event,
-        "ago": words.ago,
-        "minute": words.minute,
+        "span": formatting.span,
+        "number": formatting.number,
+        "shorten": formatting.shorten,
+        "name_institution": formatting.name_institution,
+        "often": formatting.often,
+        "figure": formatting.figure,
+        "title_of": formatting.title_of,
+        "moment": formatting.moment,
+        "event": formatting.event,
+        "ago": formatting.ago,
+        "minute": formatting.minute,
+        "percent": formatting.percent,
+        "drift_value": formatting.drift_value,
     }
     made.globals |= {
         "address_of": address_of,
-        "agreement_sentence": words.agreement_sentence,
-        "personal_data": words.PERSONAL_DATA,
-        "share": words.share,
+        "agreement_sentence": formatting.agreement_sentence,
+        "personal_data": formatting.PERSONAL_DATA,
+        "section_sentences": formatting.section_sentences,
+        "share": formatting.share,
         "svg": svg,
         "lines_of": lines_of,
-        "cell": words.cell,
-        "finished": words.is_over,
-        "shown_figures": words.shown_figures,
+        "outcome_cell": formatting.outcome_cell,
+        "format_test": formatting.format_test,
+        "texts_of": texts_of,
+        "cell": formatting.cell,
+        "finished": formatting.is_over,
+        "shown_figures": formatting.shown_figures,
         "reading": READING,
     }
     return made
 
 
-def _shown(value: Any) -> Any:
+def _escape_control(value: Any) -> Any:
     """Escape what a browser would obey instead of showing it."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value

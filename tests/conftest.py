@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
-from support import statements, warm
+from support import warm
 from support.analyst_process import Analyst, Crowd
-from support.databases import BOTH_DATABASES, Databases
+from support.databases import BOTH_DATABASES, Databases, share_statements
 from support.in_process import Api, in_process
 from support.repeats import NEVER_RUN, NIGHTLY
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 
-statements.share()
+share_statements()
 
 pytest_plugins = ["support.left_out", "support.times"]
 

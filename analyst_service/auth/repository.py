@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import (
+from analyst_service.storage.models import (
     Credential,
     Principal,
     Receiver,
@@ -27,7 +27,7 @@ _TOKENS = (
 _NEWEST = Credential.created_at.desc()
 
 
-class Known(NamedTuple):
+class CredentialRecord(NamedTuple):
     """What is known of a credential that somebody shows."""
 
     id: str
@@ -48,11 +48,13 @@ _NOW = sa.bindparam("now", type_=UTCDateTime())
 _CREDENTIALS, _PRINCIPALS = table(Credential), table(Principal)
 
 
-def _shown(
+def _select_presented(
     digest: sa.Column[Any], *conditions: sa.ColumnElement[bool]
 ) -> sa.Select[Any]:
     return (
-        sa.select(digest, *(_CREDENTIALS.c[name] for name in Known._fields[:-1]))
+        sa.select(
+            digest, *(_CREDENTIALS.c[name] for name in CredentialRecord._fields[:-1])
+        )
         .add_columns(_PRINCIPALS.c.role)
         .select_from(_CREDENTIALS.outerjoin(_PRINCIPALS))
         .where(digest.in_(_DIGESTS), *conditions)
@@ -60,8 +62,10 @@ def _shown(
 
 
 _BY_DIGEST = sa.union_all(
-    _shown(_CREDENTIALS.c.secret_digest),
-    _shown(_CREDENTIALS.c.previous_digest, _CREDENTIALS.c.previous_until > _NOW),
+    _select_presented(_CREDENTIALS.c.secret_digest),
+    _select_presented(
+        _CREDENTIALS.c.previous_digest, _CREDENTIALS.c.previous_until > _NOW
+    ),
 )
 _VALID = sa.and_(
     Credential.id == _ID, Credential.revoked_at.is_(None), Credential.expires_at > _NOW
@@ -85,11 +89,13 @@ class CredentialRepository:
         self._transaction.add(stored)
         self._transaction.flush()
 
-    def by_digest(self, digests: Collection[str], now: datetime) -> dict[str, Known]:
+    def by_digest(
+        self, digests: Collection[str], now: datetime
+    ) -> dict[str, CredentialRecord]:
         """Return the credentials of secrets' digests, or of their last secrets'."""
         asked = {"digests": list(digests), "now": now}
         found = self._transaction.execute(_BY_DIGEST, asked)
-        return {row[0]: Known(*row[1:]) for row in found}
+        return {row[0]: CredentialRecord(*row[1:]) for row in found}
 
     def by_id(self, credential_id: str, now: datetime) -> Credential | None:
         """Return a credential that is valid now, locked."""
@@ -101,7 +107,7 @@ class CredentialRepository:
         asked = {"credential_ids": list(credential_ids), "now": now}
         return set(self._transaction.scalars(_ARE_VALID, asked))
 
-    def owned(self) -> list[tuple[Credential, Principal]]:
+    def list_with_owners(self) -> list[tuple[Credential, Principal]]:
         """Return all keys and whose they are, the newest first."""
         found = self._transaction.execute(_KEYS.order_by(_NEWEST))
         return [(row[0], row[1]) for row in found]

@@ -11,12 +11,18 @@ from hashlib import sha256
 
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.administration import SERVICE, Act, Actor, AdministrationLog
-from analyst_service.auth.repository import CredentialRepository, Known
+from analyst_service.auth.repository import CredentialRecord, CredentialRepository
 from analyst_service.clock import Clock
-from analyst_service.models import Credential, Principal
-from analyst_service.together import outcomes
-from clustering_protocols.errors import (
+from analyst_service.storage.models import Credential, Principal
+from analyst_service.transactions.administrative_log import (
+    SERVICE,
+    Act,
+    Actor,
+    AdministrationLog,
+)
+from analyst_service.transactions.batching import outcomes
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import (
     CoterieError,
     Forbidden,
     NotFound,
@@ -26,6 +32,17 @@ from clustering_protocols.errors import (
 _TOKENS_OVERLAP = timedelta(hours=1)
 _ISSUER = "coterie"  # of principals that only keys of this service name
 _REFUSED = "It is missing, unknown, expired or revoked."
+
+
+class CredentialRefused(Unauthenticated, problem=Problem.UNAUTHENTICATED):
+    """A credential that was shown and does not count.
+
+    credential_id: its id, where it did once; None for what is unknown.
+    """
+
+    def __init__(self, credential_id: str | None = None) -> None:
+        super().__init__(_REFUSED)
+        self.credential_id = credential_id
 
 
 class Role(StrEnum):
@@ -52,7 +69,7 @@ class Caller:
             raise Forbidden(f"It needs the role {' or '.join(roles)}.")
 
 
-def ended() -> Unauthenticated:
+def build_ended_refusal() -> Unauthenticated:
     """Return the refusal of a credential that was valid when the request came."""
     return Unauthenticated(_REFUSED)
 
@@ -70,14 +87,14 @@ def _shown_in(header: str | None) -> str | None:
 
 
 def caller_of(
-    credential: Credential | Known, role: str | None, now: datetime
+    credential: Credential | CredentialRecord, role: str | None, now: datetime
 ) -> Caller:
-    """Return who shows a credential; :class:`Unauthenticated` if it has ended.
+    """Return who shows a credential; :class:`CredentialRefused` if it has ended.
 
     ``role`` is its principal's; None for a party's token, which has no principal.
     """
     if credential.revoked_at is not None or credential.expires_at <= now:
-        raise Unauthenticated(_REFUSED)
+        raise CredentialRefused(credential.id)
     return Caller(
         credential.id,
         Role.PARTY if role is None else Role(role),
@@ -118,9 +135,10 @@ class AuthService:
         known = self._credentials.by_digest(shown, now) if shown else {}
 
         def caller(digest: str | None) -> Caller:
-            found = None if digest is None else known.get(digest)
-            if found is None:
+            if digest is None:
                 raise Unauthenticated(_REFUSED)
+            if (found := known.get(digest)) is None:
+                raise CredentialRefused
             return caller_of(found, found.role, now)
 
         return outcomes(caller, digests)
@@ -155,18 +173,11 @@ class AuthService:
     def rotate(self, credential_id: str, seconds: int, overlap: int) -> str:
         """Return a new secret of a key; what the key owns stays its own.
 
-        Parameters
-        ----------
-        credential_id : str
-        seconds : int
-            How long the new secret is valid.
-        overlap : int
-            Seconds for which the old secret is valid still; 0 ends it at once.
+        seconds: how long the new secret is valid.
+        overlap: seconds for which the old secret is valid still; 0 ends it at once.
 
-        Raises
-        ------
-        NotFound
-            If no valid key has this id; tokens are rotated by joining again.
+        Raises NotFound if no valid key has this id; tokens are rotated by joining
+            again.
         """
         now = self._clock.now()
         found = self._credentials.by_id(credential_id, now)
@@ -184,7 +195,7 @@ class AuthService:
         """Return all keys, the newest first; where a role is given, those of it."""
         return [
             (credential, Role(of.role))
-            for credential, of in self._credentials.owned()
+            for credential, of in self._credentials.list_with_owners()
             if role in {None, of.role}
         ]
 
@@ -226,11 +237,6 @@ class AuthService:
         """Return whom the administrative log names for a caller."""
         label = self._credentials.label(caller.credential_id)
         return Actor(caller.principal_id or caller.credential_id, label)
-
-    def key_of(self, secret: str) -> str | None:
-        """Return the id of a key that somebody shows, though it may have ended."""
-        found = self._credentials.by_digest([digest_of(secret)], self._clock.now())
-        return next((known.id for known in found.values()), None)
 
     def _note(self, act: Act, **fields: str) -> None:
         self._log.append(act, self._by, self._clock.now(), **fields)

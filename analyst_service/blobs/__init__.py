@@ -9,7 +9,7 @@ from typing import Protocol
 from typing_extensions import Buffer
 
 
-class Draft(Protocol):
+class BlobDraft(Protocol):
     """Bytes that are arriving and do not count yet."""
 
     @property
@@ -51,7 +51,7 @@ class BlobStore(Protocol):
     Where the bytes lie elsewhere, every method may raise :class:`Unavailable`.
     """
 
-    def draft(self) -> Draft:
+    def draft(self) -> BlobDraft:
         """Begin to receive bytes."""
         ...
 
@@ -98,6 +98,14 @@ class BlobStore(Protocol):
 
     def free_bytes(self) -> int:
         """Return how much room is left on this machine."""
+        ...
+
+    def mark(self) -> str | None:
+        """Return the name that the store was given; None if it has none."""
+        ...
+
+    def set_mark(self, name: str) -> None:
+        """Give the store a name, in place of any before. Durable when it returns."""
         ...
 
     def check(self) -> None:

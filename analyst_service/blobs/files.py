@@ -22,9 +22,10 @@ from typing import Final
 
 from typing_extensions import Buffer
 
-from clustering_protocols.errors import StorageFull, Unavailable
+from clustering_protocols.common.errors import StorageFull, Unavailable
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_MARK: Final = "mark"
 _IN_USE_SECONDS: Final = 60.0  # between being looked up and being opened
 
 
@@ -62,6 +63,8 @@ class FileBlobStore:
     def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
         """Return some bytes of a blob without copying them."""
         del check  # what lies here was held against its digest when it came
+        with suppress(OSError):  # a folder that is only read, or nothing there
+            os.utime(self.path(digest))  # what was used last stays in a cache
         found = memoryview(self.map(digest))[begin : begin + size]
         if len(found) < size:
             raise Unavailable("A blob is shorter than it was.")
@@ -144,6 +147,24 @@ class FileBlobStore:
             path.unlink(missing_ok=True)
             left -= size
 
+    def mark(self) -> str | None:
+        """Return the name that the folder was given."""
+        try:
+            return (self._root / _MARK).read_text()
+        except FileNotFoundError:
+            return None
+
+    def set_mark(self, name: str) -> None:
+        """Give the folder a name, by one rename."""
+        draft = self.draft()
+        try:
+            draft.write(name.encode())
+            draft.seal()
+            draft.path.replace(self._root / _MARK)
+            _sync_folder(self._root)
+        finally:
+            draft.discard()
+
     def check(self) -> None:
         """Raise :class:`StorageFull`, or what the file system says, if it is of no use."""
         self.draft().discard()
@@ -222,8 +243,8 @@ def _room() -> Iterator[None]:
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise StorageFull(
-                "The blob could not be written: no room is left "
-                f"({errno.errorcode[error.errno]})."
+                "The analyst's machine has no room left in its data folder, "
+                f"COTERIE_DATA_DIR ({errno.errorcode[error.errno]})."
             ) from None
         raise
 

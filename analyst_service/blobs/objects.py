@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 from typing_extensions import Buffer
 
 from analyst_service.blobs.files import FileBlobStore, FileDraft
-from clustering_protocols.errors import StorageFull, Unavailable
+from analyst_service.secret_files import credential_files, read_secret
+from clustering_protocols.common.errors import StorageFull, Unavailable
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -32,6 +33,7 @@ _PARTS_ABOVE: Final = 64 << 20
 # Errors hold addresses, digests and times too: a mark is more than a number.
 _FULL: Final = ("quotaexceeded", "insufficientstorage", "code: 507", "no space left")
 _PROBE: Final = "probe"
+_MARK: Final = "mark"
 _SHRINKS: Final = 8  # after an eighth of the cache has come in parts
 _ASKERS: Final = 16
 _CLIENT: Final = {"connect_timeout": "5s", "timeout": "120s"}
@@ -42,12 +44,10 @@ def open_objects(url: str) -> ObjectStore:
     """Return the store at an address: ``s3://bucket/prefix``, ``file:///folder``, ….
 
     Keys, region and endpoint are taken from the environment, as the store's own tools
-    take them (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, …).
+    take them (``AWS_ACCESS_KEY_ID``, ``AWS_ENDPOINT_URL``, …). Credentials may also lie in
+    files (``AWS_ACCESS_KEY_ID_FILE``, …).
 
-    Raises
-    ------
-    Unavailable
-        If the address is none, or names what is not there.
+    Raises Unavailable if the address is none, or names what is not there.
     """
     from obstore.store import from_url
 
@@ -57,6 +57,7 @@ def open_objects(url: str) -> ObjectStore:
         is_plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in {"true", "1"}
         client = {**_CLIENT, "allow_http": is_plain}
         options = {"client_options": client, "retry_config": dict(_RETRIES)}
+        options |= _credentials()
     try:
         return from_url(url, **options)
     except Exception as error:
@@ -65,16 +66,22 @@ def open_objects(url: str) -> ObjectStore:
         ) from error
 
 
+def _credentials() -> dict[str, str]:
+    """Return the credentials that lie in files; :class:`Unavailable` if one cannot be."""
+    try:
+        return {
+            variable.removesuffix("_FILE").lower(): read_secret(variable, path)
+            for variable, path in credential_files(os.environ)
+        }
+    except ValueError as error:
+        raise Unavailable(f"{error}.") from None
+
+
 class ObjectBlobStore:
     """Blobs in an object store.
 
-    Parameters
-    ----------
-    objects : ObjectStore
-    cache : FileBlobStore
-        Where blobs arrive, and lie as long as there is room.
-    cache_bytes : int
-        How much of them stays after a sweep.
+    cache: where blobs arrive, and lie as long as there is room.
+    cache_bytes: how much of them stays after a sweep.
     """
 
     def __init__(
@@ -128,7 +135,7 @@ class ObjectBlobStore:
         import obstore
 
         try:
-            with _told():
+            with _translate_errors():
                 obstore.head(self._objects, _name(digest))
         except KeyError:
             return False
@@ -146,7 +153,7 @@ class ObjectBlobStore:
         """Remove a blob from the store and from this cache."""
         import obstore
 
-        with suppress(KeyError), _told():
+        with suppress(KeyError), _translate_errors():
             obstore.delete(self._objects, _name(digest))
         self._cache.remove(digest)
 
@@ -154,7 +161,7 @@ class ObjectBlobStore:
         """Yield the digests of blobs that were last written before a time (POSIX)."""
         import obstore
 
-        with _told():
+        with _translate_errors():
             for some in obstore.list(self._objects):
                 yield from _digests(some, before)
 
@@ -170,12 +177,29 @@ class ObjectBlobStore:
         """Return how much room is left for what arrives."""
         return self._cache.free_bytes()
 
+    def mark(self) -> str | None:
+        """Return the name that the store was given; the cache has none."""
+        import obstore
+
+        try:
+            with _translate_errors():
+                return bytes(obstore.get(self._objects, _MARK).bytes()).decode()
+        except KeyError:
+            return None
+
+    def set_mark(self, name: str) -> None:
+        """Give the store a name."""
+        import obstore
+
+        with _translate_errors():
+            obstore.put(self._objects, _MARK, name.encode(), use_multipart=False)
+
     def check(self) -> None:
         """Raise :class:`Unavailable` unless store and cache can be written."""
         import obstore
 
         self._cache.check()
-        with _told():
+        with _translate_errors():
             obstore.put(self._objects, _PROBE, b"", use_multipart=False)
 
     def upload(self, digest: str, path: Path) -> None:
@@ -183,7 +207,7 @@ class ObjectBlobStore:
         import obstore
 
         in_parts = path.stat().st_size > _PARTS_ABOVE
-        with _told():
+        with _translate_errors():
             obstore.put(
                 self._objects,
                 _name(digest),
@@ -197,7 +221,7 @@ class ObjectBlobStore:
 
         draft = self._cache.draft()
         try:
-            with _told():
+            with _translate_errors():
                 found = obstore.get(self._objects, _name(digest))
                 for piece in found.stream(min_chunk_size=_PIECE):
                     draft.write(bytes(piece))
@@ -209,7 +233,7 @@ class ObjectBlobStore:
         """Bring some bytes of a blob into the cache, if they are what was asked for."""
         import obstore
 
-        with _told():
+        with _translate_errors():
             found = obstore.get_range(
                 self._objects, _name(digest), start=begin, length=size
             )
@@ -285,7 +309,7 @@ def _digests(found: Sequence[Any], before: float) -> Iterator[str]:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Say what a store answers in words of our own: its own may hold addresses."""
     from obstore.exceptions import (
         BaseError,
@@ -299,12 +323,12 @@ def _told() -> Iterator[None]:
         raise KeyError("there is no such object") from error
     except (PermissionDeniedError, UnauthenticatedError) as error:
         if _is_full(error):
-            raise StorageFull("The object store has no room left.") from None
+            raise StorageFull("The analyst's object store has no room left.") from None
         log.error("object store: credentials are refused")  # noqa: TRY400  its text may hold addresses
         raise Unavailable("The object store refuses this analyst.") from None
     except (BaseError, OSError) as error:
         if _is_full(error):
-            raise StorageFull("The object store has no room left.") from None
+            raise StorageFull("The analyst's object store has no room left.") from None
         log.error("object store: %s", type(error).__name__)  # noqa: TRY400  its text may hold addresses
         raise Unavailable("The object store does not answer.") from None
 

@@ -11,9 +11,9 @@ from functools import cache
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from analyst_service.catalogue.schemas import Catalogue, ProtocolRead
-from analyst_service.deps import AdmittingRoute, ServiceDep
-from analyst_service.settings import Settings
-from clustering_protocols import registry
+from analyst_service.configuration.settings import Settings
+from analyst_service.requests.deps import AdmittingRoute, ServiceDep
+from clustering_protocols import catalogue
 from clustering_protocols.wire.answers import AnalystIdentity
 
 router = APIRouter(tags=["catalogue"], route_class=AdmittingRoute)
@@ -39,8 +39,8 @@ def get_openapi(request: Request) -> Response:
 
 @cache
 def _catalogue(settings: Settings) -> bytes:
-    offered = [name for name in registry.catalogue() if settings.offers(name)]
-    listed = [ProtocolRead.model_validate(registry.describe(name)) for name in offered]
+    offered = [name for name in catalogue.catalogue() if settings.offers(name)]
+    listed = [ProtocolRead.model_validate(catalogue.describe(name)) for name in offered]
     return Catalogue(protocols=listed).model_dump_json().encode()
 
 

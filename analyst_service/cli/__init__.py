@@ -1,16 +1,16 @@
 """The administrator's commands; `coterie` finds them through an entry-point group."""
 
-from clustering_protocols.extras import require_service
+from clustering_protocols.common.extras import require_service
 
 # What a command needs is imported when it runs: these modules are read for every list
 # of commands. It is found now, though: without the extra there are no such commands.
 require_service("This command is of the service")
 
-from .auditing import audit
+from .audits import audit
 from .backups import backup, restore
 from .config import config
 from .keys import key
-from .migrating import migrate
-from .serving import serve
+from .migrations import migrate
+from .server import serve
 
 __all__ = ["audit", "backup", "config", "key", "migrate", "restore", "serve"]

@@ -1,18 +1,25 @@
-"""`coterie config check`: which settings are in force, and where each comes from."""
+"""`coterie config`: which settings are in force, and what belongs to the database."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyst_service.cli.opening import read_settings, variable
+from analyst_service.cli.actor import note
+from analyst_service.cli.context import (
+    current_database,
+    foreign_store,
+    open_parts,
+    read_settings,
+)
 
 if TYPE_CHECKING:
-    from analyst_service.settings import Settings
+    from analyst_service.configuration.settings import Settings
 
 _SECRETS: Final = (
     re.compile(r"(?P<kept>//[^/@\s]*?:)[^/@\s]*(?=@)"),  # //user:password@host
@@ -22,7 +29,7 @@ _SECRETS: Final = (
 
 @click.group()
 def config() -> None:
-    """Look at the settings of the analyst."""
+    """Look at the settings of the analyst, and take them over."""
 
 
 @config.command()
@@ -30,8 +37,8 @@ def config() -> None:
 def check(*, as_json: bool) -> None:
     """Check the settings, and print what is in force and where it comes from.
 
-    Passwords within addresses are not shown. Names that are nearly those of settings
-    are named.
+    Secrets are not shown, nor what a file of a secret holds. Names that are nearly
+    those of settings are named.
     """
     found = list(_in_force(read_settings()))
     if as_json:
@@ -42,17 +49,48 @@ def check(*, as_json: bool) -> None:
         click.echo(f"{line['name']:{width}}  {line['source']:11}  {line['value']}")
 
 
+@config.command()
+@click.argument("part", type=click.Choice(["key", "store"]))
+def adopt(part: str) -> None:
+    """Make the key or the store of arrays that is set now the database's own.
+
+    After a change that was meant. Analysts with the earlier one do not start any more.
+    Sessions that name the earlier key end for their parties.
+    """
+    from analyst_service.installation import ForeignStore, adopt_key, adopt_store
+    from analyst_service.transactions.administrative_log import Act
+    from clustering_protocols.common.errors import CoterieError
+
+    settings = read_settings()
+    with current_database(settings) as database:
+        parts = open_parts(settings)
+        try:
+            if part == "key":
+                adopt_key(database, parts.key)
+            else:
+                adopt_store(database, parts)
+        except ForeignStore as error:
+            raise click.ClickException(foreign_store(settings, error)) from None
+        except CoterieError as error:
+            raise click.ClickException(error.detail) from None
+        note(database, Act.ADOPTED, part=part)
+    click.echo(f"The {part} that is set now is the database's own.", err=True)
+
+
 def _in_force(settings: Settings) -> Iterator[dict[str, Any]]:
+    from analyst_service.secret_files import named_files, variable
+
+    files = dict(named_files(type(settings).model_fields, os.environ))
     for name, value in settings:
-        is_set = name in settings.model_fields_set
-        yield {
-            "name": variable(name),
-            "source": "environment" if is_set else "default",
-            "value": _shown(value),
-        }
+        if file := files.get(name):
+            source, shown = "file", str(file)
+        else:
+            is_set = name in settings.model_fields_set
+            source, shown = "environment" if is_set else "default", _mask_secrets(value)
+        yield {"name": variable(name), "source": source, "value": shown}
 
 
-def _shown(value: Any) -> Any:
+def _mask_secrets(value: Any) -> Any:
     """Return a value as it is printed: numbers as they are, texts without secrets."""
     if isinstance(value, int | float):
         return value

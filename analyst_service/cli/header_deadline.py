@@ -22,10 +22,7 @@ _LEAST, _MOST = 16, 1024
 class WaitingConnections:
     """Connections that wait for the end of a header, by address, oldest first.
 
-    Parameters
-    ----------
-    limit : int, optional
-        How many may wait at once; by default a quarter of the file descriptors that
+    limit: how many may wait at once; by default a quarter of the file descriptors that
         this process may open, from 16 to 1,024.
     """
 
@@ -55,12 +52,8 @@ class WaitingConnections:
 class TimedProtocol(HttpToolsProtocol):
     """HTTP/1.1 whose headers have a deadline.
 
-    Parameters
-    ----------
-    waiting : WaitingConnections
-        Shared by all connections of the process.
-    **options
-        See uvicorn.
+    waiting: shared by all connections of the process.
+    **options: see uvicorn.
     """
 
     def __init__(self, *, waiting: WaitingConnections, **options: Any) -> None:

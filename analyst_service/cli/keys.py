@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from analyst_service.cli.acting import operator
-from analyst_service.cli.opening import current_database, read_identity, read_settings
+from analyst_service.cli.actor import operator
+from analyst_service.cli.context import current_database, read_identity, read_settings
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session as Transaction
@@ -123,9 +123,9 @@ def _table(lines: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 @contextmanager
-def _named(key_id: str) -> Iterator[None]:
+def _explain_unknown_key(key_id: str) -> Iterator[None]:
     """Say how an administrator finds the id of a key, where there is none of this id."""
-    from clustering_protocols.errors import NotFound, NotReady
+    from clustering_protocols.common.errors import NotFound, NotReady
 
     try:
         yield
@@ -155,7 +155,7 @@ def rotate_key(
     settings = read_settings()
     seconds = days * 86_400 if days else settings.key_seconds
     with (
-        _named(key_id),
+        _explain_unknown_key(key_id),
         current_database(settings) as database,
         database.write() as transaction,
     ):
@@ -173,9 +173,9 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
     """
     if (key_id is None) == (session is None):
         raise click.UsageError("Give the id of a key, or --session.")
-    from analyst_service.administration import Act, AdministrationLog
     from analyst_service.clock import SystemClock
     from analyst_service.members.service import MemberService
+    from analyst_service.transactions.administrative_log import Act, AdministrationLog
 
     settings = read_settings()
     with current_database(settings) as database, database.write() as transaction:
@@ -197,7 +197,7 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
             )
             click.echo(f"Revoked {revoked} tokens.", err=True)
             return
-        with _named(key_id or ""):
+        with _explain_unknown_key(key_id or ""):
             auth.revoke(key_id or "")
         if (place := auth.place(key_id or "")) is not None:
             members.shut_out(*place)

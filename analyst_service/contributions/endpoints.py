@@ -6,12 +6,17 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
-from analyst_service import negotiation
 from analyst_service.contributions import tasks, uploads
-from analyst_service.contributions.answering import Answering, answered
-from analyst_service.contributions.service import Asking, Place
-from analyst_service.deps import AdmittingRoute, CallerDep, ServiceDep, SessionID
-from analyst_service.middleware.pots import Visit
+from analyst_service.contributions.responses import UploadResponse, answer_upload
+from analyst_service.contributions.service import AnswerPlace, TaskRequest
+from analyst_service.middleware.concurrency_limit import Visit
+from analyst_service.requests import negotiation
+from analyst_service.requests.deps import (
+    AdmittingRoute,
+    CallerDep,
+    ServiceDep,
+    SessionID,
+)
 from clustering_protocols.wire.answers import Receipt
 
 router = APIRouter(
@@ -49,8 +54,8 @@ async def get_task(
     wait: Annotated[float, Query(ge=0, description="Seconds to hold the request.")] = 0,
 ) -> Response:
     """Return the caller's open task; hold the request for a while if there is none."""
-    step_aside = Visit.of(request.scope).waiting
-    asking = Asking(caller, session_id)
+    step_aside = Visit.of(request.scope).step_aside
+    asking = TaskRequest(caller, session_id)
     with service.notifier.subscribe(caller.session_id or "") as waiter:
         task = await tasks.wait_for_task(service, asking, waiter, wait, step_aside)
     if task is None:
@@ -79,8 +84,10 @@ async def put_contribution(
     One request a round is enough for who prefers to wait for the next task.
     """
     body = await uploads.open_body(request, service.settings)
-    place = Place(session_id, round_, attempt)
-    return await answered(
-        Answering(service, request, response, Asking(caller, session_id), prefer),
+    place = AnswerPlace(session_id, round_, attempt)
+    return await answer_upload(
+        UploadResponse(
+            service, request, response, TaskRequest(caller, session_id), prefer
+        ),
         lambda: uploads.store(service, caller, place, body),
     )

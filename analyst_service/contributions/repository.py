@@ -9,10 +9,16 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Contribution, Session, Task, UTCDateTime, table
+from analyst_service.storage.models import (
+    Contribution,
+    Session,
+    Task,
+    UTCDateTime,
+    table,
+)
 
 
-class Where(NamedTuple):
+class SlotAttempt(NamedTuple):
     """A slot's place in an attempt: the key of its task and of its answer."""
 
     session_id: str
@@ -32,12 +38,12 @@ class OpenTask(NamedTuple):
     sent_at: datetime | None
 
     @property
-    def where(self) -> Where:
+    def slot_attempt(self) -> SlotAttempt:
         """Return where it stands."""
-        return Where(*self[:4])
+        return SlotAttempt(*self[:4])
 
 
-class AskedOf(NamedTuple):
+class SlotTask(NamedTuple):
     """The digest of what a slot is asked, and whether it has answered."""
 
     digest: str
@@ -50,12 +56,12 @@ class ContributionRepository:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    def asked(self, session_ids: Collection[str]) -> dict[Where, AskedOf]:
+    def find_tasks(self, session_ids: Collection[str]) -> dict[SlotAttempt, SlotTask]:
         """Return what is asked in the open attempts of sessions, and where."""
         found = self._transaction.execute(_ASKED, {"session_ids": list(session_ids)})
-        return {Where(*row[:4]): AskedOf(row[4], row[5]) for row in found}
+        return {SlotAttempt(*row[:4]): SlotTask(row[4], row[5]) for row in found}
 
-    def contribution(self, where: Where) -> Contribution | None:
+    def contribution(self, where: SlotAttempt) -> Contribution | None:
         """Return what a slot answered in an attempt."""
         return self._transaction.get(Contribution, where)
 
@@ -64,7 +70,7 @@ class ContributionRepository:
         here = {"session_ids": list(session_ids)}
         return bool(self._transaction.scalar(_ANY_COMPLETE, here))
 
-    def unanswered(
+    def find_unanswered(
         self, session_ids: Collection[str]
     ) -> dict[tuple[str, str], OpenTask]:
         """Return, by session and slot, the tasks of open attempts without an answer."""
@@ -72,11 +78,11 @@ class ContributionRepository:
         found = [OpenTask(*row) for row in self._transaction.execute(_UNANSWERED, here)]
         return {(task.session_id, task.slot): task for task in found}
 
-    def answers(self, session_ids: Collection[str]) -> dict[Where, Contribution]:
+    def answers(self, session_ids: Collection[str]) -> dict[SlotAttempt, Contribution]:
         """Return the answers to the open attempts of sessions."""
         found = self._transaction.scalars(_ANSWERS, {"session_ids": list(session_ids)})
         return {
-            Where(each.session_id, each.round, each.attempt, each.slot): each
+            SlotAttempt(each.session_id, each.round, each.attempt, each.slot): each
             for each in found
         }
 
@@ -87,11 +93,11 @@ class ContributionRepository:
 
     def mark_sent(self, tasks: Collection[OpenTask], now: datetime) -> list[OpenTask]:
         """Remember that tasks are handed out; return those that were not so far."""
-        places = {task.where: task for task in tasks}
+        places = {task.slot_attempt: task for task in tasks}
         marked = self._transaction.execute(
             _MARK_SENT, {"places": list(places), "now": now}
         )
-        return [places[Where(*row)] for row in marked]
+        return [places[SlotAttempt(*row)] for row in marked]
 
     def digests(
         self, kind: type[Task | Contribution], session: Session
@@ -146,7 +152,7 @@ def _of_attempt(rows: sa.Table) -> sa.ColumnElement[bool]:
 
 # Queries of most requests, written once: to write one costs more than to send it.
 _HERE = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
-_WHERE = tuple(_TASKS.c[name] for name in Where._fields)
+_WHERE = tuple(_TASKS.c[name] for name in SlotAttempt._fields)
 _IS_ANSWERED = (
     sa.exists()
     .where(_is_open(_CONTRIBUTIONS), _CONTRIBUTIONS.c.slot == _TASKS.c.slot)

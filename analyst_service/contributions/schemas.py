@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyst_service.models import Contribution
+from analyst_service.storage.models import Contribution
 from clustering_protocols.wire.answers import Receipt
 
 

@@ -11,35 +11,35 @@ from typing import Any
 from sqlalchemy.orm import Session as Transaction
 from typing_extensions import Buffer
 
-from analyst_service.audit import Audit
-from analyst_service.auth.service import AuthService, Caller, Role, ended
-from analyst_service.blobs import Draft
-from analyst_service.blobs.trimming import trimmed
+from analyst_service.auth.service import AuthService, Caller, Role, build_ended_refusal
+from analyst_service.blobs import BlobDraft
+from analyst_service.blobs.page_trimming import trim_pages
 from analyst_service.clock import Clock
 from analyst_service.contributions.repository import (
-    AskedOf,
     ContributionRepository,
     OpenTask,
-    Where,
+    SlotAttempt,
+    SlotTask,
 )
-from analyst_service.models import Contribution, Session
 from analyst_service.sessions.quotas import Quotas
 from analyst_service.sessions.service import SessionService, require_alive
-from analyst_service.together import outcomes
-from clustering_protocols import hash_chain
-from clustering_protocols.engine import check_contribution
-from clustering_protocols.errors import (
+from analyst_service.storage.models import Contribution, Session
+from analyst_service.transactions.audit import Audit
+from analyst_service.transactions.batching import outcomes
+from clustering_protocols.common.errors import (
     ContributionDiffers,
     CoterieError,
     Forbidden,
     NotReady,
     RoundClosed,
 )
+from clustering_protocols.engine import check_contribution
+from clustering_protocols.records import hash_chain
 from clustering_protocols.wire.states import SessionState
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AnswerPlace:
     """Which answer is meant: the slot comes from the credential, never from the path.
 
     The session is named as its parties do.
@@ -51,7 +51,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class UploadRequirements:
     """What an upload is checked against."""
 
     session_id: str
@@ -60,7 +60,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class TaskRequest:
     """Who asks for a task, and of which session."""
 
     caller: Caller
@@ -68,17 +68,17 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class Arriving:
+class AnnouncedUpload:
     """Bytes that have been announced."""
 
     caller: Caller
-    place: Place
+    place: AnswerPlace
     digest: str
     size: int
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived(Arriving):
+class CheckedUpload(AnnouncedUpload):
     """Checked bytes that are to be stored; ``keep`` makes them a blob."""
 
     keep: Callable[[], None]
@@ -105,7 +105,9 @@ class ContributionService:
         self._quotas, self._quota = Quotas(transaction), quota
         self._clock = clock
 
-    def tasks(self, asking: Sequence[Asking]) -> list[OpenTask | CoterieError | None]:
+    def tasks(
+        self, asking: Sequence[TaskRequest]
+    ) -> list[OpenTask | CoterieError | None]:
         """Return each one's open task, None if it has to wait, or why it is refused."""
         valid = self._auth.still_valid(each.caller for each in asking)
         sessions = self._own(each.caller for each in asking)
@@ -114,9 +116,9 @@ class ContributionService:
             for each in sessions.values()
             if each.state == SessionState.COLLECTING
         ]
-        opened = self._rows.unanswered(collecting)
+        opened = self._rows.find_unanswered(collecting)
 
-        def task(each: Asking) -> OpenTask | None:
+        def task(each: TaskRequest) -> OpenTask | None:
             check_valid(each.caller, valid)
             session = self._sessions.visible(each.caller, each.session, known=sessions)
             slot = slot_of(each.caller)
@@ -136,8 +138,8 @@ class ContributionService:
         self._audit.extend("task-sent", now, said)
 
     def admit(
-        self, arriving: Sequence[Arriving]
-    ) -> list[Contribution | Asked | CoterieError]:
+        self, arriving: Sequence[AnnouncedUpload]
+    ) -> list[Contribution | UploadRequirements | CoterieError]:
         """Return what each is asked; or, of a repeat, what is stored; or the refusal.
 
         ContributionDiffers if other bytes are stored; NotReady, RoundClosed or
@@ -145,9 +147,9 @@ class ContributionService:
         QuotaReached if they do not fit.
         """
         sessions = self._own(each.caller for each in arriving)
-        open_here = self._rows.asked(sessions)
+        open_here = self._rows.find_tasks(sessions)
 
-        def admitted(each: Arriving) -> Contribution | Asked:
+        def admit_one(each: AnnouncedUpload) -> Contribution | UploadRequirements:
             session = self._sessions.visible(
                 each.caller, each.place.session, known=sessions
             )
@@ -157,17 +159,17 @@ class ContributionService:
                 stored = self._rows.contribution(where)
                 if stored is not None:
                     return same_bytes(stored, each.digest)
-            found = _asked(session, each.place, asked)
+            found = _require_open(session, each.place, asked)
             self._quotas.check_bytes(session, where, each.size, self._quota)
             return found
 
-        return outcomes(admitted, arriving)
+        return outcomes(admit_one, arriving)
 
     def any_complete(self, session_ids: Collection[str]) -> bool:
         """Return whether one of these has an answer of every slot that was asked."""
         return self._rows.any_complete(session_ids)
 
-    def store(self, arrived: Sequence[Arrived]) -> list[Stored | CoterieError]:
+    def store(self, arrived: Sequence[CheckedUpload]) -> list[Stored | CoterieError]:
         """Store checked contributions; return each, or why it is refused."""
         valid = self._auth.still_valid(each.caller for each in arrived)
         now = self._clock.now()
@@ -175,7 +177,7 @@ class ContributionService:
         answers = self._rows.answers(sessions)
         fresh: dict[str, list[Contribution]] = {}
 
-        def stored(each: Arrived) -> Stored:
+        def store_one(each: CheckedUpload) -> Stored:
             check_valid(each.caller, valid)
             session = self._sessions.visible(
                 each.caller, each.place.session, known=sessions
@@ -199,11 +201,13 @@ class ContributionService:
             fresh.setdefault(session.id, []).append(answers[where])
             return answers[where], True
 
-        found = outcomes(stored, arrived)
+        found = outcomes(store_one, arrived)
         self._note_stored(fresh, now)
         return found
 
-    def _stored_before(self, session: Session, where: Where) -> Contribution | None:
+    def _stored_before(
+        self, session: Session, where: SlotAttempt
+    ) -> Contribution | None:
         """Return what is stored of another attempt; what is of the open one is known."""
         if (where.round, where.attempt) == (session.round, session.attempt):
             return None
@@ -240,15 +244,15 @@ class ContributionService:
 _SAID = ("slot", "round", "attempt", "digest")
 
 
-def _where_of(session: Session, arriving: Arriving) -> Where:
+def _where_of(session: Session, arriving: AnnouncedUpload) -> SlotAttempt:
     place = arriving.place
-    return Where(session.id, place.round, place.attempt, slot_of(arriving.caller))
+    return SlotAttempt(session.id, place.round, place.attempt, slot_of(arriving.caller))
 
 
 def check_valid(caller: Caller, valid: Container[str]) -> None:
     """Refuse a caller whose credential has ended since the request came."""
     if caller.credential_id not in valid:
-        raise ended()
+        raise build_ended_refusal()
 
 
 def same_bytes(found: Contribution, digest: str) -> Contribution:
@@ -260,16 +264,20 @@ def same_bytes(found: Contribution, digest: str) -> Contribution:
     return found
 
 
-def _contribution(where: Where, arrived: Arrived, now: datetime) -> Contribution:
+def _contribution(
+    where: SlotAttempt, arrived: CheckedUpload, now: datetime
+) -> Contribution:
     return Contribution(
         **where._asdict(), digest=arrived.digest, size=arrived.size, received_at=now
     )
 
 
-def check_draft(asked: Asked, draft: Draft, read: Callable[[str], Buffer]) -> None:
+def check_draft(
+    asked: UploadRequirements, draft: BlobDraft, read: Callable[[str], Buffer]
+) -> None:
     """Refuse bytes that do not answer the task, before anything is kept."""
     content = draft.map()
-    with trimmed(content):
+    with trim_pages(content):
         check_contribution(asked.agreement, read(asked.task_digest), content)
 
 
@@ -281,15 +289,17 @@ def slot_of(caller: Caller) -> str:
     return caller.slot
 
 
-def _asked(session: Session, place: Place, task: AskedOf | None) -> Asked:
+def _require_open(
+    session: Session, place: AnswerPlace, task: SlotTask | None
+) -> UploadRequirements:
     """Return what is asked, if this round and attempt are open."""
     check_open(session, place)
     if task is None or session.agreement is None:
-        raise RoundClosed(_where(session))
-    return Asked(session.id, session.agreement, task.digest)
+        raise RoundClosed(_describe_open_round(session))
+    return UploadRequirements(session.id, session.agreement, task.digest)
 
 
-def check_open(session: Session, place: Place) -> None:
+def check_open(session: Session, place: AnswerPlace) -> None:
     """Refuse what is for another round or attempt than the open one."""
     require_alive(session)
     if session.state == SessionState.RECRUITING:
@@ -299,10 +309,10 @@ def check_open(session: Session, place: Place) -> None:
         place.round,
         place.attempt,
     ):
-        raise RoundClosed(_where(session))
+        raise RoundClosed(_describe_open_round(session))
 
 
-def _where(session: Session) -> str:
+def _describe_open_round(session: Session) -> str:
     if session.state == SessionState.COLLECTING:
         return f"Open is round {session.round}, attempt {session.attempt}."
     return f"The session is {session.state}; no round is open."

@@ -8,17 +8,17 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from analyst_service.contributions.repository import OpenTask
-from analyst_service.contributions.service import Asking, ContributionService
+from analyst_service.contributions.service import ContributionService, TaskRequest
 from analyst_service.process_context import Service
-from analyst_service.wakeups import Waiter
-from clustering_protocols.errors import CoterieError, SessionOver
+from analyst_service.transactions.notifier import Waiter
+from clustering_protocols.common.errors import CoterieError, SessionOver
 
 StepAside = Callable[[], AbstractContextManager[bool]]
 _LOOK_SECONDS = 5.0  # where no driver rings, one looks all the same
 
 
 def open_tasks(
-    service: Service, asking: Sequence[Asking]
+    service: Service, asking: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
     """Return the open tasks of all who ask, and audit those given the first time."""
     with service.database.read() as transaction:
@@ -37,7 +37,7 @@ def open_tasks(
 
 async def wait_for_next(
     service: Service,
-    asking: Asking,
+    asking: TaskRequest,
     waiter: Waiter,
     seconds: float,
     step_aside: StepAside,
@@ -59,7 +59,7 @@ async def wait_for_next(
 
 async def wait_for_task(
     service: Service,
-    asking: Asking,
+    asking: TaskRequest,
     waiter: Waiter,
     seconds: float,
     step_aside: StepAside,
@@ -72,12 +72,8 @@ async def wait_for_task(
     place among the requests under way is for those that are served: who waits steps
     aside, and is sent away where too many do.
 
-    Parameters
-    ----------
-    waiter : Waiter
-        Of the session, since before the caller's last answer was stored.
-    looks : bool
-        Whether there may be a task already.
+    waiter: of the session, since before the caller's last answer was stored.
+    looks: whether there may be a task already.
     """
     loop = asyncio.get_running_loop()
     until = loop.time() + min(seconds, service.settings.max_wait_seconds)

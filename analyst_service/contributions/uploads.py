@@ -15,24 +15,23 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
 from typing_extensions import Buffer
 
-from analyst_service import negotiation
 from analyst_service.auth.service import Caller
-from analyst_service.blobs import Draft
+from analyst_service.blobs import BlobDraft
 from analyst_service.blobs.claims import claim
+from analyst_service.configuration.settings import Settings
 from analyst_service.contributions.service import (
-    Arrived,
-    Arriving,
-    Asked,
+    AnnouncedUpload,
+    AnswerPlace,
+    CheckedUpload,
     ContributionService,
-    Place,
     Stored,
+    UploadRequirements,
     check_draft,
 )
-from analyst_service.models import Contribution
 from analyst_service.process_context import Service
-from analyst_service.settings import Settings
-from clustering_protocols import codec, json_form
-from clustering_protocols.errors import (
+from analyst_service.requests import negotiation
+from analyst_service.storage.models import Contribution
+from clustering_protocols.common.errors import (
     CoterieError,
     DigestMismatch,
     LengthRequired,
@@ -40,7 +39,8 @@ from clustering_protocols.errors import (
     TooLarge,
     UnsupportedMedia,
 )
-from clustering_protocols.wire.resuming import digest_in
+from clustering_protocols.records import codec, json_form
+from coterie_http.resumption import digest_in
 
 _PIECE_BYTES = 1 << 18
 _CUT = "The connection ended within the body."
@@ -57,13 +57,11 @@ class Body(NamedTuple):
 async def open_body(request: Request, settings: Settings) -> Body:
     """Return the arrays of a request; those that come as JSON are encoded here.
 
-    Raises
-    ------
-    UnsupportedMedia, LengthRequired, TooLarge, Malformed
-        Before the first byte of the body is read.
-    DigestMismatch, InvalidArray
-        If a body of JSON is not what was announced, or not arrays. Clients that are
-        made from the OpenAPI document do not see its bytes, so it may go unannounced.
+    Raises UnsupportedMedia, LengthRequired, TooLarge, Malformed: before the first byte
+        of the body is read.
+    Raises DigestMismatch, InvalidArray if a body of JSON is not what was announced, or
+        not arrays. Clients that are made from the OpenAPI document do not see its
+        bytes, so it may go unannounced.
     """
     headers = request.headers
     if negotiation.media_type(headers) != json_form.MEDIA_TYPE:
@@ -75,7 +73,7 @@ async def open_body(request: Request, settings: Settings) -> Body:
     except ClientDisconnect:
         raise Malformed(_CUT) from None
     if "content-digest" in headers:
-        check_digest(_announced(headers), sha256(text).hexdigest())
+        check_digest(_read_digest(headers), sha256(text).hexdigest())
     content = await run_in_threadpool(json_form.to_bytes, text)
     return Body(_whole(content), len(content), sha256(content).hexdigest())
 
@@ -98,14 +96,12 @@ def check_headers(
 ) -> tuple[int, str]:
     """Return announced length and SHA-256 (hex) of a body of an expected media type.
 
-    Raises
-    ------
-    UnsupportedMedia, LengthRequired, TooLarge, Malformed
-        Before the first byte of the body is read.
+    Raises UnsupportedMedia, LengthRequired, TooLarge, Malformed: before the first byte
+        of the body is read.
     """
     if negotiation.media_type(headers) != expected:
         raise UnsupportedMedia(f"Expected Content-Type {expected}.")
-    return _check_length(headers, max_bytes), _announced(headers)
+    return _check_length(headers, max_bytes), _read_digest(headers)
 
 
 def _check_length(headers: Mapping[str, str], max_bytes: int) -> int:
@@ -120,7 +116,7 @@ def _check_length(headers: Mapping[str, str], max_bytes: int) -> int:
 
 
 async def store(
-    service: Service, caller: Caller, place: Place, body: Body
+    service: Service, caller: Caller, place: AnswerPlace, body: Body
 ) -> tuple[Contribution, bool]:
     """Receive a contribution and store it; return it and whether it is new.
 
@@ -128,35 +124,37 @@ async def store(
     before is read all the same, for it may not be what it says it is.
     """
     admitted = await admit(
-        service, Arriving(caller, place, body.announced, body.length)
+        service, AnnouncedUpload(caller, place, body.announced, body.length)
     )
-    if isinstance(admitted, Asked):
+    if isinstance(admitted, UploadRequirements):
         service.require_room(body.length)
     draft = service.blobs.draft()
     try:
         last = await receive(body.pieces, draft, body.length)
-        asked = admitted if isinstance(admitted, Asked) else None
+        asked = admitted if isinstance(admitted, UploadRequirements) else None
         whole = partial(seal, draft, last, body.announced, asked, service.blobs.map)
         await run_in_threadpool(whole)
         if isinstance(admitted, Contribution):
             return admitted, False
-        arriving = Arriving(caller, place, body.announced, body.length)
+        arriving = AnnouncedUpload(caller, place, body.announced, body.length)
         return await keep(service, arriving, draft)
     finally:
         draft.discard()
 
 
-async def admit(service: Service, arriving: Arriving) -> Contribution | Asked:
+async def admit(
+    service: Service, arriving: AnnouncedUpload
+) -> Contribution | UploadRequirements:
     """Return what announced bytes are checked against, or what is stored already."""
-    admitted: Contribution | Asked = await service.admitting.do(
+    admitted: Contribution | UploadRequirements = await service.admitting.do(
         partial(_admit, service), arriving
     )
     return admitted
 
 
-async def keep(service: Service, arriving: Arriving, draft: Draft) -> Stored:
+async def keep(service: Service, arriving: AnnouncedUpload, draft: BlobDraft) -> Stored:
     """Store sealed and checked bytes as the contribution that they are."""
-    arrived = Arrived(
+    arrived = CheckedUpload(
         arriving.caller, arriving.place, arriving.digest, draft.size, draft.keep
     )
     stored: Stored = await service.storing.do(partial(_keep, service), arrived)
@@ -164,8 +162,8 @@ async def keep(service: Service, arriving: Arriving, draft: Draft) -> Stored:
 
 
 def _admit(
-    service: Service, arriving: Sequence[Arriving]
-) -> list[Contribution | Asked | CoterieError]:
+    service: Service, arriving: Sequence[AnnouncedUpload]
+) -> list[Contribution | UploadRequirements | CoterieError]:
     with service.database.read() as transaction:
         return _contributions(service, transaction).admit(arriving)
 
@@ -175,7 +173,9 @@ def _contributions(service: Service, transaction: Transaction) -> ContributionSe
     return ContributionService(transaction, service.clock, quota)
 
 
-def _keep(service: Service, arrived: Sequence[Arrived]) -> list[Stored | CoterieError]:
+def _keep(
+    service: Service, arrived: Sequence[CheckedUpload]
+) -> list[Stored | CoterieError]:
     """Make checked bytes blobs, and store their rows: one transaction for all."""
 
     def keep(transaction: Transaction) -> tuple[list[Stored | CoterieError], bool]:
@@ -191,7 +191,7 @@ def _keep(service: Service, arrived: Sequence[Arrived]) -> list[Stored | Coterie
     return found
 
 
-async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> bytes:
+async def receive(body: AsyncIterator[bytes], draft: BlobDraft, length: int) -> bytes:
     """Write a body to a draft but for its last bytes, and return these.
 
     Pieces of 256 KiB go to a thread: hashing and writing hold up no other request, and a
@@ -216,10 +216,10 @@ async def receive(body: AsyncIterator[bytes], draft: Draft, length: int) -> byte
 
 
 def seal(
-    draft: Draft,
+    draft: BlobDraft,
     last: bytes,
     announced: str,
-    asked: Asked | None,
+    asked: UploadRequirements | None,
     read: Callable[[str], Buffer],
 ) -> None:
     """Write the last bytes; check all of them, before anything is kept.
@@ -239,9 +239,9 @@ def check_digest(announced: str, found: str) -> None:
         raise DigestMismatch("The SHA-256 of the body is another.")
 
 
-def _announced(headers: Mapping[str, str]) -> str:
-    return digest_in(headers.get("content-digest", "")) or _missing()
+def _read_digest(headers: Mapping[str, str]) -> str:
+    return digest_in(headers.get("content-digest", "")) or _refuse_without_digest()
 
 
-def _missing() -> str:
+def _refuse_without_digest() -> str:
     raise Malformed("Expected 'Content-Digest: sha-256=:…:' (RFC 9530).")

@@ -19,9 +19,9 @@ from analyst_service.dashboard.routes import (
 )
 from analyst_service.dashboard.service import Visitor
 from analyst_service.dashboard.views import keys_page
-from analyst_service.deps import ServiceDep
 from analyst_service.process_context import Service
-from clustering_protocols.errors import Forbidden, InvalidParameters
+from analyst_service.requests.deps import ServiceDep
+from clustering_protocols.common.errors import Forbidden, InvalidParameters
 
 router = APIRouter(
     prefix=f"{ROOT}/keys", include_in_schema=False, route_class=PageRoute
@@ -36,7 +36,7 @@ KeyId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 @router.get("")
 def get_keys(request: Request, visitor: VisitorDep, service: ServiceDep) -> Response:
     """Show keys, never their secrets."""
-    return _shown(request, visitor, service)
+    return _show_keys(request, visitor, service)
 
 
 @router.post("")
@@ -47,14 +47,14 @@ def post_key(
     visitor.caller.require(Role.ADMINISTRATOR)
     label, role = fields.get("label", "").strip(), fields.get("role", "")
     if role not in {Role.ADMINISTRATOR, Role.COORDINATOR}:
-        raise InvalidParameters("role: coordinator or administrator.")
+        raise InvalidParameters("coordinator or administrator.", field="role")
     if not 0 < len(label) <= _MOST_LABEL or not label.isprintable():
-        raise InvalidParameters("label: say for whom the key is, in one line.")
+        raise InvalidParameters("say for whom the key is, in one line.", field="label")
     seconds = service.settings.key_seconds
     made = _do(
         service, visitor, lambda auth: auth.create_key(Role(role), label, seconds)
     )
-    return _shown(request, visitor, service, (label, made[1]))
+    return _show_keys(request, visitor, service, (label, made[1]))
 
 
 @router.post("/{key_id}/rotate")
@@ -72,7 +72,7 @@ def post_rotate(
     secret = _do(
         service, visitor, lambda auth: auth.rotate(key_id, seconds, _OVERLAP_SECONDS)
     )
-    return _shown(request, visitor, service, (key_id, secret))
+    return _show_keys(request, visitor, service, (key_id, secret))
 
 
 @router.post("/{key_id}/revoke")
@@ -88,7 +88,7 @@ def post_revoke(
     return to(f"{ROOT}/keys")
 
 
-def _shown(
+def _show_keys(
     request: Request,
     visitor: Visitor,
     service: Service,

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import BrowserVisit, Credential, Principal
+from analyst_service.storage.models import BrowserVisit, Credential, Principal
 
+_GOES_ON = BrowserVisit.expires_at > sa.bindparam("now")
 _FOUND = (
-    sa.select(Credential, Principal)
+    sa.select(Credential, Principal, BrowserVisit)
     .join(Principal, Credential.principal_id == Principal.id)
     .join(BrowserVisit, BrowserVisit.credential_id == Credential.id)
-    .where(
-        BrowserVisit.secret_digest == sa.bindparam("digest"),
-        BrowserVisit.expires_at > sa.bindparam("now"),
-    )
+    .where(BrowserVisit.secret_digest == sa.bindparam("digest"), _GOES_ON)
 )
+_OWN = (
+    sa.select(BrowserVisit)
+    .join(Credential, BrowserVisit.credential_id == Credential.id)
+    .where(
+        Credential.principal_id == sa.bindparam("principal"),
+        Credential.revoked_at.is_(None),
+        Credential.expires_at > sa.bindparam("now"),
+        _GOES_ON,
+    )
+    .order_by(BrowserVisit.created_at.desc(), BrowserVisit.secret_digest)
+)
+
+
+class FoundVisit(NamedTuple):
+    """A visit that goes on, the key with which it began, and whose it is."""
+
+    credential: Credential
+    principal: Principal
+    visit: BrowserVisit
 
 
 class VisitRepository:
@@ -31,11 +50,16 @@ class VisitRepository:
         self._transaction.add(visit)
         self._transaction.flush()
 
-    def find(self, digest: str, now: datetime) -> tuple[Credential, Principal] | None:
-        """Return the key with which a visit began that goes on still, and whose it is."""
+    def find(self, digest: str, now: datetime) -> FoundVisit | None:
+        """Return the visit of a cookie's digest, where it goes on still."""
         asked = {"digest": digest, "now": now}
         found = self._transaction.execute(_FOUND, asked).first()
-        return None if found is None else (found[0], found[1])
+        return None if found is None else FoundVisit(*found)
+
+    def own(self, principal_id: str | None, now: datetime) -> Sequence[BrowserVisit]:
+        """Return the visits of somebody's keys that go on, the newest first."""
+        asked = {"principal": principal_id, "now": now}
+        return self._transaction.scalars(_OWN, asked).all()
 
     def remove(self, digest: str) -> None:
         """End a visit."""

@@ -11,27 +11,30 @@ from fastapi import Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
+from sqlalchemy.orm import Session as Transaction
 from starlette.concurrency import run_in_threadpool
 
-from analyst_service import request_context
 from analyst_service.auth.service import Role
 from analyst_service.dashboard.service import Visitor, VisitService
-from analyst_service.deps import parts_of
-from analyst_service.middleware.pots import address
-from clustering_protocols.errors import (
+from analyst_service.middleware.concurrency_limit import address
+from analyst_service.monitoring import request_context
+from analyst_service.process_context import Service
+from analyst_service.requests.deps import parts_of
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import (
     CoterieError,
     Forbidden,
     Malformed,
     Unauthenticated,
 )
-from clustering_protocols.problems import Problem
-from coterie_pages.models.frame import Frame, Link, Notice
+from coterie_pages.models.frame import Banner, Frame, Link
 from coterie_pages.models.screens import Refusal, Screen
-from coterie_pages.served import HEADERS
+from coterie_pages.served_pages import HEADERS
 
 ROOT: Final = "/ui"
 SIGN_IN: Final = f"{ROOT}/sign-in"
 _MOST_FIELDS: Final = 40
+_BY_ITSELF: Final = "hx-request"
 _COOKIE: Final = "coterie-visit"
 _SECURE_COOKIE: Final = f"__Host-{_COOKIE}"  # a browser takes it over TLS alone
 
@@ -43,7 +46,7 @@ class PageRoute(APIRoute):
         """Return the handler, whose refusals are pages."""
         handle = super().get_route_handler()
 
-        async def shown(request: Request) -> Response:
+        async def show_page(request: Request) -> Response:
             try:
                 return await handle(request)
             except Unauthenticated as error:
@@ -57,7 +60,7 @@ class PageRoute(APIRoute):
                 said = "Nothing has this address."
                 return refusal(request, Problem.NOT_FOUND, said)
 
-        return shown
+        return show_page
 
 
 def note(problem: Problem) -> None:
@@ -82,7 +85,7 @@ def page(
     model: Screen,
     visitor: Visitor | None,
     *,
-    notice: Notice | None = None,
+    notice: Banner | None = None,
     seconds: int = 0,
     status: int = 200,
 ) -> HTMLResponse:
@@ -97,7 +100,7 @@ def page(
         root=ROOT,
         address=path,
         links=tuple(_links(visitor, path)),
-        who="" if visitor is None else _named(visitor),
+        who="" if visitor is None else _describe_visitor(visitor),
         token="" if visitor is None else visitor.token,
         leave="" if visitor is None else f"{ROOT}/sign-out",
         notice=notice,
@@ -117,13 +120,14 @@ def _links(visitor: Visitor | None, path: str) -> list[Link]:
     known = {"Sessions": "sessions"}
     if visitor.caller.role is Role.ADMINISTRATOR:
         known["Keys"] = "keys"
+    known["Visits"] = "visits"
     return [
         Link(href=f"{ROOT}/{p}", text=text, here=path.startswith(f"{ROOT}/{p}"))
         for text, p in known.items()
     ]
 
 
-def _named(visitor: Visitor) -> str:
+def _describe_visitor(visitor: Visitor) -> str:
     return (
         f"{visitor.label} ({visitor.caller.role})"
         if visitor.label
@@ -172,11 +176,10 @@ async def _visitor(request: Request) -> Visitor:
 
 
 def _look_up(request: Request) -> Visitor:
-    service = parts_of(request)
+    service, secret = parts_of(request), cookie_of(request)
     with service.database.read() as transaction:
-        visits = VisitService(transaction, service.clock)
         try:
-            visitor = visits.visitor(cookie_of(request))
+            visitor = visits(transaction, service).visitor(secret)
         except Unauthenticated:
             service.rates.take(address(request.scope), service.clock.now())
             raise
@@ -184,7 +187,15 @@ def _look_up(request: Request) -> Visitor:
     request_context.current().caller = caller.credential_id
     service.count(caller.credential_id)
     request.state.visitor = visitor
+    # a page that asks by itself is no sign of a person
+    if visitor.is_due and _BY_ITSELF not in request.headers:
+        service.database.transact(lambda t: visits(t, service).put_off(secret))
     return visitor
+
+
+def visits(transaction: Transaction, service: Service) -> VisitService:
+    """Return the visits of a service in one transaction."""
+    return VisitService(transaction, service.clock, service.settings)
 
 
 VisitorDep = Annotated[Visitor, Depends(_visitor)]
@@ -201,12 +212,8 @@ StrangerDep = Depends(_stranger)
 async def read_form(request: Request) -> Mapping[str, str]:
     """Return the fields of a form that was sent from a page of this site.
 
-    Raises
-    ------
-    Forbidden
-        If another site sent it.
-    Malformed
-        If it is no form, or a field stands in it twice.
+    Raises Forbidden if another site sent it.
+    Raises Malformed if it is no form, or a field stands in it twice.
     """
     _check_origin(request)
     try:

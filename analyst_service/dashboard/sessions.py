@@ -20,20 +20,26 @@ from analyst_service.dashboard.routes import (
     to,
 )
 from analyst_service.dashboard.views import report_of, session_page, sessions_page
-from analyst_service.deps import ServiceDep, SessionID
-from analyst_service.models import Session
 from analyst_service.process_context import Service
-from analyst_service.sessions.listing import CURSOR, STATES, SessionListing, Wanted
+from analyst_service.requests.deps import ServiceDep, SessionID
 from analyst_service.sessions.schemas import status_of
 from analyst_service.sessions.service import SessionService, known_as
-from clustering_protocols import engine, hash_chain
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.proofs import SignedLog, sign_audit
-from clustering_protocols.records import Record
+from analyst_service.sessions.session_lists import (
+    CURSOR,
+    STATES,
+    SessionListing,
+    WantedSessions,
+)
+from analyst_service.storage.models import Session
+from clustering_protocols import engine
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.records import hash_chain
+from clustering_protocols.records.record import Record
+from clustering_protocols.terms.signed_logs import SignedLog, sign_audit
 from clustering_protocols.wire.answers import SessionStatus
 from coterie_pages.models.screens import SessionFilter
-from coterie_pages.moments import read_moment
-from coterie_pages.served import HEADERS
+from coterie_pages.served_pages import HEADERS
+from coterie_pages.times import read_moment
 
 router = APIRouter(
     prefix=f"{ROOT}/sessions", include_in_schema=False, route_class=PageRoute
@@ -72,7 +78,7 @@ def get_sessions(
 ) -> Response:
     """Show the sessions of a key, with whom each waits for."""
     now = service.clock.now()
-    wanted = Wanted(
+    wanted = WantedSessions(
         state=query.state,
         owner=query.owner.strip(),
         awaited=query.awaited.strip(),
@@ -105,7 +111,7 @@ def get_session(
             service.institution,
             service.clock.now(),
         )
-    seconds = 0 if status.over else _SECONDS
+    seconds = 0 if status.is_over else _SECONDS
     return page(request, shown, visitor, seconds=seconds)
 
 
@@ -209,7 +215,7 @@ def _looked_at(
         session,
         known_as(caller, session),
         sessions.members(session),
-        sessions.awaited(session),
+        sessions.find_awaited(session),
     )
     _, found = sessions.audit(caller, session_id, 0, _ALL)
     return session, status, [each.line for each in found]
@@ -240,13 +246,13 @@ def _moment(name: str, text: str, now: datetime) -> datetime | None:
     try:
         return read_moment(text, now) if text.strip() else None
     except ValueError as error:
-        raise InvalidParameters(f"{name}: {error}.") from None
+        raise InvalidParameters(f"{error}.", field=name) from None
 
 
 def _number(fields: FormDep, name: str, most: int) -> int:
     text = fields.get(name, "")
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:10]) <= most):
-        raise InvalidParameters(f"{name}: give a whole number from 1 on.")
+        raise InvalidParameters("give a whole number from 1 on.", field=name)
     return int(text[:10])
 
 

@@ -8,17 +8,17 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from analyst_service.auth.service import Caller, Role
-from analyst_service.models import Credential, Session
-from analyst_service.sessions.listing import STATES, Listed, Page
-from clustering_protocols import hash_chain
-from clustering_protocols.errors import AuditBroken, CoterieError
-from clustering_protocols.profiles import Profiles
-from clustering_protocols.records import Record
+from analyst_service.dashboard.service import Visitor, visit_id
+from analyst_service.sessions.session_lists import STATES, Listed, Page
+from analyst_service.storage.models import BrowserVisit, Credential, Session
+from clustering_protocols.common.errors import AuditBroken, CoterieError
+from clustering_protocols.numerics.profiles import Profiles
+from clustering_protocols.records import hash_chain
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.identities import Institution, fingerprint
-from clustering_protocols.terms import Terms, read_terms
+from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import OVER, SessionState
-from coterie_pages.following import line_of, reported, seats_shown, standing_of
 from coterie_pages.models import SessionReport, TermsSheet
 from coterie_pages.models.screens import (
     Chain,
@@ -28,10 +28,18 @@ from coterie_pages.models.screens import (
     SessionFilter,
     SessionRow,
     Sessions,
+    VisitRow,
+    Visits,
 )
-from coterie_pages.results import n_clusters_of, result_of
-from coterie_pages.terms import sheet_of, versions_of
-from coterie_pages.timelines import timeline_of
+from coterie_pages.views.result_views import n_clusters_of, result_of
+from coterie_pages.views.session_progress import (
+    describe_status,
+    line_of,
+    seats_shown,
+    standing_of,
+)
+from coterie_pages.views.terms_sheet import sheet_of, versions_of
+from coterie_pages.views.timelines import timeline_of
 
 _MOST_NAMES: Final = 3
 _MOST_LINES: Final = 200
@@ -83,15 +91,11 @@ def session_page(
 ) -> OneSession:
     """Return the page of one session.
 
-    Parameters
-    ----------
-    lines : sequence of str
-        Its whole audit.
-    summary : Record, optional
-        What the coordinator is told of the result, once there is one.
+    lines: its whole audit.
+    summary: what the coordinator is told of the result, once there is one.
     """
     terms = read_terms(session.terms)
-    entries, chain = _checked(lines)
+    entries, chain = _check_chain(lines)
     slots = [slot.name for slot in status.slots]
     return OneSession(
         report=report_of(session, status, entries, summary, analyst),
@@ -116,7 +120,7 @@ def report_of(
     told = {} if summary is None else result_of(summary, n_clusters_of(terms, status))
     profiles = Profiles.model_validate({"profiles": session.profiles or []})
     return SessionReport(
-        **reported(status),
+        **describe_status(status),
         sheet=_sheet(session.terms, terms),
         seats=tuple(seats_shown(status, terms.layout)),
         profiles=profiles.profiles,
@@ -136,7 +140,7 @@ def _sheet(text: bytes, terms: Terms) -> TermsSheet | None:
         return None
 
 
-def _checked(lines: Sequence[str]) -> tuple[list[dict[str, Any]], Chain]:
+def _check_chain(lines: Sequence[str]) -> tuple[list[dict[str, Any]], Chain]:
     """Return what the lines of an audit say, up to one that does not follow."""
     entries: list[dict[str, Any]] = []
     try:
@@ -167,6 +171,21 @@ def keys_page(
         for credential, role in found
     )
     return Keys(rows=rows, made_for=made[0], made=made[1])
+
+
+def visits_page(found: Iterable[BrowserVisit], visitor: Visitor) -> Visits:
+    """Return the page of a visitor's own visits."""
+    rows = tuple(
+        VisitRow(
+            id=visit_id(visit),
+            key=visit.credential_id,
+            began=visit.created_at,
+            ends=visit.expires_at,
+            own=visit_id(visit) == visitor.visit_id,
+        )
+        for visit in found
+    )
+    return Visits(rows=rows)
 
 
 def _state(credential: Credential, now: datetime) -> Any:

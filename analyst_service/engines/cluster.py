@@ -22,9 +22,9 @@ import dask
 from distributed import Client, Future, LocalCluster, Security
 from distributed.scheduler import KilledWorker
 
-from analyst_service.blobs.opening import BlobPlace
-from analyst_service.engines.tasks import Done, Raised, Task, work
-from clustering_protocols.errors import Unavailable
+from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.engines.tasks import BlockFailure, BlockResults, BlockTask, work
+from clustering_protocols.common.errors import Unavailable
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -44,12 +44,15 @@ _UNREAD: Final = (
     "Dask could not run a task: its workers have to be started from the installation "
     "of this analyst."
 )
-# settings of the service that no step asks for
-_OF_THE_SERVICE: Final = ("COTERIE_DATABASE", "COTERIE_SMTP", "COTERIE_IDENTITY")
+# settings of the service, and credentials of databases and clouds: no kernel asks for one
+_OF_THE_SERVICE: Final = (
+    "COTERIE_DATABASE", "COTERIE_SMTP", "COTERIE_IDENTITY", "PG", "AWS_", "AZURE_",
+    "GOOGLE_",
+)  # fmt: skip
 _TROUBLE: Final = (OSError, CancelledError, asyncio.CancelledError)
 
 
-class Sent(NamedTuple):
+class SentTask(NamedTuple):
     """A task that was handed out."""
 
     future: Future
@@ -59,13 +62,8 @@ class Sent(NamedTuple):
 class Cluster:
     """A connection to a Dask scheduler.
 
-    Parameters
-    ----------
-    client : Client
-    seconds : float
-        How long to wait for the next result.
-    own : LocalCluster, optional
-        What is closed with the connection.
+    seconds: how long to wait for the next result.
+    own: what is closed with the connection.
     """
 
     def __init__(
@@ -83,47 +81,41 @@ class Cluster:
     def n_threads(self) -> int:
         """Return how many tasks are worked on at once; waits for a first worker.
 
-        Raises
-        ------
-        Unavailable
-            If the scheduler does not answer, or nobody works for it.
+        Raises Unavailable if the scheduler does not answer, or nobody works for it.
         """
         until = time.monotonic() + min(_ALONE_SECONDS, self._seconds)
         while (found := self._count()) == 0:
             if time.monotonic() > until:
-                raise self._over(_NO_WORKERS)
+                raise self._give_up(_NO_WORKERS)
             time.sleep(_BEAT_SECONDS / 10)
         return found
 
-    def submit(self, task: Task) -> Sent:
+    def submit(self, task: BlockTask) -> SentTask:
         """Hand a task out."""
         key = f"block-{secrets.token_hex(16)}"
         try:
             future = self._client.submit(work, task, key=key, pure=False)
         except (*_TROUBLE, RuntimeError):  # the client was closed
-            raise self._over(_AWAY) from None
-        return Sent(future, len(task.blocks))
+            raise self._give_up(_AWAY) from None
+        return SentTask(future, len(task.blocks))
 
-    def result(self, sent: Sent) -> Done:
+    def result(self, sent: SentTask) -> BlockResults:
         """Return what came of a task; raise what its kernel raised.
 
         A task whose worker is lost runs on another.
 
-        Raises
-        ------
-        Unavailable
-            If there are no workers, or nothing comes.
-        RuntimeError
-            If workers end each time that they run it, or return what is no result.
+        Raises Unavailable if there are no workers, or nothing comes.
+        Raises RuntimeError if workers end each time that they run it, or return what is
+            no result.
         """
-        found = self._awaited(sent.future)
-        if isinstance(found, Raised):
+        found = self._wait_for(sent.future)
+        if isinstance(found, BlockFailure):
             raise found.error
-        if not isinstance(found, Done) or len(found.results) != sent.n_blocks:
+        if not isinstance(found, BlockResults) or len(found.results) != sent.n_blocks:
             raise RuntimeError("a Dask worker returned what is no result")
         return found
 
-    def forget(self, sent: Iterable[Sent]) -> None:
+    def forget(self, sent: Iterable[SentTask]) -> None:
         """Let nobody work on these any more."""
         futures = [each.future for each in sent]
         if futures and self.is_well:
@@ -135,7 +127,7 @@ class Cluster:
         if self._own is not None:
             self._own.close(timeout=_ANSWER_SECONDS)
 
-    def _awaited(self, future: Future) -> Any:
+    def _wait_for(self, future: Future) -> Any:
         """Return a result; the scheduler is asked for a sign of life until it is here.
 
         It hands over what is done, too, and may fall silent before it has.
@@ -154,13 +146,13 @@ class Cluster:
         except Unavailable:
             raise
         except _TROUBLE:
-            raise self._over(_AWAY) from None
+            raise self._give_up(_AWAY) from None
         except Exception as error:  # `work` raises nothing: it did not begin
             log.error("dask: %s", type(error).__name__)  # noqa: TRY400  no traceback: it may hold values
-            raise self._over(_UNREAD) from error
+            raise self._give_up(_UNREAD) from error
         finally:
             coming.cancel()
-        raise self._over(_SILENT)
+        raise self._give_up(_SILENT)
 
     async def _handed_over(self, future: Future) -> Any:
         return await self._client.gather(future, asynchronous=True)
@@ -171,10 +163,10 @@ class Cluster:
                 self._client.scheduler.ncores, callback_timeout=_ANSWER_SECONDS
             )
         except (*_TROUBLE, TimeoutError):
-            raise self._over(_AWAY) from None
+            raise self._give_up(_AWAY) from None
         return sum(found.values())
 
-    def _over(self, why: str) -> Unavailable:
+    def _give_up(self, why: str) -> Unavailable:
         log.error("dask: %s", why)
         self.close()
         return Unavailable(why)
@@ -183,33 +175,26 @@ class Cluster:
 _kept: Cluster | None = None
 
 
-def connected(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
+def connect(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
     """Return the connection of this process; it stays while it is well.
 
-    Parameters
-    ----------
-    scheduler : str
-        Its address; where it is empty, workers are started here.
-    seconds : float
-    place : BlobPlace
-        What such workers read.
+    scheduler: its address; where it is empty, workers are started here.
+    place: what such workers read.
 
-    Raises
-    ------
-    Unavailable
+    Raises Unavailable.
     """
     global _kept  # noqa: PLW0603  workers that were started here outlast a step
     if _kept is None or not _kept.is_well:
         if _kept is not None:
             _kept.close()
-        _kept = _opened(scheduler, seconds, place)
+        _kept = _open_cluster(scheduler, seconds, place)
     return _kept
 
 
-def _opened(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
+def _open_cluster(scheduler: str, seconds: float, place: BlobPlace) -> Cluster:
     try:
-        own = None if scheduler else _within(_START_SECONDS, _own_workers, place)
-        client = _within(_START_SECONDS, _client, own or scheduler)
+        own = None if scheduler else _run_within(_START_SECONDS, _own_workers, place)
+        client = _run_within(_START_SECONDS, _client, own or scheduler)
     except Exception as error:  # noqa: BLE001  a wrong certificate raises TypeError
         log.error("dask: %s. %s", type(error).__name__, _AWAY)  # noqa: TRY400  no traceback: it may hold values
         raise Unavailable(_AWAY) from None
@@ -220,7 +205,7 @@ def _client(where: LocalCluster | str) -> Client:
     return Client(where, timeout=_ANSWER_SECONDS, set_as_default=False)
 
 
-def _within(seconds: float, make: Callable[[T], R], given: T) -> R:
+def _run_within(seconds: float, make: Callable[[T], R], given: T) -> R:
     """Return what is made, or raise TimeoutError: a scheduler that sleeps says nothing."""
     made: concurrent.futures.Future[R] = concurrent.futures.Future()
 
@@ -238,15 +223,15 @@ def _own_workers(place: BlobPlace) -> LocalCluster:
     """Start a worker for each processor of this machine; nothing of it is seen outside.
 
     They speak TLS with certificates drawn for them, so that no other account of this
-    machine gets a worker to run code. What they inherit holds no secret of the service;
-    an object store's credentials stay, with which they read rows.
+    machine gets a worker to run code. What they inherit holds no secret: they map rows
+    from this process's files, and of an object store from its cache, where the step has
+    put them. So they neither know the store nor hold its credentials.
     """
     for name in [each for each in os.environ if each.startswith(_OF_THE_SERVICE)]:
         del os.environ[name]
     environment = {
         "COTERIE_DATA_DIR": str(place.folder.parent.resolve()),
-        "COTERIE_BLOB_STORE": place.url,
-        "COTERIE_CACHE_BYTES": str(place.cache_bytes),
+        "COTERIE_BLOB_STORE": "",
     }
     with dask.config.set({"distributed.scheduler.http.routes": []}):
         return LocalCluster(

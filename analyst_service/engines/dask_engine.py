@@ -16,12 +16,12 @@ from math import ceil
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from analyst_service.engines.references import Mapped
-from analyst_service.engines.tasks import Task, versions
-from clustering_protocols.blocks import LocalEngine
+from analyst_service.engines.references import MappedBlobs
+from analyst_service.engines.tasks import BlockTask, versions
+from clustering_protocols.numerics.blocks import LocalEngine
 
 if TYPE_CHECKING:
-    from analyst_service.engines.cluster import Cluster, Sent
+    from analyst_service.engines.cluster import Cluster, SentTask
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -52,17 +52,12 @@ class DaskEngine:
     Blocks stay here too whose rows lie in no blob: rows do not travel. So do kernels
     that are no function of a module, or bound to much beside their work.
 
-    Parameters
-    ----------
-    local : LocalEngine
-    connect : callable returning Cluster
-        Called when something is to be sent.
-    mapped : Mapped
-        The blobs of the step.
+    connect: called when something is to be sent.
+    mapped: the blobs of the step.
     """
 
     def __init__(
-        self, local: LocalEngine, connect: Callable[[], Cluster], mapped: Mapped
+        self, local: LocalEngine, connect: Callable[[], Cluster], mapped: MappedBlobs
     ) -> None:
         self._local = local
         self._connect = connect
@@ -72,10 +67,8 @@ class DaskEngine:
     def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
         """Yield what a kernel returns for each block, in the order of the blocks.
 
-        Raises
-        ------
-        Unavailable
-            If the cluster cannot be used; the step may be taken again later.
+        Raises Unavailable if the cluster cannot be used; the step may be taken again
+            later.
         """
         function = _function_of(kernel)
         if function is None:
@@ -104,7 +97,7 @@ class DaskEngine:
                     return
                 yield block[0]
 
-        for result, seconds in self._local.map(partial(_timed, kernel), soon()):
+        for result, seconds in self._local.map(partial(_time_kernel, kernel), soon()):
             pace.of_all += seconds
             pace.of_a_block = seconds
             yield result
@@ -115,7 +108,7 @@ class DaskEngine:
         cluster = self._connect()
         window = _AHEAD * cluster.n_threads() + 1
         tasks = self._tasks(kernel, blocks, pace)
-        waiting: deque[Sent] = deque()
+        waiting: deque[SentTask] = deque()
         try:
             for task in islice(tasks, window):
                 waiting.append(cluster.submit(task))
@@ -132,11 +125,11 @@ class DaskEngine:
 
     def _tasks(
         self, kernel: Callable[[B], R], blocks: Iterator[B], pace: _Pace
-    ) -> Iterator[Task]:
+    ) -> Iterator[BlockTask]:
         lean_kernel, _ = self._mapped.lean(kernel)
         while some := list(islice(blocks, _blocks_of_a_task(pace))):
             lean = [self._mapped.lean(block)[0] for block in some]
-            yield Task(versions=versions(), kernel=lean_kernel, blocks=lean)
+            yield BlockTask(versions=versions(), kernel=lean_kernel, blocks=lean)
 
     def _is_heavy(self, kernel: Callable[[B], R], block: B, pace: _Pace) -> bool:
         """Return whether more would travel than the work is worth."""
@@ -151,7 +144,7 @@ def _blocks_of_a_task(pace: _Pace) -> int:
     return min(max(ceil(TASK_SECONDS / pace.of_a_block), 1), _MOST_BLOCKS)
 
 
-def _timed(kernel: Callable[[B], R], block: B) -> tuple[R, float]:
+def _time_kernel(kernel: Callable[[B], R], block: B) -> tuple[R, float]:
     begun = time.thread_time()
     result = kernel(block)
     return result, time.thread_time() - begun

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from analyst_service.blobs import BlobStore
-from clustering_protocols.errors import Unavailable
+from clustering_protocols.common.errors import Unavailable
 
 _NUMBERS: Final = "biuf"
 
@@ -58,16 +58,12 @@ class Reference:
         return np.ndarray(self.shape, self.dtype, part, self.first, self.strides)
 
 
-class Mapped:
+class MappedBlobs:
     """The blobs of a step, by their place in memory.
 
-    Parameters
-    ----------
-    blobs : mapping of str to buffer
-        They stay mapped as long as this lives.
-    is_checked : bool
-        Whether references say what their bytes hash to: a worker that fetches some
-        bytes of a blob cannot hold them against the digest of the whole.
+    blobs: mapping of str to buffer; they stay mapped as long as this lives.
+    is_checked: whether references say what their bytes hash to: a worker that fetches
+        some bytes of a blob cannot hold them against the digest of the whole.
     """
 
     def __init__(self, blobs: Mapping[str, Buffer], *, is_checked: bool) -> None:
@@ -117,16 +113,16 @@ class Mapped:
         """Return a value with references in place of rows, and the bytes left in it."""
         carried = 0
 
-        def referred(array: Any) -> Any:
+        def refer(array: Any) -> Any:
             nonlocal carried
             found = self.reference(array)
             carried += 0 if found else array.nbytes
             return found or array
 
-        return _rebuilt(value, np.ndarray, referred), carried
+        return _rebuilt(value, np.ndarray, refer), carried
 
 
-def resolved(value: Any, blobs: BlobStore) -> Any:
+def resolve_references(value: Any, blobs: BlobStore) -> Any:
     """Return a value with the arrays that its references name."""
     return _rebuilt(value, Reference, lambda reference: reference.read(blobs))
 

@@ -17,9 +17,9 @@ from typing import Any, Final
 from threadpoolctl import threadpool_limits
 
 from analyst_service.blobs import BlobStore
-from analyst_service.engines.references import resolved
-from analyst_service.settings import Settings
-from clustering_protocols.errors import Unavailable
+from analyst_service.configuration.settings import Settings
+from analyst_service.engines.references import resolve_references
+from clustering_protocols.common.errors import Unavailable
 
 _PACKAGES: Final = (
     "coterie", "dask", "distributed", "numba", "numpy", "scikit-learn", "scipy",
@@ -29,7 +29,7 @@ Versions = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Task:
+class BlockTask:
     """A kernel and some blocks, with references in place of rows."""
 
     versions: Versions
@@ -38,7 +38,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Done:
+class BlockResults:
     """What the kernel returned for each block, and the processor time of all, in s."""
 
     results: Sequence[Any] = field(repr=False)
@@ -46,7 +46,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Raised:
+class BlockFailure:
     """What the kernel raised, or what kept it from running."""
 
     error: Exception = field(repr=False)
@@ -64,13 +64,13 @@ def versions() -> Versions:
     return found
 
 
-def work(task: Task) -> Done | Raised:
+def work(task: BlockTask) -> BlockResults | BlockFailure:
     """Run a task where its rows are read from this process's own blob store."""
     try:
         _require_same(task.versions, versions())
         return _run(task, _blobs())
     except Exception as error:  # noqa: BLE001  the analyst gets it, and Dask does not
-        return Raised(error=error)
+        return BlockFailure(error=error)
 
 
 def _require_same(analyst: Versions, here: Versions) -> None:
@@ -92,10 +92,10 @@ def _blobs() -> BlobStore:
     return Settings().blob_place.open()
 
 
-def _run(task: Task, blobs: BlobStore) -> Done:
+def _run(task: BlockTask, blobs: BlobStore) -> BlockResults:
     # for good, not for a while: threads of one worker would undo it for each other
     threadpool_limits(1)
     begun = time.thread_time()
-    kernel = resolved(task.kernel, blobs)
-    results = [kernel(resolved(block, blobs)) for block in task.blocks]
-    return Done(results=results, seconds=time.thread_time() - begun)
+    kernel = resolve_references(task.kernel, blobs)
+    results = [kernel(resolve_references(block, blobs)) for block in task.blocks]
+    return BlockResults(results=results, seconds=time.thread_time() - begun)

@@ -7,7 +7,7 @@ from fastapi.responses import PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
 
-from analyst_service.deps import AdmittingRoute, ServiceDep
+from analyst_service.requests.deps import AdmittingRoute, ServiceDep
 
 alive = APIRouter(tags=["health"])  # not counted: a supervisor asks under any load
 router = APIRouter(tags=["health"], route_class=AdmittingRoute)

@@ -22,15 +22,16 @@ from typing import Self, TypeVar
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError as PoolTimeout
 from sqlalchemy.orm import Session as Transaction
 
+from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs import worker
 from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.repository import RoundPosition
 from analyst_service.jobs.service import JobService
-from analyst_service.logs import describe
+from analyst_service.monitoring.logs import describe
 from analyst_service.process_context import Service
+from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.engine import Opened
-from clustering_protocols.errors import Unavailable
 from clustering_protocols.wire.states import SessionState
 
 log = logging.getLogger(__name__)
@@ -77,7 +78,7 @@ class Driver:
         self._thread.join()
         for step in self._running:
             step.process.end()
-            self._guarded(partial(self._give_back, step.lease, counts=False))
+            self._run_part(partial(self._give_back, step.lease, counts=False))
         for process in self._free:
             process.end()
 
@@ -92,9 +93,9 @@ class Driver:
                 self._start_steps,
                 self._look_around,
             ):
-                self._guarded(part)
+                self._run_part(part)
 
-    def _guarded(self, part: Callable[[], None]) -> None:
+    def _run_part(self, part: Callable[[], None]) -> None:
         try:
             part()
         except _DATABASE_AWAY as error:  # said once, however often it is tried
@@ -218,7 +219,7 @@ class Driver:
         except OperationalError:
             raise  # the database is away: the outcome is stored once it is back
         except Exception as error:  # noqa: BLE001  whatever it is, it is this session's
-            self._repeat(step, worker.crashed(error))
+            self._repeat(step, worker.describe_crash(error))
 
     def _store(self, step: _Running, followed: worker.Followed) -> None:
         follow = partial(JobService.follow, lease=step.lease, followed=followed)
@@ -284,7 +285,4 @@ class Driver:
         return JobService(transaction, self._service)
 
     def _new_process(self) -> Process:
-        settings = self._service.settings
-        return Process(
-            has_own=settings.engine == "dask" and not settings.dask_scheduler
-        )
+        return Process(has_own=EngineChoice.of(self._service.settings).has_own)

@@ -17,7 +17,7 @@ from functools import cache
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Session, UTCDateTime, table
+from analyst_service.storage.models import Session, UTCDateTime, table
 from clustering_protocols.wire.states import SessionState
 
 
@@ -38,11 +38,7 @@ class Lease:
 class LeaseRepository:
     """Leases in one transaction.
 
-    Parameters
-    ----------
-    transaction : Transaction
-    seconds : float
-        How long a lease holds without being renewed.
+    seconds: how long a lease holds without being renewed.
     """
 
     def __init__(self, transaction: Transaction, seconds: float) -> None:
@@ -74,12 +70,7 @@ class LeaseRepository:
     def release(self, lease: Lease, until: datetime, *, counts: bool) -> None:
         """Give a step back, to be taken again from a time on.
 
-        Parameters
-        ----------
-        lease : Lease
-        until : datetime
-        counts : bool
-            Whether this attempt counts against the session.
+        counts: whether this attempt counts against the session.
         """
         begun = lease.begun if counts else lease.begun - 1
         self._change(lease, lease_token=None, lease_until=until, step_attempts=begun)
@@ -87,7 +78,7 @@ class LeaseRepository:
     def _change(self, lease: Lease, **values: object) -> bool:
         held = {"of_id": lease.session.id, "by": lease.token}
         changes = {f"new_{name}": value for name, value in values.items()}
-        changed = self._transaction.execute(_changing(*values), held | changes)
+        changed = self._transaction.execute(_build_update(*values), held | changes)
         return changed.first() is not None
 
 
@@ -126,7 +117,7 @@ _TAKE = (
 
 
 @cache
-def _changing(*names: str) -> sa.UpdateBase:
+def _build_update(*names: str) -> sa.UpdateBase:
     """Return what writes these columns for whoever holds the lease."""
     return (
         sa.update(_SESSIONS)

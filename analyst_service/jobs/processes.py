@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Final
 
 from analyst_service.jobs import worker
-from analyst_service.logs import OwnWords
+from analyst_service.monitoring.logs import OwnWords
 
 _REAP_SECONDS: Final = 5.0
 
@@ -49,10 +49,7 @@ class Process:
     def submit(self, job: worker.Job) -> Future[worker.Outcome]:
         """Begin a step; the future raises :class:`WorkerDied` if the process ends.
 
-        Raises
-        ------
-        WorkerDied
-            If the process has ended while it had nothing to do.
+        Raises WorkerDied if the process has ended while it had nothing to do.
         """
         future: Future[worker.Outcome] = Future()
         with self._lock:
@@ -102,10 +99,7 @@ class Process:
 def _how_ended(status: int | None) -> str:
     """Return how a process ended that was waited for, and what it may have lacked.
 
-    Parameters
-    ----------
-    status : int or None
-        Its exit code; of a signal, minus its number. None if it is not known.
+    status: its exit code; of a signal, minus its number. None if it is not known.
     """
     if status is None or status >= 0:
         return f"The worker process ended with status {status}."

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.contributions.repository import ALL_ANSWERED, N_ANSWERS
 from analyst_service.jobs.leases import IS_FREE
-from analyst_service.models import Session, Task, UTCDateTime, table
+from analyst_service.storage.models import Session, Task, UTCDateTime, table
 from clustering_protocols.wire.states import SessionState
 
 
@@ -45,10 +45,7 @@ class JobRepository:
     def has_work(self, when: Mapping[str, datetime]) -> bool:
         """Return whether there is such a session, or a step to take; takes no lock.
 
-        Parameters
-        ----------
-        when : mapping of str to datetime
-            See :meth:`~analyst_service.jobs.leases.LeaseRepository.when`.
+        when: see :meth:`~analyst_service.jobs.leases.LeaseRepository.when`.
         """
         return bool(self._transaction.scalar(_HAS_WORK, when))
 

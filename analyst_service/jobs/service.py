@@ -10,18 +10,18 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs.claims import claim
 from analyst_service.contributions.repository import ContributionRepository
-from analyst_service.engines.opening import EngineChoice
+from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs.leases import Lease, LeaseRepository
 from analyst_service.jobs.repository import JobRepository, RoundPosition
 from analyst_service.jobs.worker import Failed, Followed, Job
-from analyst_service.models import Contribution, Session, Task
 from analyst_service.process_context import Service
 from analyst_service.results.repository import ResultRepository
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService
+from analyst_service.storage.models import Contribution, Session, Task
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine import Choosing, Closed, Opened
-from clustering_protocols.problems import Problem
-from clustering_protocols.terms import read_terms
+from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import CHOICE, Event, SessionState
 
 
@@ -57,13 +57,13 @@ class JobService:
                     Event.DEADLINE,
                     now,
                     reason=Problem.DEADLINE_PASSED.slug,
-                    detail=self._missed(session),
+                    detail=self._describe_wait(session),
                 )
 
-    def _missed(self, session: Session) -> str:
+    def _describe_wait(self, session: Session) -> str:
         """Return where a session waited in vain, and for whom."""
         where = f"in round {session.round}" if session.round else "for parties to join"
-        awaited = SessionService(self._transaction, self._clock).awaited(session)
+        awaited = SessionService(self._transaction, self._clock).find_awaited(session)
         names = [
             m.slot for m in self._sessions.members(session.id) if m.slot in awaited
         ]
@@ -111,11 +111,7 @@ class JobService:
         """Return what the worker needs for a session's step."""
         return Job(
             blobs=self._settings.blob_place,
-            engine=EngineChoice(
-                kind=self._settings.engine,
-                scheduler=self._settings.dask_scheduler,
-                seconds=self._settings.dask_seconds,
-            ),
+            engine=EngineChoice.of(self._settings),
             agreement=session.agreement or b"",
             state=session.state_digest,
             tasks=self._contributions.digests(Task, session),
@@ -127,10 +123,8 @@ class JobService:
     def follow(self, lease: Lease, followed: Followed) -> bool:
         """Store what follows from a step; False if the lease was lost meanwhile.
 
-        Raises
-        ------
-        FileNotFoundError
-            If a blob of it was removed before a row named it; the step has to run again.
+        Raises FileNotFoundError if a blob of it was removed before a row named it; the
+            step has to run again.
         """
         digests = set(followed.payloads)
         claim(self._transaction, digests)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Final, NamedTuple
@@ -21,11 +21,11 @@ from typing import Final, NamedTuple
 from typing_extensions import Buffer
 
 from analyst_service.blobs import BlobStore
-from analyst_service.blobs.opening import BlobPlace
-from analyst_service.engines.opening import EngineChoice
-from analyst_service.logs import describe
+from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.engines.engine_factory import EngineChoice
+from analyst_service.monitoring.logs import describe
 from clustering_protocols import engine
-from clustering_protocols.errors import CoterieError, StorageFull, Unavailable
+from clustering_protocols.common.errors import CoterieError, StorageFull, Unavailable
 
 _PASSING = (StorageFull, Unavailable)
 _WRITERS: Final = 4
@@ -72,8 +72,8 @@ Outcome = Followed | Crashed
 
 def run(job: Job) -> Followed:
     """Run one step."""
-    blobs = job.blobs.open()
-    given = _given(job, blobs)  # a store that is away fails no session
+    blobs = _open_store(job.blobs)
+    given = _map_inputs(job, blobs)  # a store that is away fails no session
     try:
         move = _advance(job, given)
     except _PASSING:
@@ -81,8 +81,14 @@ def run(job: Job) -> Followed:
     except CoterieError as error:
         return Failed(reason=error.problem.slug, detail=error.detail)
     # each waits for the disk, or for the store: some of them wait together
-    written = move.stored(lambda payload: _writers().submit(blobs.put, payload))
-    return written.stored(Future.result)
+    written = move.map_payloads(lambda payload: _writers().submit(blobs.put, payload))
+    return written.map_payloads(Future.result)
+
+
+@lru_cache(maxsize=1)
+def _open_store(place: BlobPlace) -> BlobStore:
+    """Return the store, opened once: workers started here cost the process its keys."""
+    return place.open()
 
 
 @cache
@@ -99,7 +105,7 @@ class _Given(NamedTuple):
     mapped: Mapping[str, Buffer]
 
 
-def _given(job: Job, blobs: BlobStore) -> _Given:
+def _map_inputs(job: Job, blobs: BlobStore) -> _Given:
     states = () if job.state is None else (job.state,)
     digests = {*states, *job.tasks.values(), *job.contributions.values()}
     mapped = {digest: blobs.map(digest) for digest in digests}
@@ -130,10 +136,10 @@ def attempt(job: Job) -> Outcome:
     try:
         return run(job)
     except Exception as error:  # noqa: BLE001  whatever it is, the driver has to know
-        return crashed(error)
+        return describe_crash(error)
 
 
-def crashed(error: Exception) -> Crashed:
+def describe_crash(error: Exception) -> Crashed:
     """Return what a driver needs to know of an exception.
 
     Its text only where it is ours and of the machines: another may hold values.

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.deps import (
-    AdmittingRoute,
-    CallerDep,
-    Reading,
-    ServiceDep,
-    SessionID,
-)
 from analyst_service.members.schemas import (
     CodeWrite,
     DeclineWrite,
@@ -22,22 +17,48 @@ from analyst_service.members.schemas import (
     preview_of,
 )
 from analyst_service.members.service import MemberService
-from analyst_service.models import Session
-from analyst_service.strict_json import Posted
+from analyst_service.requests.deps import (
+    AdmittingRoute,
+    CallerDep,
+    ServiceDep,
+    SessionID,
+)
+from analyst_service.requests.strict_json import Posted
+from analyst_service.storage.models import Session
+from analyst_service.transactions.administrative_log import Act
+from clustering_protocols.common.errors import (
+    InvitationExpired,
+    InvitationUsed,
+    KeyNotAuthentic,
+    NotFound,
+)
 from clustering_protocols.wire.answers import Codes, Joined, Preview
 
 router = APIRouter(tags=["members"], route_class=AdmittingRoute)
+
+_REFUSALS: Final = (NotFound, InvitationExpired, InvitationUsed, KeyNotAuthentic)
 
 
 def _members(transaction: Transaction, service: ServiceDep) -> MemberService:
     return MemberService(transaction, service.clock, service.settings)
 
 
-async def _reading(transaction: Reading, service: ServiceDep) -> MemberService:
-    return _members(transaction, service)
-
-
-ReadingMembers = Annotated[MemberService, Depends(_reading)]
+@contextmanager
+def _count_refusals(code: str, service: ServiceDep) -> Iterator[None]:
+    """Count an invitation that is refused, or a signature that does not fit it."""
+    try:
+        yield
+    except _REFUSALS as refused:
+        with service.database.read() as transaction:
+            place = _members(transaction, service).place(code)
+        session, slot = place or (None, None)
+        service.note_stranger(
+            Act.INVITATION_REFUSED,
+            reason=refused.problem.slug,
+            session=session,
+            slot=slot,
+        )
+        raise
 
 
 @router.post("/v1/sessions/{session_id}/invitations", status_code=201)
@@ -57,9 +78,11 @@ def post_invitations(
 
 
 @router.post("/v1/join/preview")
-def preview(body: Posted[CodeWrite], members: ReadingMembers) -> Preview:
+def preview(body: Posted[CodeWrite], service: ServiceDep) -> Preview:
     """Show what an invitation is for; nothing is used up."""
-    return preview_of(*members.preview(body.read().code))
+    code = body.read().code
+    with _count_refusals(code, service), service.database.read() as transaction:
+        return preview_of(*_members(transaction, service).preview(code))
 
 
 @router.post("/v1/join/decline", status_code=204)
@@ -70,7 +93,8 @@ def decline(body: Posted[DeclineWrite], service: ServiceDep) -> None:
     def note(transaction: Transaction) -> None:
         _members(transaction, service).decline(asked.code, asked.state, asked.reason)
 
-    service.database.transact(note)
+    with _count_refusals(asked.code, service):
+        service.database.transact(note)
 
 
 @router.post("/v1/join")
@@ -83,7 +107,8 @@ def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> Jo
             asked.code, asked.member, asked.proof
         )
 
-    session, token = service.database.transact(take)
+    with _count_refusals(asked.code, service):
+        session, token = service.database.transact(take)
     service.notifier.notify_driver()
     response.headers["Cache-Control"] = "no-store"
     return Joined(session=session.name, slot=asked.member.slot, token=token)

@@ -9,17 +9,16 @@ from hashlib import sha256
 
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.audit import Audit
 from analyst_service.auth.service import AuthService, Caller, Role, digest_of
 from analyst_service.clock import Clock
+from analyst_service.configuration.settings import Settings
 from analyst_service.members.repository import InvitationRepository
-from analyst_service.models import Invitation, Member, Session
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
-from analyst_service.settings import Settings
-from clustering_protocols import agreements as wire
-from clustering_protocols.enrolment import agree, check_line, check_proof
-from clustering_protocols.errors import (
+from analyst_service.storage.models import Invitation, Member, Session
+from analyst_service.transactions.audit import Audit
+from clustering_protocols.catalogue import check_opening, parse_params
+from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidParameters,
     InvitationExpired,
@@ -27,9 +26,10 @@ from clustering_protocols.errors import (
     NotFound,
     ShapeConflict,
 )
-from clustering_protocols.registry import check_opening, parse_params
 from clustering_protocols.secrecy.keys import PublicKeys
-from clustering_protocols.terms import read_terms
+from clustering_protocols.terms import agreements as wire
+from clustering_protocols.terms.roster_entries import agree, check_line, check_proof
+from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import Event, SlotState
 
 _LABEL_BYTES = 8
@@ -80,6 +80,11 @@ class MemberService:
         session = self._session_of(invitation)
         members = {member.slot: member for member in self._rows.members(session.id)}
         return session, invitation.slot, members[invitation.slot].joins
+
+    def place(self, code: str) -> tuple[str, str] | None:
+        """Return the session's id and the slot of a code; None for one of nobody."""
+        found = self._invitations.by_digest(digest_of(code))
+        return None if found is None else (found.session_id, found.slot)
 
     def shut_out(self, session_id: str, slot: str | None = None) -> int:
         """Revoke the tokens of a slot, by default of all; return how many there were.

@@ -10,10 +10,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from analyst_service.configuration.settings import Settings
 from analyst_service.errors import problem_response
-from analyst_service.middleware.pots import is_strangers
-from analyst_service.settings import Settings
-from clustering_protocols.problems import Problem
+from analyst_service.middleware.concurrency_limit import is_strangers
+from clustering_protocols.common.error_catalogue import Problem
 
 _UPLOAD = re.compile(
     r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution(/upload)?"

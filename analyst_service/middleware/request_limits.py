@@ -7,11 +7,11 @@ from contextlib import ExitStack, contextmanager
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from analyst_service.configuration.settings import Settings
 from analyst_service.errors import problem_response
-from analyst_service.middleware.pots import Pot, address, is_strangers
-from analyst_service.settings import Settings
-from clustering_protocols.errors import TooManyRequests
-from clustering_protocols.problems import Problem
+from analyst_service.middleware.concurrency_limit import Pot, address, is_strangers
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import TooManyRequests
 
 
 class RequestLimits:

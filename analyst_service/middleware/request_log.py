@@ -9,11 +9,11 @@ from typing import Final
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from analyst_service import request_context
 from analyst_service.errors import problem_response
-from analyst_service.logs import describe
-from analyst_service.metrics import Metrics
-from clustering_protocols.problems import Problem
+from analyst_service.monitoring import request_context
+from analyst_service.monitoring.logs import describe
+from analyst_service.monitoring.metrics import Metrics
+from clustering_protocols.common.error_catalogue import Problem
 
 log = logging.getLogger("coterie.requests")
 

@@ -15,9 +15,10 @@ from typing import Final
 
 import httpx
 
-from analyst_service.notices.telling import Undelivered
-from analyst_service.settings import Network, Settings
-from clustering_protocols.errors import InvalidParameters
+from analyst_service.configuration.notice_settings import Network
+from analyst_service.configuration.settings import Settings
+from analyst_service.notices.messages import Undelivered
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.wire.notices import Failure
 
 Address = IPv4Address | IPv6Address
@@ -33,55 +34,54 @@ _ODD: Final = (
 _PORTS: Final = range(1, 1 << 16)
 
 
-def checked(address: str, settings: Settings) -> str:
+def check_webhook_address(address: str, settings: Settings) -> str:
     """Return the address of a webhook in its usual form.
 
-    Raises
-    ------
-    InvalidParameters
-        If it is none, goes without TLS, holds a password, or names a number inside.
+    Raises InvalidParameters if it is none, goes without TLS, holds a password, or names
+        a number inside.
     """
-    url = parsed(address)
+    url = parse_address(address)
     schemes = ["https", "http"] if settings.notices_http else ["https"]
     if url.scheme not in schemes or not url.host:
-        raise InvalidParameters(f"address: it begins with {schemes[0]}:// and a host.")
+        raise InvalidParameters(
+            f"it begins with {schemes[0]}:// and a host.", field="address"
+        )
     if url.port is not None and url.port not in _PORTS:
-        raise InvalidParameters("address: there is no such port.")
+        raise InvalidParameters("there is no such port.", field="address")
     if url.userinfo or url.fragment:
-        raise InvalidParameters("address: it holds neither a user nor a '#'.")
+        raise InvalidParameters("it holds neither a user nor a '#'.", field="address")
     try:
         number = ip_address(url.host)
     except ValueError:
         return str(url)
     if not is_allowed(number, settings.internal_networks):
         raise InvalidParameters(
-            "address: it is inside; the administrator allows which "
-            "(COTERIE_NOTICES_INTERNAL)."
+            "it is inside; the administrator allows which (COTERIE_NOTICES_INTERNAL).",
+            field="address",
         )
     return str(url)
 
 
-def parsed(address: str) -> httpx.URL:
+def parse_address(address: str) -> httpx.URL:
     """Return the parts of an address; :class:`InvalidParameters` if it is none."""
     try:
         return httpx.URL(address)
     except httpx.InvalidURL:
-        raise InvalidParameters("address: this is no address of the web.") from None
+        raise InvalidParameters(
+            "this is no address of the web.", field="address"
+        ) from None
 
 
-def shown(address: str) -> str:
+def mask_address(address: str) -> str:
     """Return what of a webhook's address is no secret."""
-    url = parsed(address)
+    url = parse_address(address)
     return f"{url.scheme}://{url.netloc.decode()}/…"
 
 
-def resolved(host: str, port: int, internal: Iterable[Network]) -> list[str]:
+def resolve_host(host: str, port: int, internal: Iterable[Network]) -> list[str]:
     """Return the addresses that a name stands for, all of which may be called.
 
-    Raises
-    ------
-    Undelivered
-        If there is none, or one of them may not be called.
+    Raises Undelivered if there is none, or one of them may not be called.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

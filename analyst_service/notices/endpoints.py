@@ -7,16 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.deps import (
+from analyst_service.notices.schemas import ReceiverWrite
+from analyst_service.notices.service import NoticeService
+from analyst_service.requests.deps import (
     AdmittingRoute,
     CallerDep,
-    Reading,
     ServiceDep,
     SessionID,
 )
-from analyst_service.notices.schemas import ReceiverWrite
-from analyst_service.notices.service import NoticeService
-from analyst_service.strict_json import Posted
+from analyst_service.requests.strict_json import Posted
 from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 
 router = APIRouter(
@@ -50,10 +49,11 @@ def post_receiver(
 
 @router.get("")
 def list_receivers(
-    session_id: SessionID, caller: CallerDep, transaction: Reading, service: ServiceDep
+    session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Receivers:
     """List the caller's own addresses, and how telling them went."""
-    return NoticeService(transaction, service).own(caller, session_id)
+    with service.database.read() as transaction:
+        return NoticeService(transaction, service).own(caller, session_id)
 
 
 @router.delete("/{receiver_id}", status_code=204)

@@ -9,15 +9,20 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 
-from analyst_service.notices.telling import Told, Undelivered, as_letter, subject
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.notices.messages import (
+    Notification,
+    Undelivered,
+    as_letter,
+    subject,
+)
 from clustering_protocols.wire.notices import Failure
 
 _SECONDS = 10.0  # of each answer of the server
 _REFUSED_FOR_GOOD = 500
 
 
-def letter(told: Told, sender: str, at: datetime) -> EmailMessage:
+def letter(told: Notification, sender: str, at: datetime) -> EmailMessage:
     """Return the mail of a notice.
 
     Headers hold names of sessions and checked addresses; the library refuses the rest.
@@ -39,7 +44,7 @@ class MailSender:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def send(self, told: Told, at: datetime) -> None:
+    def send(self, told: Notification, at: datetime) -> None:
         """Send a notice; raise :class:`Undelivered` unless the server took it."""
         mail = letter(told, self._settings.smtp_from, at)
         try:
@@ -57,14 +62,12 @@ class MailSender:
             settings.smtp_host, settings.smtp_port, timeout=_SECONDS
         ) as server:
             if settings.smtp_starttls:
-                server.starttls(context=self._trusted())
+                server.starttls(context=self._build_tls_context())
             if settings.smtp_user:
-                server.login(settings.smtp_user, self._password())
+                server.login(
+                    settings.smtp_user, settings.smtp_password.get_secret_value()
+                )
             server.send_message(mail)
 
-    def _trusted(self) -> ssl.SSLContext:
+    def _build_tls_context(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self._settings.notices_ca_file)
-
-    def _password(self) -> str:
-        path = self._settings.smtp_password_file
-        return "" if path is None else path.read_text().strip()

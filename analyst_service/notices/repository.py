@@ -10,8 +10,8 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Credential, Notice, Receiver, Session
-from analyst_service.outbox import NoticeEvent, NoticeState
+from analyst_service.storage.models import Credential, Notice, Receiver, Session
+from analyst_service.transactions.outbox import NoticeEvent, NoticeState
 
 _LEASE = timedelta(minutes=2)  # longer than any delivery takes
 _KEPT = timedelta(
@@ -24,7 +24,7 @@ _IS_PENDING = Notice.state == NoticeState.PENDING.value
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class LeasedNotice:
     """A notice under a lease, and whom it is for."""
 
     notice: Notice
@@ -32,7 +32,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class DeliveryRecord:
     """How telling a receiver went."""
 
     sent: int
@@ -79,7 +79,7 @@ class NoticeRepository:
         )
         self._transaction.flush()
 
-    def tally(self, receiver: Receiver) -> Tally:
+    def tally(self, receiver: Receiver) -> DeliveryRecord:
         """Return how telling a receiver went so far."""
         own = Notice.receiver_id == receiver.id
         sent = self._count(Notice.id, own, Notice.state == NoticeState.SENT.value)
@@ -92,7 +92,7 @@ class NoticeRepository:
             .order_by(Notice.happened_at.desc())
             .limit(1)
         )
-        return Tally(sent, lost, again, self._transaction.scalar(last))
+        return DeliveryRecord(sent, lost, again, self._transaction.scalar(last))
 
     # Leases
 
@@ -101,15 +101,15 @@ class NoticeRepository:
         query = sa.select(Notice.id).where(_is_free(now)).limit(1)
         return self._transaction.scalar(query) is not None
 
-    def take(self, now: datetime) -> Taken | None:
+    def take(self, now: datetime) -> LeasedNotice | None:
         """Take a notice that is due under a lease; None if there is none.
 
         New ones first: a receiver that does not answer holds up nobody but itself. Of
         equal times the name decides: 'added' comes before all others.
         """
-        found = self._locked(now)
+        found = self._lock_next(now)
         while found is not None and not self._is_free_still(found.notice, now):
-            found = self._locked(now)
+            found = self._lock_next(now)
         if found is None:
             return None
         notice = found.notice
@@ -119,7 +119,7 @@ class NoticeRepository:
         self._transaction.flush()
         return found
 
-    def _locked(self, now: datetime) -> Taken | None:
+    def _lock_next(self, now: datetime) -> LeasedNotice | None:
         """Return the next notice that is free; none whose receiver another one takes."""
         row = self._transaction.execute(
             sa.select(Notice, Receiver)
@@ -129,7 +129,7 @@ class NoticeRepository:
             .limit(1)
             .with_for_update(skip_locked=True, key_share=True)  # others may add notices
         ).first()
-        return None if row is None else Taken(*row)
+        return None if row is None else LeasedNotice(*row)
 
     def _is_free_still(self, notice: Notice, now: datetime) -> bool:
         """Return whether nobody took a notice, or its receiver, before it was locked.

@@ -15,14 +15,14 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any, Self, TypeVar
 
-from analyst_service.logs import describe
-from analyst_service.models import Notice
+from analyst_service.monitoring.logs import describe
 from analyst_service.notices.mail import MailSender
+from analyst_service.notices.messages import Notification, Undelivered
 from analyst_service.notices.service import NoticeService, is_offered, webhook_secret
-from analyst_service.notices.telling import Told, Undelivered
 from analyst_service.notices.webhooks import WebhookSender
-from analyst_service.outbox import NoticeState
 from analyst_service.process_context import Service
+from analyst_service.storage.models import Notice
+from analyst_service.transactions.outbox import NoticeState
 from clustering_protocols.wire.notices import Failure, Way
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Sender:
                     log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
                 self._is_away = True
 
-    def _due(self) -> Iterator[tuple[Notice, Told]]:
+    def _due(self) -> Iterator[tuple[Notice, Notification]]:
         """Take notices, one by one; each transaction is a short one."""
         while self._reads(NoticeService.has_due):
             taken = self._transact(NoticeService.take)
@@ -88,7 +88,7 @@ class Sender:
                 return
             yield taken
 
-    def _deliver(self, notice: Notice, told: Told) -> None:
+    def _deliver(self, notice: Notice, told: Notification) -> None:
         """Send a notice, and note what became of it."""
         try:
             self._send(told)
@@ -102,7 +102,7 @@ class Sender:
                 notice, told, "sent", state=NoticeState.SENT.value, failure=None
             )
 
-    def _send(self, told: Told) -> None:
+    def _send(self, told: Notification) -> None:
         now = self._service.clock.now()
         if told.way is Way.MAIL:
             self._mail.send(told, now)
@@ -110,7 +110,7 @@ class Sender:
         secret = webhook_secret(self._service.institution, told.receiver_id)
         self._webhooks.send(told, secret, now)
 
-    def _fail(self, notice: Notice, told: Told, error: Undelivered) -> None:
+    def _fail(self, notice: Notice, told: Notification, error: Undelivered) -> None:
         """Try again later, or give up."""
         is_last = error.is_final or notice.attempts > len(RETRIES)
         if is_last:
@@ -123,7 +123,9 @@ class Sender:
         outcome = "given-up" if is_last else "tried-again"
         self._settle(notice, told, outcome, failure=error.failure.value, **changes)
 
-    def _settle(self, notice: Notice, told: Told, outcome: str, **changes: Any) -> None:
+    def _settle(
+        self, notice: Notice, told: Notification, outcome: str, **changes: Any
+    ) -> None:
         now = self._service.clock.now()
         self._transact(
             lambda notices: notices.settle(notice, settled_at=now, **changes)

@@ -9,17 +9,18 @@ from datetime import datetime, timedelta
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import Caller
-from analyst_service.models import Notice, Receiver, Session
+from analyst_service.configuration.notice_settings import is_mail_address
+from analyst_service.configuration.settings import Settings
 from analyst_service.notices import addresses
-from analyst_service.notices.repository import ALWAYS, NoticeRepository, Taken
-from analyst_service.notices.telling import Told
-from analyst_service.outbox import NoticeEvent, Outbox, Standing
+from analyst_service.notices.messages import Notification
+from analyst_service.notices.repository import ALWAYS, LeasedNotice, NoticeRepository
 from analyst_service.process_context import Service
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
-from analyst_service.settings import Settings, is_mail_address
-from clustering_protocols.errors import InvalidParameters, NotOffered
-from clustering_protocols.randomness import derive_key
+from analyst_service.storage.models import Notice, Receiver, Session
+from analyst_service.transactions.outbox import NoticeEvent, Outbox, SessionMove
+from clustering_protocols.common.errors import InvalidParameters, NotOffered
+from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.wire.notices import (
     ReceiverAdded,
@@ -56,7 +57,7 @@ class NoticeService:
         require_alive(session)
         settings = self._service.settings
         require_offered(settings, way)
-        address = checked(settings, way, address)
+        address = check_address(settings, way, address)
         self._make_room(caller, session, address)
         now = self._clock.now()
         receiver = Receiver(
@@ -69,7 +70,7 @@ class NoticeService:
             created_at=now,
         )
         self._notices.add(receiver)
-        self._outbox.welcome(receiver, Standing.of(session), now)
+        self._outbox.welcome(receiver, SessionMove.of(session), now)
         own = self._service.institution
         secret = webhook_secret(own, receiver.id) if way is Way.WEBHOOK else None
         return ReceiverAdded(id=receiver.id, secret=secret)
@@ -97,12 +98,12 @@ class NoticeService:
                 self._notices.forget(each)
         if sum(bool(each.address) for each in named) >= _MOST:
             raise InvalidParameters(
-                f"address: {_MOST} are told already; remove one of them first."
+                f"{_MOST} are told already; remove one of them first.", field="address"
             )
         today = self._notices.added_today(caller.credential_id, self._clock.now())
         if len(named) >= _MOST_EVER or today >= _MOST_A_DAY:
             raise InvalidParameters(
-                "address: too many were named by now; those that are told stay."
+                "too many were named by now; those that are told stay.", field="address"
             )
 
     def _line(self, receiver: Receiver) -> ReceiverLine:
@@ -111,7 +112,7 @@ class NoticeService:
         return ReceiverLine(
             id=receiver.id,
             way=way,
-            address=addresses.shown(receiver.address)
+            address=addresses.mask_address(receiver.address)
             if is_secret
             else receiver.address,
             created_at=receiver.created_at,
@@ -127,11 +128,11 @@ class NoticeService:
         """Return whether a notice waits for a sender; takes no lock."""
         return self._notices.any_due(self._clock.now())
 
-    def take(self) -> tuple[Notice, Told] | None:
+    def take(self) -> tuple[Notice, Notification] | None:
         """Take a notice that is due, and still true; None if there is none."""
         now = self._clock.now()
         while (taken := self._notices.take(now)) is not None:
-            told = self._told(taken, now)
+            told = self._build_notification(taken, now)
             if told is not None:
                 return taken.notice, told
             self._notices.drop(taken.notice)
@@ -149,13 +150,15 @@ class NoticeService:
         """Remove the receivers of sessions that ended, once all are told."""
         self._notices.tidy(self._clock.now())
 
-    def _told(self, taken: Taken, now: datetime) -> Told | None:
+    def _build_notification(
+        self, taken: LeasedNotice, now: datetime
+    ) -> Notification | None:
         """Return what a receiver is told; None where that is nothing any more."""
         notice, receiver = taken.notice, taken.receiver
         session = self._rows.get(notice.session_id)
         if session is None or not self._is_wanted(taken, now):
             return None
-        awaited = self._awaited(session, receiver)
+        awaited = self._find_awaited(session, receiver)
         if notice.event not in ALWAYS:
             is_asked = awaited or _is_choosing_for(session, receiver)
             limit = self._service.settings.notices_per_hour
@@ -163,7 +166,7 @@ class NoticeService:
             if is_often or not (is_asked and _is_there(notice, session)):
                 return None
         is_over = notice.event == NoticeEvent.ENDED.value
-        return Told(
+        return Notification(
             notice_id=notice.id,
             receiver_id=receiver.id,
             address=receiver.address,
@@ -178,10 +181,10 @@ class NoticeService:
             deadline=None if is_over else session.deadline,
             reason=notice.reason,
             awaited=tuple(awaited) if receiver.slot is None else None,
-            detail=None if receiver.slot else _missing(session),
+            detail=None if receiver.slot else _find_missing(session),
         )
 
-    def _is_wanted(self, taken: Taken, now: datetime) -> bool:
+    def _is_wanted(self, taken: LeasedNotice, now: datetime) -> bool:
         """Return whether a receiver may be told still, and would not wonder about it."""
         return (
             is_offered(self._service.settings, Way(taken.receiver.kind))
@@ -189,9 +192,9 @@ class NoticeService:
             and now - taken.notice.due_at < _STALE
         )
 
-    def _awaited(self, session: Session, receiver: Receiver) -> list[str]:
+    def _find_awaited(self, session: Session, receiver: Receiver) -> list[str]:
         """Return who is awaited, as far as it is the receiver's to know."""
-        awaited = sorted(self._sessions.awaited(session))
+        awaited = sorted(self._sessions.find_awaited(session))
         if receiver.slot is None:
             return awaited
         return [slot for slot in awaited if slot == receiver.slot]
@@ -201,7 +204,7 @@ def _is_choosing_for(session: Session, receiver: Receiver) -> bool:
     return receiver.slot is None and session.state == SessionState.CHOOSING
 
 
-def _missing(session: Session) -> str | None:
+def _find_missing(session: Session) -> str | None:
     """Return who was missing where a session has expired: its coordinator reads that."""
     return session.detail if session.state == SessionState.EXPIRED else None
 
@@ -226,12 +229,14 @@ def require_offered(settings: Settings, way: Way) -> None:
     raise NotOffered("It sends no mail: no mail server is set (COTERIE_SMTP_HOST).")
 
 
-def checked(settings: Settings, way: Way, address: str) -> str:
+def check_address(settings: Settings, way: Way, address: str) -> str:
     """Return an address in its usual form; :class:`InvalidParameters` if it is none."""
     if way is Way.WEBHOOK:
-        return addresses.checked(address, settings)
+        return addresses.check_webhook_address(address, settings)
     if not is_mail_address(address):
-        raise InvalidParameters("address: one address of mail, like a@b.example.")
+        raise InvalidParameters(
+            "one address of mail, like a@b.example.", field="address"
+        )
     return address
 
 

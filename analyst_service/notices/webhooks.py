@@ -21,9 +21,10 @@ from typing import Any, Final
 import httpcore
 import httpx
 
+from analyst_service.configuration.notice_settings import Network
+from analyst_service.configuration.settings import Settings
 from analyst_service.notices import addresses
-from analyst_service.notices.telling import Told, Undelivered, as_json
-from analyst_service.settings import Network, Settings
+from analyst_service.notices.messages import Notification, Undelivered, as_json
 from clustering_protocols.wire.notices import Failure
 
 SECONDS: Final = 15.0
@@ -34,13 +35,12 @@ _GONE: Final = 410
 _Options = Iterable[Any] | None
 
 
-def signed(secret: str, notice_id: str, at: datetime, body: bytes) -> dict[str, str]:
+def build_signed_headers(
+    secret: str, notice_id: str, at: datetime, body: bytes
+) -> dict[str, str]:
     """Return the headers that show who wrote a webhook, and when.
 
-    Parameters
-    ----------
-    secret : str
-        ``whsec_`` and the key in base64.
+    secret: ``whsec_`` and the key in base64.
     """
     message_id, stamp = f"msg_{notice_id}", str(int(at.timestamp()))
     key = base64.b64decode(secret.removeprefix("whsec_"))
@@ -53,7 +53,7 @@ def signed(secret: str, notice_id: str, at: datetime, body: bytes) -> dict[str, 
     }
 
 
-def trusted(settings: Settings) -> ssl.SSLContext:
+def build_tls_context(settings: Settings) -> ssl.SSLContext:
     """Return which authorities receivers' certificates may be of."""
     if settings.notices_ca_file is None:
         return usual()
@@ -71,9 +71,9 @@ class WebhookSender:
 
     def __init__(self, settings: Settings) -> None:
         self._networks = settings.internal_networks
-        self._trusted = trusted(settings)
+        self._trusted = build_tls_context(settings)
 
-    def send(self, told: Told, secret: str, at: datetime) -> None:
+    def send(self, told: Notification, secret: str, at: datetime) -> None:
         """Send a notice; raise :class:`Undelivered` unless it was taken (2xx)."""
         status = self._post(told, secret, at)
         if status // 100 == 3:
@@ -81,15 +81,15 @@ class WebhookSender:
         if status // 100 != 2:
             raise Undelivered(Failure.NOT_TAKEN, is_final=status == _GONE)
 
-    def _post(self, told: Told, secret: str, at: datetime) -> int:
-        url, body = addresses.parsed(told.address), as_json(told)
+    def _post(self, told: Notification, secret: str, at: datetime) -> int:
+        url, body = addresses.parse_address(told.address), as_json(told)
         headers = {
             "host": url.netloc.decode(),
             "content-type": "application/json",
             "content-length": str(len(body)),
             "user-agent": "coterie",
             "connection": "close",
-            **signed(secret, told.notice_id, at, body),
+            **build_signed_headers(secret, told.notice_id, at, body),
         }
         target = httpcore.URL(
             scheme=url.raw_scheme,
@@ -134,16 +134,18 @@ class _CheckedLine(httpcore.NetworkBackend):
     ) -> httpcore.NetworkStream:
         """Return a connection to one of the addresses of a host."""
         del timeout
-        *others, last = addresses.resolved(host, port, self._networks)
+        *others, last = addresses.resolve_host(host, port, self._networks)
         for number in others:
             with suppress(httpcore.ConnectError, httpcore.ConnectTimeout):
-                return self._connected(number, port, local_address, socket_options)
-        return self._connected(last, port, local_address, socket_options)
+                return self._connect(number, port, local_address, socket_options)
+        return self._connect(last, port, local_address, socket_options)
 
-    def _connected(
+    def _connect(
         self, number: str, port: int, local: str | None, options: _Options
     ) -> httpcore.NetworkStream:
-        plain = self._plain.connect_tcp(number, port, left(self._until), local, options)
+        plain = self._plain.connect_tcp(
+            number, port, count_seconds_left(self._until), local, options
+        )
         return _Hasty(plain, self._until)
 
 
@@ -158,7 +160,9 @@ class _Hasty(httpcore.NetworkStream):
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         """Return what comes; an answer that is too long is one that never ends."""
         del timeout
-        read = self._inner.read(min(max_bytes, self._room), left(self._until))
+        read = self._inner.read(
+            min(max_bytes, self._room), count_seconds_left(self._until)
+        )
         self._room -= len(read)
         if self._room <= 0:
             raise httpcore.ReadError("too long")
@@ -167,7 +171,7 @@ class _Hasty(httpcore.NetworkStream):
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         """Send bytes."""
         del timeout
-        self._inner.write(buffer, left(self._until))
+        self._inner.write(buffer, count_seconds_left(self._until))
 
     def close(self) -> None:
         """Close the connection."""
@@ -181,7 +185,9 @@ class _Hasty(httpcore.NetworkStream):
     ) -> httpcore.NetworkStream:
         """Return the same connection, encrypted: the certificate is the name's."""
         del timeout
-        inner = self._inner.start_tls(ssl_context, server_hostname, left(self._until))
+        inner = self._inner.start_tls(
+            ssl_context, server_hostname, count_seconds_left(self._until)
+        )
         return _Hasty(inner, self._until)
 
     def get_extra_info(self, info: str) -> Any:
@@ -189,7 +195,7 @@ class _Hasty(httpcore.NetworkStream):
         return self._inner.get_extra_info(info)
 
 
-def left(until: float) -> float:
+def count_seconds_left(until: float) -> float:
     """Return the seconds that are left, a moment at least."""
     return max(0.001, until - time.monotonic())
 

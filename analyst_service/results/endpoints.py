@@ -5,8 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service import negotiation
-from analyst_service.deps import AdmittingRoute, CallerDep, ServiceDep, SessionID
+from analyst_service.requests import negotiation
+from analyst_service.requests.deps import (
+    AdmittingRoute,
+    CallerDep,
+    ServiceDep,
+    SessionID,
+)
 from analyst_service.results.service import ResultService
 
 router = APIRouter(

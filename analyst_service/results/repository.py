@@ -8,7 +8,7 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Result, Session
+from analyst_service.storage.models import Result, Session
 
 
 class ResultRepository:

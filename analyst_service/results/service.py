@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
 from analyst_service.clock import Clock
-from analyst_service.models import Session
 from analyst_service.results.repository import ResultRepository
 from analyst_service.sessions.service import SessionService, require_alive
-from clustering_protocols.errors import NotFound, NotReady
+from analyst_service.storage.models import Session
+from analyst_service.transactions.audit import Audit
+from clustering_protocols.common.errors import NotFound, NotReady
 from clustering_protocols.wire.states import SessionState
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import (
+from analyst_service.storage.models import (
     Base,
     Contribution,
     Invitation,
@@ -31,7 +31,7 @@ class RetentionRepository:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    def ended(self, before: datetime, *, lock: bool = False) -> list[Session]:
+    def find_ended(self, before: datetime, *, lock: bool = False) -> list[Session]:
         """Return sessions that ended by a time and hold contributions still."""
         query = sa.select(Session).where(
             Session.state.in_(_OVER),
@@ -88,7 +88,7 @@ class RetentionRepository:
         )
         return digests
 
-    def unfinished(
+    def find_unfinished(
         self, before: datetime, *, lock: bool = False
     ) -> list[PartialUpload]:
         """Return uploads that nothing comes of: given up, answered, closed, or left."""
@@ -122,11 +122,11 @@ class RetentionRepository:
         self, tables: Collection[str] = frozenset(Base.metadata.tables)
     ) -> set[str]:
         """Return all digests that a row of these tables names; a schema may lack some."""
-        return set(self._transaction.scalars(_named(tables=tables)))
+        return set(self._transaction.scalars(_select_digests(tables=tables)))
 
     def is_live(self, digest: str) -> bool:
         """Return whether a row names a digest."""
-        return self._transaction.scalar(_named(digest).limit(1)) is not None
+        return self._transaction.scalar(_select_digests(digest).limit(1)) is not None
 
     def _digests(self, column: Any, condition: sa.ColumnElement[bool]) -> set[str]:
         query = sa.select(column).where(condition, column.is_not(None))
@@ -159,7 +159,7 @@ def _of(
     return sa.and_(*(getattr(table, n) == getattr(upload, n) for n in place))
 
 
-def _named(
+def _select_digests(
     digest: str | None = None,
     tables: Collection[str] = frozenset(Base.metadata.tables),
 ) -> sa.CompoundSelect[Any]:

@@ -8,15 +8,20 @@ from functools import partial
 
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.administration import SERVICE, Act, Actor, AdministrationLog
-from analyst_service.audit import Audit
 from analyst_service.auth.repository import CredentialRepository
 from analyst_service.auth.service import AuthService, Caller, Role
 from analyst_service.blobs.claims import claim
-from analyst_service.models import Session
 from analyst_service.process_context import Service
 from analyst_service.retention.repository import RetentionRepository
 from analyst_service.sessions.service import SessionService
+from analyst_service.storage.models import Session
+from analyst_service.transactions.administrative_log import (
+    SERVICE,
+    Act,
+    Actor,
+    AdministrationLog,
+)
+from analyst_service.transactions.audit import Audit
 from clustering_protocols.wire.states import OVER, SessionState
 
 _TOKENS_KEPT = timedelta(days=1)
@@ -37,13 +42,13 @@ class RetentionService:
         def purge(transaction: Transaction) -> set[str]:
             rows = RetentionRepository(transaction)
             digests: set[str] = set()
-            for session in rows.ended(before, lock=True):
+            for session in rows.find_ended(before, lock=True):
                 digests |= rows.purge(session.id, self._clock.now())
                 Audit(transaction).append(session.id, "purged", self._clock.now())
             return digests
 
         with self._service.database.read() as transaction:
-            is_due = bool(RetentionRepository(transaction).ended(before))
+            is_due = bool(RetentionRepository(transaction).find_ended(before))
         if is_due:
             self._remove(self._service.database.transact(purge))
 
@@ -54,11 +59,11 @@ class RetentionService:
 
         def drop(transaction: Transaction) -> set[str]:
             rows = RetentionRepository(transaction)
-            left = rows.unfinished(before, lock=True)
+            left = rows.find_unfinished(before, lock=True)
             return set().union(*map(rows.drop, left))
 
         with self._service.database.read() as transaction:
-            is_due = bool(RetentionRepository(transaction).unfinished(before))
+            is_due = bool(RetentionRepository(transaction).find_unfinished(before))
         if is_due:
             self._remove(self._service.database.transact(drop))
 

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import Caller
-from analyst_service.deps import (
+from analyst_service.requests.deps import (
     AdmittingRoute,
     CallerDep,
-    Reading,
     ServiceDep,
     SessionID,
 )
-from analyst_service.models import Session
-from analyst_service.sessions.listing import SessionListing
+from analyst_service.requests.strict_json import Posted
 from analyst_service.sessions.schemas import (
     Cancellation,
     Choice,
@@ -29,18 +28,18 @@ from analyst_service.sessions.schemas import (
     status_of,
 )
 from analyst_service.sessions.service import SessionService, known_as
-from analyst_service.strict_json import Posted
-from clustering_protocols.profiles import Profiles
+from analyst_service.sessions.session_lists import SessionListing
+from analyst_service.storage.models import Session
+from clustering_protocols.numerics.profiles import Profiles
 from clustering_protocols.wire.answers import AuditPage, SessionPage, SessionStatus
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)
 
 
-async def _reading(transaction: Reading, service: ServiceDep) -> SessionService:
-    return SessionService(transaction, service.clock)
-
-
-ReadingSessions = Annotated[SessionService, Depends(_reading)]
+@contextmanager
+def _open_sessions(service: ServiceDep) -> Iterator[SessionService]:
+    with service.database.read() as transaction:
+        yield SessionService(transaction, service.clock)
 
 
 @router.put("/{session_id}", responses={201: {"model": SessionStatus}})
@@ -52,14 +51,14 @@ def put_session(
     response: Response,
 ) -> SessionStatus:
     """Open a session under an id of the caller's choice: 201, a repeat 200."""
-    proposal = body.read().proposal()
-    service.require_offered(proposal.protocol)
-    service.require_own(proposal.identities)
+    request = body.read()
+    service.require_offered(request.protocol.name)
+    service.require_own(request.identities)
 
     def put(transaction: Transaction) -> tuple[SessionStatus, bool]:
         sessions = SessionService(transaction, service.clock)
         quota = service.settings.quota_sessions
-        session, is_new = sessions.create(caller, session_id, proposal, quota)
+        session, is_new = sessions.create(caller, session_id, request, quota)
         return _read(sessions, caller, session), is_new
 
     opened, is_new = service.database.transact(put)
@@ -69,27 +68,26 @@ def put_session(
 
 @router.get("")
 def list_sessions(
-    caller: CallerDep, transaction: Reading, query: Annotated[ListQuery, Query()]
+    caller: CallerDep, service: ServiceDep, query: Annotated[ListQuery, Query()]
 ) -> SessionPage:
     """List the caller's sessions, those that moved on last first.
 
     A session that moves on while pages are read moves to the first page.
     """
-    page = SessionListing(transaction).page(
-        caller, query.wanted(), query.after, query.limit
-    )
-    return list_page(page)
+    with service.database.read() as transaction:
+        page = SessionListing(transaction).page(
+            caller, query.build_filter(), query.after, query.limit
+        )
+        return list_page(page)
 
 
 @router.get("/{session_id}")
 def get_session(
-    session_id: SessionID,
-    caller: CallerDep,
-    sessions: ReadingSessions,
-    service: ServiceDep,
+    session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> SessionStatus:
     """Say where a session stands, who is awaited, since when and until when."""
-    status = _read(sessions, caller, sessions.visible(caller, session_id))
+    with _open_sessions(service) as sessions:
+        status = _read(sessions, caller, sessions.visible(caller, session_id))
     return status.model_copy(update={"short_of_room": not service.has_room()})
 
 
@@ -99,36 +97,36 @@ def get_session(
     responses={200: {"content": {"application/json": {}}}},
 )
 def get_agreement(
-    session_id: SessionID, caller: CallerDep, sessions: ReadingSessions
+    session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Response:
     """Return the exact bytes of the agreement: terms, and the roster with its keys."""
-    return Response(
-        sessions.agreement(caller, session_id), media_type="application/json"
-    )
+    with _open_sessions(service) as sessions:
+        agreement = sessions.agreement(caller, session_id)
+    return Response(agreement, media_type="application/json")
 
 
 @router.get("/{session_id}/audit")
 def get_audit(
     session_id: SessionID,
     caller: CallerDep,
-    sessions: ReadingSessions,
     service: ServiceDep,
     after: Annotated[int, Query(ge=0, lt=2**31)] = 0,
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> AuditPage:
     """Say who sent or received which digest when: a chain of lines, oldest first."""
-    name, lines = sessions.audit(caller, session_id, after, limit)
+    with _open_sessions(service) as sessions:
+        name, lines = sessions.audit(caller, session_id, after, limit)
     return audit_page(name, lines, limit, service.institution)
 
 
 @router.get("/{session_id}/profiles")
 def get_profiles(
-    session_id: SessionID, caller: CallerDep, sessions: ReadingSessions
+    session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Profiles:
     """Return what the clusters are like, rounded, once everybody was told."""
-    return Profiles.model_validate(
-        {"profiles": sessions.visible(caller, session_id).profiles or []}
-    )
+    with _open_sessions(service) as sessions:
+        found = sessions.visible(caller, session_id).profiles
+    return Profiles.model_validate({"profiles": found or []})
 
 
 @router.put("/{session_id}/choice")
@@ -141,7 +139,7 @@ def put_choice(
     """Choose the run whose labels parties get; a repeat changes nothing."""
     n_clusters = body.read().n_clusters
 
-    chosen = _changed(
+    chosen = _change_session(
         service, caller, lambda each: each.choose(caller, session_id, n_clusters)
     )
     service.notifier.notify_driver()
@@ -158,7 +156,7 @@ def put_deadline(
     """Wait longer for whoever is awaited now; a repeat changes nothing."""
     deadline = body.read().deadline
 
-    return _changed(
+    return _change_session(
         service, caller, lambda each: each.extend(caller, session_id, deadline)
     )
 
@@ -172,14 +170,14 @@ def cancel_session(
 ) -> SessionStatus:
     """End a session; parties learn it, and why, at their next request."""
     reason = body.read().reason if body else ""
-    cancelled = _changed(
+    cancelled = _change_session(
         service, caller, lambda each: each.cancel(caller, session_id, reason)
     )
     service.notifier.notify_driver()
     return cancelled
 
 
-def _changed(
+def _change_session(
     service: ServiceDep, caller: Caller, change: Callable[[SessionService], Session]
 ) -> SessionStatus:
     """Return where a session stands once it is changed and the change committed."""
@@ -192,5 +190,5 @@ def _changed(
 
 
 def _read(sessions: SessionService, caller: Caller, session: Session) -> SessionStatus:
-    members, awaited = sessions.members(session), sessions.awaited(session)
+    members, awaited = sessions.members(session), sessions.find_awaited(session)
     return status_of(session, known_as(caller, session), members, awaited)

@@ -12,8 +12,13 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.models import Contribution, PartialUpload, Principal, Session
-from clustering_protocols.errors import QuotaReached
+from analyst_service.storage.models import (
+    Contribution,
+    PartialUpload,
+    Principal,
+    Session,
+)
+from clustering_protocols.common.errors import QuotaReached
 from clustering_protocols.wire.states import OVER
 
 Place = tuple[str, int, int, str]
@@ -59,25 +64,21 @@ class Quotas:
     ) -> None:
         """Raise :class:`QuotaReached` if bytes do not fit into the quota of an owner.
 
-        Parameters
-        ----------
-        place : tuple
-            Where they belong: what was begun there in pieces is not counted twice.
-        more : int
-            Bytes that are about to be stored, and are in no row yet.
+        place: where they belong: what was begun there in pieces is not counted twice.
+        more: bytes that are about to be stored, and are in no row yet.
         """
         if quota is None:
             return
         if lock:
             self._lock(session.owner_id)
-        used = more + self._stored(session.owner_id) + self._begun(session, place)
+        used = more + self._sum_stored(session.owner_id) + self._begun(session, place)
         if used + size > quota:
             raise QuotaReached(
                 f"The open sessions of this coordinator hold {used} bytes; {size} more "
                 f"do not fit into the quota of {quota}."
             )
 
-    def _stored(self, owner_id: str) -> int:
+    def _sum_stored(self, owner_id: str) -> int:
         size = sa.func.coalesce(sa.func.sum(Contribution.size), 0)
         joined = sa.select(size).join(Session, Session.id == Contribution.session_id)
         return self._sum(joined.where(Session.owner_id == owner_id, _IS_OPEN))

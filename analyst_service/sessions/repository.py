@@ -11,9 +11,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.audit import Audit, hold
-from analyst_service.models import Contribution, Member, Session, Task, table
-from analyst_service.outbox import Outbox, Standing
+from analyst_service.storage.models import Contribution, Member, Session, Task, table
+from analyst_service.transactions.audit import Audit, hold
+from analyst_service.transactions.outbox import Outbox, SessionMove
 from clustering_protocols.wire.states import OVER, Event, SessionState, after
 
 # Queries of most requests, written once: to write one costs more than to send it.
@@ -54,7 +54,7 @@ _SESSIONS = table(Session)
 
 
 @cache
-def _moving(*names: str, by_lease: bool) -> sa.UpdateBase:
+def _build_move(*names: str, by_lease: bool) -> sa.UpdateBase:
     """Return what writes these columns and ends a lease, unless a session has moved."""
     unmoved = [
         _SESSIONS.c[name] == sa.bindparam(f"of_{name}")
@@ -101,7 +101,7 @@ class SessionRepository:
             hold(self._transaction, sessions)
         return sessions
 
-    def named(
+    def find_by_name(
         self, owner_id: str | None, name: str, *, lock: bool = False
     ) -> Session | None:
         """Return an owner's session as it is now, by its name."""
@@ -127,11 +127,11 @@ class SessionRepository:
         """Return the slots of a session in order."""
         return list(self._transaction.scalars(_MEMBERS, {"session_id": session_id}))
 
-    def asked(self, session: Session) -> set[str]:
+    def find_asked(self, session: Session) -> set[str]:
         """Return the slots that have a task in the open attempt."""
         return self._slots(Task, session)
 
-    def answered(self, session: Session) -> set[str]:
+    def find_answered(self, session: Session) -> set[str]:
         """Return the slots whose contribution to the open attempt is stored."""
         return self._slots(Contribution, session)
 
@@ -158,13 +158,17 @@ class SessionRepository:
             "of_attempt": session.attempt,
             "by": token,
         }
-        statement = _moving(*sorted(values), by_lease=token is not None)
+        statement = _build_move(*sorted(values), by_lease=token is not None)
         new = {f"new_{name}": value for name, value in values.items()}
         if self._transaction.execute(statement, here | new).first() is None:
             return False
         hold(self._transaction, [session.id])
-        self._audit.append(session.id, event.value, now, **_said(session, changes))
-        self._outbox.note(_standing(session, after(state, event), now, changes), now)
+        self._audit.append(
+            session.id, event.value, now, **_describe_move(session, changes)
+        )
+        self._outbox.note(
+            _build_session_move(session, after(state, event), now, changes), now
+        )
         return True
 
     def _one(
@@ -184,11 +188,11 @@ class SessionRepository:
         return set(self._transaction.scalars(_SLOTS[kind], here))
 
 
-def _standing(
+def _build_session_move(
     session: Session, state: SessionState, now: datetime, changes: Mapping[str, Any]
-) -> Standing:
+) -> SessionMove:
     """Return where a session stands behind a move."""
-    return Standing(
+    return SessionMove(
         session.id,
         state,
         changes.get("round", session.round),
@@ -199,7 +203,7 @@ def _standing(
     )
 
 
-def _said(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_move(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the audit says of a move: where to, digests, the reason of an end."""
     digest = changes.get("state_digest") or changes.get("summary_digest")
     if agreement := changes.get("agreement"):

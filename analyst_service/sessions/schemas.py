@@ -10,22 +10,20 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 
-from analyst_service.models import AuditLine, Member, Session
-from analyst_service.sessions.listing import CURSOR, STATES, Listed, Page, Wanted
-from clustering_protocols import registry
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.limits import NAME_PATTERN
-from clustering_protocols.proofs import sign_audit
-from clustering_protocols.recipe import Preparation
-from clustering_protocols.release import Release
-from clustering_protocols.schema import Schema
+from analyst_service.sessions.session_lists import (
+    CURSOR,
+    STATES,
+    Listed,
+    Page,
+    WantedSessions,
+)
+from analyst_service.storage.models import AuditLine, Member, Session
+from clustering_protocols import catalogue
+from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import (
-    About,
-    Deadlines,
-    Guards,
-    Identities,
-    Layout,
+from clustering_protocols.terms.signed_logs import sign_audit
+from clustering_protocols.terms.terms import (
+    SessionRequest,
     Terms,
     Text,
     digest,
@@ -48,7 +46,7 @@ class _Choice(BaseModel):
 
 def _choices() -> Iterable[type[BaseModel]]:
     """Yield one model per protocol of the catalogue: its name and its parameters."""
-    for name, known in registry.catalogue().items():
+    for name, known in catalogue.catalogue().items():
         yield create_model(
             f"{name}-protocol",
             __base__=_Choice,
@@ -60,49 +58,11 @@ def _choices() -> Iterable[type[BaseModel]]:
 _AnyChoice: Any = reduce(or_, _choices())
 
 
-class SessionWrite(BaseModel):
+class SessionWrite(SessionRequest):
     """What a coordinator asks for."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    about: About = About()
     protocol: Annotated[_AnyChoice, Field(discriminator="name")]
-    layout: Layout
-    identities: Identities = Identities()
-    dictionary: tuple[Schema, ...] | None = Field(
-        default=None, description="What columns mean, of each column group."
-    )
-    preparation: tuple[Preparation, ...] | None = Field(
-        default=None, description="How these columns become those that are clustered."
-    )
-    evaluation: Evaluation | None = Field(
-        default=None,
-        description="Several numbers of clusters, of which the protocol's own is the "
-        "largest, and how one of them is chosen.",
-    )
-    release: Release | None = Field(
-        default=None, description="What is let out beside labels."
-    )
     seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
-    deadlines: Deadlines = Deadlines()
-    guards: Guards = Guards()
-
-    def proposal(self) -> registry.Proposal:
-        """Return the same in the words of the protocol package."""
-        return registry.Proposal(
-            about=self.about,
-            protocol=self.protocol.name,
-            params=self.protocol.params.model_dump(mode="json"),
-            layout=self.layout,
-            identities=self.identities,
-            dictionary=self.dictionary,
-            preparation=self.preparation,
-            evaluation=self.evaluation,
-            release=self.release,
-            seed=self.seed,
-            deadlines=self.deadlines,
-            guards=self.guards,
-        )
 
 
 _EARLIEST, _LATEST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1970, 9000))
@@ -143,9 +103,9 @@ class ListQuery(BaseModel):
         default=None, description="Last moved on earlier."
     )
 
-    def wanted(self) -> Wanted:
+    def build_filter(self) -> WantedSessions:
         """Return the same in the words of the list."""
-        return Wanted(
+        return WantedSessions(
             state=self.state,
             owner=self.owner,
             awaited=self.awaited,

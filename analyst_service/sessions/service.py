@@ -9,14 +9,16 @@ from hashlib import sha256
 
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.audit import Audit
 from analyst_service.auth.service import Caller, Role
 from analyst_service.clock import Clock
-from analyst_service.database import Database
-from analyst_service.models import AuditLine, Member, Session
 from analyst_service.sessions.quotas import Quotas
 from analyst_service.sessions.repository import SessionRepository
-from clustering_protocols.errors import (
+from analyst_service.storage.database import Database
+from analyst_service.storage.models import AuditLine, Member, Session
+from analyst_service.transactions.audit import Audit
+from clustering_protocols.catalogue import draw_up
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import (
     InvalidParameters,
     NotFound,
     NotReady,
@@ -24,9 +26,7 @@ from clustering_protocols.errors import (
     SessionExists,
     SessionOver,
 )
-from clustering_protocols.problems import Problem
-from clustering_protocols.registry import Proposal, draw_up
-from clustering_protocols.terms import read_terms
+from clustering_protocols.terms.terms import SessionRequest, read_terms
 from clustering_protocols.wire.states import OVER, Event, SessionState, SlotState
 
 _LONGEST_WAIT = timedelta(days=366)
@@ -47,27 +47,25 @@ class SessionService:
         self,
         caller: Caller,
         session_id: str,
-        proposal: Proposal,
+        request: SessionRequest,
         quota: int | None = None,
     ) -> tuple[Session, bool]:
         """Return the session and whether it is new; a repeat changes nothing.
 
-        Raises
-        ------
-        QuotaReached
-            If the caller has as many open sessions as its quota says.
-        SessionExists
-            If the id is taken by other terms.
+        Raises QuotaReached if the caller has as many open sessions as its quota says.
+        Raises SessionExists if the id is taken by other terms.
         """
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        terms = draw_up(session_id, proposal)
-        existing = self._sessions.named(caller.principal_id, session_id, lock=True)
+        terms = draw_up(session_id, request)
+        existing = self._sessions.find_by_name(
+            caller.principal_id, session_id, lock=True
+        )
         if existing is not None:
             if existing.terms != terms:
                 raise SessionExists(f"The id {session_id!r} is taken.")
             return existing, False
         self._quotas.check_sessions(caller.principal_id, quota)
-        session = self._new(caller, session_id, proposal, terms)
+        session = self._new(caller, session_id, request, terms)
         self._sessions.add(session, _empty_slots(session))
         digest = sha256(terms).hexdigest()
         self._audit.append(session.id, "opened", session.created_at, digest=digest)
@@ -105,13 +103,15 @@ class SessionService:
         """Return the slots of a session in order."""
         return self._sessions.members(session.id)
 
-    def awaited(self, session: Session) -> set[str]:
+    def find_awaited(self, session: Session) -> set[str]:
         """Return the slots for which the session is waiting."""
         if session.state == SessionState.RECRUITING:
             members = self._sessions.members(session.id)
             return {m.slot for m in members if m.state != SlotState.JOINED}
         if session.state == SessionState.COLLECTING:
-            return self._sessions.asked(session) - self._sessions.answered(session)
+            return self._sessions.find_asked(session) - self._sessions.find_answered(
+                session
+            )
         return set()
 
     def agreement(self, caller: Caller, session_id: str) -> bytes:
@@ -153,12 +153,8 @@ class SessionService:
     def extend(self, caller: Caller, session_id: str, deadline: datetime) -> Session:
         """Wait until a later deadline; a repeat changes nothing.
 
-        Raises
-        ------
-        InvalidParameters
-            If it is not later, or more than a year away.
-        NotReady
-            While a round is stepped: nobody is awaited.
+        Raises InvalidParameters if it is not later, or more than a year away.
+        Raises NotReady: while a round is stepped: nobody is awaited.
         """
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         session = self.visible(caller, session_id, lock=True)
@@ -170,8 +166,9 @@ class SessionService:
             return session
         if not session.deadline < deadline <= now + _LONGEST_WAIT:
             raise InvalidParameters(
-                f"deadline: the session waits until {session.deadline:%Y-%m-%d %H:%M} "
-                "UTC; give a later time, at most a year from now."
+                f"the session waits until {session.deadline:%Y-%m-%d %H:%M} "
+                "UTC; give a later time, at most a year from now.",
+                field="deadline",
             )
         self._sessions.move(
             session,
@@ -185,12 +182,9 @@ class SessionService:
     def choose(self, caller: Caller, session_id: str, n_clusters: int) -> Session:
         """Choose the run that counts; a repeat changes nothing.
 
-        Raises
-        ------
-        InvalidParameters
-            If no run of the session has so many clusters.
-        NotReady, RoundClosed
-            If the runs are not done, or another one was chosen.
+        Raises InvalidParameters if no run of the session has so many clusters.
+        Raises NotReady, RoundClosed if the runs are not done, or another one was
+            chosen.
         """
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
         session = self.visible(caller, session_id, lock=True)
@@ -199,16 +193,16 @@ class SessionService:
         if n_clusters not in runs:
             known = ", ".join(map(str, runs))
             raise InvalidParameters(
-                f"n_clusters: the runs have {known or 'one number'}."
+                f"the runs have {known or 'one number'}.", field="n_clusters"
             )
         run = runs.index(n_clusters)
         if session.state != SessionState.CHOOSING:
-            return self._chosen(session, run)
+            return self._require_chosen(session, run)
         now = self._clock.now()
         self._sessions.move(session, Event.CHOSEN, now, chosen=run)
         return self.visible(caller, session_id)
 
-    def _chosen(self, session: Session, run: int) -> Session:
+    def _require_chosen(self, session: Session, run: int) -> Session:
         """Return a session whose choice is over; refuse any other."""
         if session.chosen is not None:
             if session.chosen == run:
@@ -229,7 +223,9 @@ class SessionService:
         if caller.role is Role.ADMINISTRATOR:
             return self._sessions.get(session_id, lock=lock)
         if caller.role is Role.COORDINATOR:
-            return self._sessions.named(caller.principal_id, session_id, lock=lock)
+            return self._sessions.find_by_name(
+                caller.principal_id, session_id, lock=lock
+            )
         own_id = caller.session_id or ""
         own = (
             self._sessions.get(own_id, lock=lock)
@@ -250,14 +246,14 @@ class SessionService:
         return f"{name[:_STEM]}.{secrets.token_hex(4)}"
 
     def _new(
-        self, caller: Caller, session_id: str, proposal: Proposal, terms: bytes
+        self, caller: Caller, session_id: str, request: SessionRequest, terms: bytes
     ) -> Session:
         now = self._clock.now()
         return Session(
             id=self._free_id(caller, session_id),
             name=session_id,
             owner_id=caller.principal_id,
-            title=proposal.about.title,
+            title=request.about.title,
             terms=terms,
             state=SessionState.RECRUITING.value,
             round=0,
@@ -265,7 +261,7 @@ class SessionService:
             stage_index=0,
             n_stages=0,
             quorum=0,
-            deadline=now + timedelta(seconds=proposal.deadlines.recruiting),
+            deadline=now + timedelta(seconds=request.deadlines.recruiting),
             created_at=now,
             changed_at=now,
         )

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 COINCIDENCE: Final = 1e-11
 """Coordinates that differ by no more, in the unit of their feature, are equal.
@@ -23,19 +23,16 @@ result is read to.
 """
 
 
-def united(V: FloatArray, unit: FloatArray) -> FloatArray:
+def equalise_coordinates(V: FloatArray, unit: FloatArray) -> FloatArray:
     """Return centroids with coordinates that coincide made equal in all bits.
 
     Of each feature, coordinates whose neighbours by size lie within ``COINCIDENCE``
     units form a run, and all of a run take the coordinate of its lowest cluster. Each
     feature is looked at for itself, so the outcome does not depend on who holds which.
 
-    Parameters
-    ----------
-    V : float64 array of shape (k, m)
-    unit : float64 array of shape (m,)
-        What a difference in each feature is compared with: its spread, or declared
-        extent.
+    V: float64 (k, m).
+    unit: float64 (m,); what a difference in each feature is compared with: its spread,
+        or declared extent.
     """
     features = np.arange(V.shape[1])
     order = np.argsort(V, axis=0, kind="stable")
@@ -52,7 +49,7 @@ def united(V: FloatArray, unit: FloatArray) -> FloatArray:
 def n_coinciding(V: FloatArray) -> int:
     """Return how many centroids (k, m) equal one of a lower number.
 
-    After :func:`united`: equal in all bits.
+    After :func:`equalise_coordinates`: equal in all bits.
     """
     return len(V) - len(np.unique(V, axis=0))
 
@@ -60,12 +57,8 @@ def n_coinciding(V: FloatArray) -> int:
 def strongest(degrees: FloatArray, tie: float) -> IntArray:
     """Return the cluster (n,) of each row's largest degree; of equals the lowest.
 
-    Parameters
-    ----------
-    degrees : float64 array of shape (n, k)
-        None below 0.
-    tie : float
-        Degrees that differ by no more than this share of the larger are equal: what
+    degrees: float64 (n, k); none below 0.
+    tie: degrees that differ by no more than this share of the larger are equal: what
         rounding leaves of degrees that are equal in exact arithmetic.
     """
     largest = degrees.max(axis=1, keepdims=True)

@@ -11,22 +11,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.algorithms.condensed import n_rows, nearest
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.compiled import compiled, inlined
+from clustering_protocols.algorithms.condensed_distances import n_rows, nearest
+from clustering_protocols.numerics.compilation import compile_kernel, inline_helper
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def dbscan(condensed: FloatArray, eps: float, min_samples: int) -> IntArray:
     """Return labels (n,).
 
-    Parameters
-    ----------
-    condensed : float64 array of shape (n (n - 1) / 2,)
-        Distances.
-    eps : float
-        Rows within this distance are neighbours.
-    min_samples : int
-        Neighbours of a core row, itself among them.
+    condensed: float64 (n (n - 1) / 2,); distances.
+    eps: rows within this distance are neighbours.
+    min_samples: neighbours of a core row, itself among them.
     """
     n = n_rows(condensed)
     labels: IntArray = np.empty(n, dtype=np.int64)
@@ -58,7 +53,7 @@ def knee_of(distances: FloatArray) -> float:
     return float((at + beyond[0]) / 2) if len(beyond) else float(at) * (1 + 1e-9)
 
 
-@inlined
+@inline_helper
 def _root(parents: IntArray, i: int) -> int:
     while parents[i] != i:
         parents[i] = parents[parents[i]]
@@ -66,7 +61,7 @@ def _root(parents: IntArray, i: int) -> int:
     return i
 
 
-@compiled
+@compile_kernel
 def _label(
     condensed: FloatArray, eps: float, min_samples: int, labels: IntArray
 ) -> None:

@@ -11,8 +11,8 @@ from scipy.spatial import cKDTree
 from sklearn.cluster import DBSCAN, HDBSCAN
 
 from clustering_protocols.algorithms.dbscan import knee_of
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def dbscan_of_rows(
@@ -20,19 +20,11 @@ def dbscan_of_rows(
 ) -> IntArray:
     """Return labels (n,) of rows X (n, width); noise is -1.
 
-    Parameters
-    ----------
-    eps : float
-        Rows within this distance are neighbours.
-    min_samples : int
-        Neighbours of a core row, itself among them.
-    most_pairs : int
-        Of neighbours that may be listed.
+    eps: rows within this distance are neighbours.
+    min_samples: neighbours of a core row, itself among them.
+    most_pairs: of neighbours that may be listed.
 
-    Raises
-    ------
-    ProtocolFailed
-        If the lists of neighbours would be longer.
+    Raises ProtocolFailed if the lists of neighbours would be longer.
     """
     counts = cKDTree(X).query_ball_point(X, eps, return_length=True, workers=-1)
     pairs = int(np.sum(counts))
@@ -57,12 +49,9 @@ def knee_of_rows(X: FloatArray, min_samples: int) -> float:
 def hdbscan(X: FloatArray, min_cluster_size: int, min_samples: int) -> IntArray:
     """Return labels (n,) of rows X (n, width); noise is -1.
 
-    Parameters
-    ----------
-    min_cluster_size : int
-        Fewer rows are no cluster.
-    min_samples : int
-        Neighbours by whose distance density is measured, the row itself among them.
+    min_cluster_size: fewer rows are no cluster.
+    min_samples: neighbours by whose distance density is measured, the row itself among
+        them.
     """
     found = HDBSCAN(
         min_cluster_size=min_cluster_size,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.algorithms.condensed import n_rows, read_row
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.algorithms.condensed_distances import n_rows, read_row
+from clustering_protocols.records.arrays import FloatArray
 
 _NOTHING_LEFT = (
     1e-13  # of the largest squared distance: the rounding of the differences
@@ -21,11 +21,8 @@ _NOTHING_LEFT = (
 def classical_scaling(squared: FloatArray, n_dimensions: int) -> FloatArray:
     """Return rows (n, at most n_dimensions), centred, along their principal axes.
 
-    Parameters
-    ----------
-    squared : float64 array of shape (n (n - 1) / 2,)
-        Condensed squared distances of points in at most ``n_dimensions`` dimensions.
-    n_dimensions : int
+    squared: float64 (n (n - 1) / 2,); condensed squared distances of points in at most
+        ``n_dimensions`` dimensions.
     """
     n = n_rows(squared)
     from_origin, row = np.empty(n), np.empty(n)

@@ -16,8 +16,8 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import n_alike, strongest
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.compiled import compiled
+from clustering_protocols.numerics.compilation import compile_kernel
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 TOLERANCE: Final = 1e-9  # of the spread, for the way of a centroid in one iteration
 TIE: Final = 1e-4  # of a membership: a run ends before centroids have quite met
@@ -28,13 +28,9 @@ ALIKE: Final = 1e-6  # of the objective: runs that differ by no more came to one
 class FuzzyClustering:
     """The best of several runs.
 
-    Attributes
-    ----------
-    memberships : float64 array of shape (n, n_clusters)
-        Each row adds up to 1.
-    centroids : float64 array of shape (n_clusters, width)
-    objective : float
-        Σ u_ij^m ‖x_i - v_j‖².
+    memberships: float64 (n, n_clusters); each row adds up to 1.
+    centroids: float64 (n_clusters, width).
+    objective: Σ u_ij^m ‖x_i - v_j‖².
     """
 
     memberships: FloatArray = field(repr=False)
@@ -61,14 +57,9 @@ def fuzzy_cmeans(
     they number its clusters in orders of their own. A run ends when no centroid moves
     by more than ``TOLERANCE`` of the data's spread.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, width)
-    starts : int64 array of shape (n_init, n_clusters)
-        Row numbers of X.
-    fuzziness : float
-        m, larger than 1.
-    max_iter : int
+    X: float64 (n, width).
+    starts: int64 (n_init, n_clusters); row numbers of X.
+    fuzziness: m, larger than 1.
     """
     X = np.ascontiguousarray(X)
     limit = TOLERANCE**2 * _variance(X, X.mean(axis=0))
@@ -102,7 +93,7 @@ def _run(
     return centroids, objective
 
 
-@compiled
+@compile_kernel
 def _variance(X: FloatArray, mean: FloatArray) -> float:
     """Return the sum of all features' variances, without a copy of the rows."""
     total = 0.0
@@ -113,7 +104,7 @@ def _variance(X: FloatArray, mean: FloatArray) -> float:
     return total / len(X)
 
 
-@compiled
+@compile_kernel
 def _row_degrees(
     row: FloatArray,
     columns: FloatArray,
@@ -142,7 +133,7 @@ def _row_degrees(
     degrees /= total
 
 
-@compiled
+@compile_kernel
 def _degrees(
     X: FloatArray, columns: FloatArray, fuzziness: float, out: FloatArray
 ) -> None:
@@ -151,7 +142,7 @@ def _degrees(
         _row_degrees(X[i], columns, fuzziness, squared, out[i])
 
 
-@compiled
+@compile_kernel
 def _add_up(
     X: FloatArray,
     columns: FloatArray,

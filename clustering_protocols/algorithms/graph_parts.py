@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from .neighbors import Neighbors
 

@@ -7,24 +7,18 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from clustering_protocols.algorithms.condensed import n_rows
+from clustering_protocols.algorithms.condensed_distances import n_rows
 from clustering_protocols.algorithms.linkages import Linkage
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def hierarchical(condensed: FloatArray, n_clusters: int, linkage: Linkage) -> IntArray:
     """Return labels (n,): the tree of merges, cut where n_clusters are left.
 
-    Parameters
-    ----------
-    condensed : float64 array of shape (n (n - 1) / 2,)
-        Distances (not squared, for ward too); copied once.
-    n_clusters : int
-        At most n.
-    linkage : str
+    condensed: float64 (n (n - 1) / 2,); distances (not squared, for ward too); copied
+        once.
+    n_clusters: at most n.
 
-    References
-    ----------
     D. Müllner, "fastcluster: fast hierarchical, agglomerative clustering routines for R
     and Python", 2013.
     """

@@ -14,32 +14,26 @@ import numpy as np
 from sklearn.cluster import kmeans_plusplus
 from sklearn.metrics import pairwise_distances_argmin
 
-from clustering_protocols import row_blocks
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.limits import are_held
-from clustering_protocols.row_blocks import RowBlocks
+from clustering_protocols.common.limits import are_held
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.row_blocks import RowBlocks
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import oversampling
-from .lloyd import Rows, lloyd
+from .lloyd import ScaledRows, lloyd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Clustering:
     """The best of several runs.
 
-    Attributes
-    ----------
-    labels : int64 array of shape (n,)
-    centroids : float64 array of shape (n_clusters, width)
-    inertia : float
-        Sum of squared distances to the nearest centroid.
-    starts : int64 array of shape (n_init, n_clusters)
-        Row numbers from which each run started.
-    n_iter : int
-        Iterations of the best run.
-    converged : bool
-        Whether it ended because no label changed.
+    labels: int64 (n,).
+    centroids: float64 (n_clusters, width).
+    inertia: sum of squared distances to the nearest centroid.
+    starts: int64 (n_init, n_clusters); row numbers from which each run started.
+    n_iter: iterations of the best run.
+    converged: whether it ended because no label changed.
     """
 
     labels: IntArray = field(repr=False)
@@ -64,7 +58,7 @@ def draw_starts(
     """
     given = row_blocks.of(X)
     if not are_held(*given.shape):
-        rows = Rows.of(given, engine, n_clusters)
+        rows = ScaledRows.of(given, engine, n_clusters)
         return oversampling.draw(rows, n_clusters, n_init, rng)
     X = row_blocks.whole(given)
     seeds = rng.integers(2**31, size=n_init)
@@ -87,22 +81,13 @@ def kmeans(
     bits on any engine, and whether rows come as an array or in blocks. Beyond the rows
     it takes the memory of some blocks of them, and of the labels.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, width), or RowBlocks
-        No value beyond 1e100: squares are added up.
-    starts : int64 array of shape (n_init, n_clusters)
-        Row numbers of X.
-    max_iter : int
-    engine : Engine, optional
-        Works on blocks of many rows; few are not worth its threads.
+    X: float64 (n, width), or RowBlocks; no value beyond 1e100: squares are added up.
+    starts: int64 (n_init, n_clusters); row numbers of X.
+    engine: works on blocks of many rows; few are not worth its threads.
 
-    Raises
-    ------
-    ValueError
-        If a row holds what is no finite number.
+    Raises ValueError if a row holds what is no finite number.
     """
-    rows = Rows.of(row_blocks.of(X), engine, starts.shape[1])
+    rows = ScaledRows.of(row_blocks.of(X), engine, starts.shape[1])
     runs = [lloyd(rows, rows.at(start), max_iter) for start in starts]
     least = min(run.inertia for run in runs) + rows.n_rows * Fraction(rows.units.tie)
     best = next(run for run in runs if run.inertia <= least)  # the first of equals

@@ -11,23 +11,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clustering_protocols.algorithms.condensed import n_rows, read_row
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.compiled import compiled
+from clustering_protocols.algorithms.condensed_distances import n_rows, read_row
+from clustering_protocols.numerics.compilation import compile_kernel
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Medoids:
     """The best of several runs.
 
-    Attributes
-    ----------
-    labels : int64 array of shape (n,)
-        Place of the nearest medoid in ``medoids``; equal distances go to the lower.
-    medoids : int64 array of shape (n_clusters,)
-        Row numbers.
-    loss : float
-        Sum of distances to the nearest medoid.
+    labels: int64 (n,); place of the nearest medoid in ``medoids``; equal distances go
+        to the lower.
+    medoids: int64 (n_clusters,); row numbers.
+    loss: sum of distances to the nearest medoid.
     """
 
     labels: IntArray = field(repr=False)
@@ -46,14 +42,9 @@ def draw_medoids(
 def kmedoids(condensed: FloatArray, starts: IntArray, max_iter: int) -> Medoids:
     """Improve each row of starts until no swap helps; return the run of least loss.
 
-    Parameters
-    ----------
-    condensed : float64 array of shape (n (n - 1) / 2,)
-        Distances.
-    starts : int64 array of shape (n_init, n_clusters)
-        Row numbers.
-    max_iter : int
-        Most passes over all candidates.
+    condensed: float64 (n (n - 1) / 2,); distances.
+    starts: int64 (n_init, n_clusters); row numbers.
+    max_iter: most passes over all candidates.
     """
     return min(
         (_run(condensed, start, max_iter) for start in starts), key=lambda run: run.loss
@@ -74,7 +65,7 @@ def _run(condensed: FloatArray, start: IntArray, max_iter: int) -> Medoids:
     )
 
 
-@compiled
+@compile_kernel
 def _two_nearest(
     rows: FloatArray, far: float, first: IntArray, near: FloatArray, second: FloatArray
 ) -> FloatArray:
@@ -98,7 +89,7 @@ def _two_nearest(
     return removal
 
 
-@compiled
+@compile_kernel
 def _gains(
     row: FloatArray,
     removal: FloatArray,
@@ -119,7 +110,7 @@ def _gains(
     return change + shared
 
 
-@compiled
+@compile_kernel
 def _improve(
     condensed: FloatArray, medoids: IntArray, rows: FloatArray, max_iter: int
 ) -> None:

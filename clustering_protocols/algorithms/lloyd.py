@@ -21,10 +21,10 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustering_protocols import row_blocks
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.row_blocks import ArrayRows, RowBlock, RowBlocks
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlock, RowBlocks
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from .row_kernels import absolute_sums, bring_nearer, nearest_sums, reach
 
@@ -50,15 +50,12 @@ class Nearest(NamedTuple):
 class Units(NamedTuple):
     """In what rows are added up: what a kernel has to know, beside its block.
 
-    Attributes
-    ----------
-    offset : float64 array of shape (F,)
-        About the middle of each column; what is added up is x - offset.
-    of_sums : float64 array of shape (F,)
-    within : float64 array of shape (2,)
-        See :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
-    tie : float
-        Squared distances that differ by no more are equal.
+    offset: float64 (F,); about the middle of each column; what is added up is x -
+        offset.
+    of_sums: float64 (F,).
+    within: float64 (2,); see
+        :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
+    tie: squared distances that differ by no more are equal.
     """
 
     offset: FloatArray
@@ -68,16 +65,10 @@ class Units(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Run:
+class LloydRun:
     """How a run ended.
 
-    Attributes
-    ----------
-    V : float64 array of shape (k, F)
-        Centroids less the offset.
-    inertia : Fraction
-    n_iter : int
-    converged : bool
+    V: float64 (k, F); centroids less the offset.
     """
 
     V: FloatArray = field(repr=False)
@@ -87,22 +78,15 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Rows:
-    """Rows, and the units in which they are added up.
-
-    Attributes
-    ----------
-    given : RowBlocks
-    units : Units
-    engine : Engine
-    """
+class ScaledRows:
+    """Rows, and the units in which they are added up."""
 
     given: RowBlocks = field(repr=False)
     units: Units = field(repr=False)
     engine: Engine = field(repr=False)
 
     @classmethod
-    def of(cls, rows: RowBlocks, engine: Engine, n_clusters: int) -> Rows:
+    def of(cls, rows: RowBlocks, engine: Engine, n_clusters: int) -> ScaledRows:
         """Return rows with units that no sum of them outgrows.
 
         The offset is a median of some rows, and the bound the sum of absolute values:
@@ -247,7 +231,7 @@ def _first(far: FloatArray, most: int, tie: float) -> FloatArray:
     return far[np.argsort(-away, kind="stable")[:most]]
 
 
-def lloyd(rows: Rows, V: FloatArray, max_iter: int) -> Run:
+def lloyd(rows: ScaledRows, V: FloatArray, max_iter: int) -> LloydRun:
     """Move centroids V (k, F) to the means of their rows until they rest.
 
     They rest where no row changes its centroid: sums and counts are whole numbers, equal
@@ -257,19 +241,19 @@ def lloyd(rows: Rows, V: FloatArray, max_iter: int) -> Run:
     for n_iter in range(1, max_iter + 1):
         sums, counts, inertia = rows.sums(V)
         if not counts.all():
-            sums, counts = _relocated(rows, V, sums, counts)
+            sums, counts = _relocate_empty_clusters(rows, V, sums, counts)
         now = np.column_stack([counts, sums])
         if before is not None and np.array_equal(now, before):
-            return Run(V=V, inertia=inertia, n_iter=n_iter, converged=True)
+            return LloydRun(V=V, inertia=inertia, n_iter=n_iter, converged=True)
         there = counts > 0  # what no row is left for stays
         V = V.copy()
         V[there] = sums[there] / counts[there, np.newaxis] / rows.units.of_sums
         before = now
-    return Run(V=V, inertia=rows.sums(V)[2], n_iter=max_iter, converged=False)
+    return LloydRun(V=V, inertia=rows.sums(V)[2], n_iter=max_iter, converged=False)
 
 
-def _relocated(
-    rows: Rows, V: FloatArray, sums: IntArray, counts: IntArray
+def _relocate_empty_clusters(
+    rows: ScaledRows, V: FloatArray, sums: IntArray, counts: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Give each empty cluster the row farthest from its centroid, as scikit-learn does."""
     empty = np.flatnonzero(counts == 0)

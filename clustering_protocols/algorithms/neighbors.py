@@ -13,9 +13,9 @@ from scipy.spatial import cKDTree
 from sklearn.metrics import pairwise_distances_argmin_min
 from sklearn.neighbors import NearestNeighbors
 
-from clustering_protocols.arrays import FloatArray, IntArray, MaskArray
+from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 
-from . import condensed
+from . import condensed_distances
 
 _TREE_WIDTH: Final = 20  # beyond this a tree visits nearly everything
 _TREE_ROWS: Final = 500  # of more rows a tree would list all pairs to find one outside
@@ -66,13 +66,13 @@ class RowNeighbors:
             row, distance = near[first, at], away[first, at]
         else:
             near, away = pairwise_distances_argmin_min(
-                self._centred(inside), self._centred(~inside)
+                self._subtract_mean(inside), self._subtract_mean(~inside)
             )
             first = away.argmin()
             row, distance = np.flatnonzero(~inside)[near[first]], away[first]
         return Outside(int(rows[first]), int(row), float(distance))
 
-    def _centred(self, some: MaskArray) -> FloatArray:
+    def _subtract_mean(self, some: MaskArray) -> FloatArray:
         """Return rows without what they have in common, whose square drowns distances."""
         rows: FloatArray = self.X[some]
         rows -= self.X.mean(axis=0)
@@ -87,9 +87,9 @@ class DistanceNeighbors:
 
     def nearest(self, count: int) -> IntArray:
         """Return row numbers (n, count) of each row's nearest, itself among them."""
-        rows, _ = condensed.nearest(self.distances, count)
+        rows, _ = condensed_distances.nearest(self.distances, count)
         return rows
 
     def outside(self, inside: MaskArray) -> Outside:
         """Return what lies nearest to the rows of a mask."""
-        return Outside(*condensed.nearest_outside(self.distances, inside))
+        return Outside(*condensed_distances.nearest_outside(self.distances, inside))

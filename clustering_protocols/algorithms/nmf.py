@@ -7,19 +7,15 @@ import warnings
 from sklearn.decomposition import NMF
 from sklearn.exceptions import ConvergenceWarning
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray
 
 
 def nmf(A: FloatArray, n_components: int, max_iter: int, seed: int) -> FloatArray:
     """Return W (n, n_components), where A ≈ W H and neither has negative numbers.
 
-    Parameters
-    ----------
-    A : float64 array of shape (n, width)
-        Non-negative.
-    n_components : int
-        Where there are more than rows or columns, the factors start at random numbers:
-        no decomposition has so many parts.
+    A: float64 (n, width); non-negative.
+    n_components: where there are more than rows or columns, the factors start at random
+        numbers: no decomposition has so many parts.
     """
     init = "nndsvda" if n_components <= min(A.shape) else "random"
     model = NMF(n_components, init=init, max_iter=max_iter, random_state=seed)

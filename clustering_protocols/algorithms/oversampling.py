@@ -19,9 +19,9 @@ from typing import Final
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
 
-from clustering_protocols.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
-from .lloyd import Rows, units_below
+from .lloyd import ScaledRows, units_below
 
 _PASSES: Final = 5
 _OVERSAMPLING: Final = 2  # rows per pass and cluster to expect, as in the paper
@@ -30,7 +30,7 @@ _AT_ONCE: Final = 1 << 16
 
 
 def draw(
-    rows: Rows, n_clusters: int, n_init: int, rng: np.random.Generator
+    rows: ScaledRows, n_clusters: int, n_init: int, rng: np.random.Generator
 ) -> IntArray:
     """Return row numbers (n_init, n_clusters).
 
@@ -55,7 +55,7 @@ def draw(
 
 
 def _candidates(
-    rows: Rows, n_clusters: int, rng: np.random.Generator
+    rows: ScaledRows, n_clusters: int, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray]:
     """Return numbers of different rows, and how many rows are nearest to each."""
     n = rows.n_rows
@@ -81,7 +81,7 @@ def _candidates(
     return chosen[there], weights[there].astype(np.float64)
 
 
-def _bring_nearer(rows: Rows, chosen: IntArray, away: FloatArray) -> None:
+def _bring_nearer(rows: ScaledRows, chosen: IntArray, away: FloatArray) -> None:
     if not len(chosen):
         return
     for block, found in rows.nearest(rows.at(chosen)):

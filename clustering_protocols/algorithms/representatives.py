@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering_protocols import row_blocks
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.row_blocks import RowBlock, RowBlocks, Taken
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.row_blocks import RowBlock, RowBlocks, RowSubset
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from .kmeans import Clustering
-from .lloyd import Rows, Units, nearest_of
+from .lloyd import ScaledRows, Units, nearest_of
 from .row_kernels import add_rows
 
 
@@ -29,14 +29,10 @@ from .row_kernels import add_rows
 class Representatives:
     """What stands for all rows.
 
-    Attributes
-    ----------
-    drawn : int64 array of shape (m,)
-        The numbers of the rows that were drawn, rising.
-    V : float64 array of shape (m, F)
-        The mean of the rows of each; of one without rows what was drawn.
-    nearest : int32 array of shape (n,)
-        Which of what was drawn is nearest to each row; ties go to the lowest.
+    drawn: int64 (m,); the numbers of the rows that were drawn, rising.
+    V: float64 (m, F); the mean of the rows of each; of one without rows what was drawn.
+    nearest: int32 (n,); which of what was drawn is nearest to each row; ties go to the
+        lowest.
     """
 
     drawn: IntArray = field(repr=False)
@@ -58,11 +54,11 @@ class Representatives:
         """
         n = given.shape[0]
         drawn = np.sort(rng.choice(n, min(most, n), replace=False, shuffle=False))
-        rows = Rows.of(given, engine, len(drawn))
+        rows = ScaledRows.of(given, engine, len(drawn))
         V = rows.at(drawn)
         nearest = np.empty(n, np.int32)
         total, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
-        kernel = partial(_joined, rows.units, V)
+        kernel = partial(_assign_block, rows.units, V)
         for joined in rows.engine.map(kernel, rows.given.blocks()):
             nearest[joined.rows] = joined.labels
             total += joined.sums
@@ -77,16 +73,16 @@ class Representatives:
             found, labels=found.labels[self.nearest], starts=self.drawn[found.starts]
         )
 
-    def repeat(self, Z: Taken) -> Repeated:
+    def repeat(self, Z: RowSubset) -> RepeatedRows:
         """Return rows Z (m, width) of these as rows of all."""
-        return Repeated(Z, self.nearest)
+        return RepeatedRows(Z, self.nearest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Repeated:
+class RepeatedRows:
     """Rows of representatives, as often as they stand for a row."""
 
-    given: Taken = field(repr=False)
+    given: RowSubset = field(repr=False)
     nearest: NDArray[np.int32] = field(repr=False)
 
     @property
@@ -99,7 +95,7 @@ class Repeated:
         return self.given.take(self.nearest[numbers].astype(np.int64))
 
 
-class _Joined(NamedTuple):
+class _JoinedRows(NamedTuple):
     """What rows join; its sums in whole units (m, F), and how many rows do so (m,)."""
 
     rows: slice
@@ -108,9 +104,9 @@ class _Joined(NamedTuple):
     sizes: IntArray
 
 
-def _joined(units: Units, V: FloatArray, block: RowBlock) -> _Joined:
+def _assign_block(units: Units, V: FloatArray, block: RowBlock) -> _JoinedRows:
     X, ones = block.load(), np.ones(V.shape[1])
     labels = nearest_of(units, V, X).labels
     sums, sizes = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
     add_rows(X, 0, labels, units.offset, ones, units.of_sums, sums, sizes)
-    return _Joined(row_blocks.span(block), labels.astype(np.int32), sums, sizes)
+    return _JoinedRows(row_blocks.span(block), labels.astype(np.int32), sums, sizes)

@@ -15,14 +15,14 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.compiled import compiled, compiled_once
+from clustering_protocols.numerics.compilation import compile_kernel, compile_once
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 BLOCK: Final = 256
 _AT_ONCE: Final = 8
 
 
-@compiled
+@compile_kernel
 def scaled_block(
     X: FloatArray,
     begin: int,
@@ -46,7 +46,7 @@ def scaled_block(
             block[f, i] = (X[begin + i, f] - offset[f]) * inverse[f]
 
 
-@compiled
+@compile_kernel
 def distances(block: FloatArray, size: int, V: FloatArray, D: FloatArray) -> None:
     """Write squared distances (k, size) of a block to all centroids (k, F).
 
@@ -79,12 +79,12 @@ def squared_distances(A: FloatArray, B: FloatArray) -> FloatArray:
     a second to import.
     """
     D = np.empty((len(A), len(B)))
-    _squared(A, B, D)
+    _fill_squared_distances(A, B, D)
     return D
 
 
-@compiled_once(2)
-def _squared(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
+@compile_once(2)
+def _fill_squared_distances(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
     for i in range(A.shape[0]):
         for c in range(B.shape[0]):
             total = 0.0
@@ -94,7 +94,7 @@ def _squared(A: FloatArray, B: FloatArray, D: FloatArray) -> None:
             D[i, c] = total
 
 
-@compiled
+@compile_kernel
 def nearest_of_block(
     D: FloatArray, size: int, tie: float, labels: IntArray, smallest: FloatArray
 ) -> None:
@@ -112,7 +112,7 @@ def nearest_of_block(
                 labels[i] = c
 
 
-@compiled_once(5)
+@compile_once(5)
 def nearest_sums(
     X: FloatArray,
     offset: FloatArray,
@@ -127,21 +127,16 @@ def nearest_sums(
 ) -> None:
     """Add the sums and counts of the rows nearest to each centroid, in whole units.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, F), C-contiguous
-    offset, inverse : float64 arrays of shape (F,)
-        A row counts as (x - offset) · inverse.
-    V : float64 array of shape (k, F)
-    units : float64 array of shape (F,)
-    sums : int64 array of shape (k, F), added to
-    counts : int64 array of shape (k,), added to
-    within_units : float64 array of shape (2,)
-        Of squared distances to the nearest centroid: whole units, and units of what is
-        left of one. Zeros where nobody asks.
-    within : int64 array of shape (2,), added to
-    tie : float
-        See :func:`nearest_of_block`.
+    X: float64 (n, F), C-contiguous.
+    offset, inverse: float64 (F,); a row counts as (x - offset) · inverse.
+    V: float64 (k, F).
+    units: float64 (F,).
+    sums: int64 (k, F), added to.
+    counts: int64 (k,), added to.
+    within_units: float64 (2,); of squared distances to the nearest centroid: whole
+        units, and units of what is left of one. Zeros where nobody asks.
+    within: int64 (2,), added to.
+    tie: see :func:`nearest_of_block`.
     """
     n, n_features = X.shape
     block = np.empty((n_features, BLOCK))
@@ -161,7 +156,7 @@ def nearest_sums(
             within[1] += np.int64((away - whole) * within_units[1])
 
 
-@compiled
+@compile_kernel
 def add_rows(
     X: FloatArray,
     begin: int,
@@ -174,12 +169,8 @@ def add_rows(
 ) -> None:
     """Add rows from begin on to the sums and counts of their labels, in whole units.
 
-    Parameters
-    ----------
-    labels : int64 array of shape (size,)
-        Of as many rows as are added.
-    X, offset, inverse, units, sums, counts
-        As in :func:`nearest_sums`.
+    labels: int64 (size,); of as many rows as are added.
+    X, offset, inverse, units, sums, counts: as in :func:`nearest_sums`.
     """
     for i in range(len(labels)):
         c = labels[i]
@@ -189,7 +180,7 @@ def add_rows(
             sums[c, f] += np.int64(np.rint(x * units[f]))
 
 
-@compiled_once(4)
+@compile_once(4)
 def bring_nearer(
     X: FloatArray,
     offset: FloatArray,
@@ -202,17 +193,11 @@ def bring_nearer(
 ) -> None:
     """Write number and squared distance of what is nearer than what was found before.
 
-    Parameters
-    ----------
-    X, offset, inverse, V
-        As in :func:`nearest_sums`.
-    first : int
-        Number of the first centroid; ties go to what was found before.
-    labels : int64 array of shape (n,), written
-    smallest : float64 array of shape (n,), written
-        Infinite where nothing was found before.
-    tie : float
-        See :func:`nearest_of_block`.
+    X, offset, inverse, V: as in :func:`nearest_sums`.
+    first: number of the first centroid; ties go to what was found before.
+    labels: int64 (n,), written.
+    smallest: float64 (n,), written; infinite where nothing was found before.
+    tie: see :func:`nearest_of_block`.
     """
     n, n_features = X.shape
     block = np.empty((n_features, BLOCK))
@@ -230,34 +215,30 @@ def bring_nearer(
                 labels[begin + i] = first + nearest[i]
 
 
-@compiled_once(3)
+@compile_once(3)
 def absolute_sums(
     X: FloatArray, offset: FloatArray, units: FloatArray, sums: IntArray
 ) -> None:
     """Add Σ |x - offset| of each column, in whole units.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, F), C-contiguous
-    offset, units : float64 arrays of shape (F,)
-    sums : int64 array of shape (F,), added to
+    X: float64 (n, F), C-contiguous.
+    offset, units: float64 (F,).
+    sums: int64 (F,), added to.
     """
     for i in range(X.shape[0]):
         for f in range(X.shape[1]):
             sums[f] += np.int64(np.rint(abs(X[i, f] - offset[f]) * units[f]))
 
 
-@compiled_once(2)
+@compile_once(2)
 def reach(X: FloatArray, offset: FloatArray, largest: FloatArray) -> None:
     """Write max |x - offset| of each column where it is larger than what is there.
 
     What is not a number stays: it is larger than all.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, F), C-contiguous
-    offset : float64 array of shape (F,)
-    largest : float64 array of shape (F,), written
+    X: float64 (n, F), C-contiguous.
+    offset: float64 (F,).
+    largest: float64 (F,), written.
     """
     for i in range(X.shape[0]):
         for f in range(X.shape[1]):

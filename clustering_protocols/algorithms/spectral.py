@@ -24,7 +24,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import graph_parts
 from .neighbors import Neighbors, RowNeighbors
@@ -38,13 +38,10 @@ def spectral_embedding(
 ) -> FloatArray:
     """Return the embedding (n, n_components) of rows X (n, width).
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, width)
-    n_components : int
-        How many eigenvectors, the constant one included; the number of clusters.
-    rng : Generator
-        Of the iteration's start.
+    X: float64 (n, width).
+    n_components: how many eigenvectors, the constant one included; the number of
+        clusters.
+    rng: of the iteration's start.
     """
     return embed_neighbors(RowNeighbors(X), len(X), n_components, rng)
 
@@ -53,7 +50,7 @@ def embed_neighbors(
     neighbors: Neighbors, n: int, n_components: int, rng: np.random.Generator
 ) -> FloatArray:
     """Return the same of n rows from what finds their neighbours."""
-    graph = _symmetrised(neighbors.nearest(min(N_NEIGHBORS, n)))
+    graph = _build_affinity(neighbors.nearest(min(N_NEIGHBORS, n)))
     _, part = connected_components(graph, directed=False)
     part = graph_parts.join(part, n_components, neighbors)
     return embed_graph(graph, part, n_components, rng)
@@ -80,10 +77,10 @@ def neighbor_graph(X: FloatArray, n_neighbors: int) -> sparse.csr_matrix:
 
     A row counts among its own neighbours, as in scikit-learn.
     """
-    return _symmetrised(RowNeighbors(X).nearest(n_neighbors))
+    return _build_affinity(RowNeighbors(X).nearest(n_neighbors))
 
 
-def _symmetrised(neighbors: IntArray) -> sparse.csr_matrix:
+def _build_affinity(neighbors: IntArray) -> sparse.csr_matrix:
     n, n_neighbors = neighbors.shape
     rows = np.repeat(np.arange(n, dtype=np.int32), n_neighbors)
     weights = np.full(len(rows), 0.5)
@@ -122,11 +119,11 @@ def _leading_vectors(
     if n <= 10 * n_components or n < 200:  # too small for an iteration to pay
         return _dense(normalised, known, missing)
 
-    def deflated(vector: FloatArray) -> FloatArray:
+    def multiply_deflated(vector: FloatArray) -> FloatArray:
         product: FloatArray = normalised @ vector
         return product - known @ (known.T @ product)
 
-    operator = LinearOperator((n, n), matvec=deflated, dtype=np.float64)
+    operator = LinearOperator((n, n), matvec=multiply_deflated, dtype=np.float64)
     start = rng.standard_normal(n)
     start -= known @ (known.T @ start)
     values, vectors = eigsh(operator, k=missing, which="LA", tol=_TOLERANCE, v0=start)

@@ -13,26 +13,27 @@ A task is named by what it asks (``measure``), a contribution by what was done
 """
 
 from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, Run, all_of
-from .party import Outcome, PartyContext, PartyRole, PeerMessage, Reply, content_of
-from .protocol import (
-    USUAL_FIGURES,
-    ClusteringProtocol,
-    Example,
-    Exchange,
-    Stage,
-    Trace,
-    role,
+from .disclosures import Disclosure, Kind, Reader, to
+from .party import (
+    Outcome,
+    PartyContext,
+    PartyRole,
+    PeerMessage,
+    Placement,
+    Reply,
+    content_of,
 )
+from .privacy_spending import PrivacySpending
+from .protocol import USUAL_FIGURES, ClusteringProtocol, Example, Exchange, Stage, Trace
 from .row_history import RowHistory
 from .session import Params, SessionContext
-from .shown import Kind, Reader, Shown, to
-from .spending import Spent
 
 __all__ = [
     "USUAL_FIGURES",
     "AnalystRole",
     "Ask",
     "ClusteringProtocol",
+    "Disclosure",
     "Example",
     "Exchange",
     "Finish",
@@ -42,6 +43,8 @@ __all__ = [
     "PartyContext",
     "PartyRole",
     "PeerMessage",
+    "Placement",
+    "PrivacySpending",
     "Reader",
     "Relay",
     "Reopen",
@@ -49,12 +52,9 @@ __all__ = [
     "RowHistory",
     "Run",
     "SessionContext",
-    "Shown",
-    "Spent",
     "Stage",
     "Trace",
     "all_of",
     "content_of",
-    "role",
     "to",
 ]

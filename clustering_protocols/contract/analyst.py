@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Generic, Self
 
 from typing_extensions import TypeVar
 
-from clustering_protocols.figures import Figures
-from clustering_protocols.profiles import Profile
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.profiles import Profile
+from clustering_protocols.records.record import Record
 
 from .session import Params, SessionContext
 
@@ -31,21 +31,13 @@ class Nothing(Record):
 class Ask:
     """One more round.
 
-    Attributes
-    ----------
-    tasks : mapping of slot to Record
-        One task per slot that takes part, all of one kind.
-    state : Record
-        What the analyst role wants back at the next step; by default nothing.
-    dims : mapping of slot to mapping of symbol to int
-        Sizes that the contribution's arrays must have.
-    quorum : int, optional
-        How many contributions suffice once the deadline has passed; None for all.
-    progress : mapping
-        JSON values for those who watch: how far a protocol of many rounds has come.
-        Empty: as before.
-    profiles : sequence of Profile
-        What the coordinator may read of the clusters, once it is known.
+    tasks: one task per slot that takes part, all of one kind.
+    state: what the analyst role wants back at the next step; by default nothing.
+    dims: sizes that the contribution's arrays must have.
+    quorum: how many contributions suffice once the deadline has passed; None for all.
+    progress: JSON values for those who watch: how far a protocol of many rounds has
+        come. Empty: as before.
+    profiles: what the coordinator may read of the clusters, once it is known.
     """
 
     tasks: Mapping[str, Record]
@@ -68,13 +60,8 @@ class Ask:
 class Reopen:
     """The round is void: open it again under a new attempt.
 
-    Attributes
-    ----------
-    state : Record
-    reason : str
-        Why, for the reader of a session that was void too often.
-    ask : Ask, optional
-        What is asked now, for example of fewer slots; None for the same tasks. Its
+    reason: why, for the reader of a session that was void too often.
+    ask: what is asked now, for example of fewer slots; None for the same tasks. Its
         state counts, and envelopes of the round before come along again.
     """
 
@@ -87,14 +74,9 @@ class Reopen:
 class Run:
     """What a run ends with.
 
-    Attributes
-    ----------
-    results : mapping of slot to Record
-        What each slot may read; labels go to the slots of their row group only.
-    summary : Record, optional
-        What the coordinator may read.
-    figures : Figures, optional
-        What everybody may read, all parties included.
+    results: what each slot may read; labels go to the slots of their row group only.
+    summary: what the coordinator may read.
+    figures: what everybody may read, all parties included.
     """
 
     results: Mapping[str, Record]
@@ -106,14 +88,10 @@ class Run:
 class Finish:
     """The stage is over.
 
-    Attributes
-    ----------
-    runs : sequence of Run
-        Of a stage that gives results: one where the stage belongs to one run, else one
-        for each of the session's.
-    n_rows : mapping of slot to int
-        How many rows take part from here on, of slots of which this stage has selected
-        some; its parties remember a :class:`~.selection.Selection`.
+    runs: of a stage that gives results: one where the stage belongs to one run, else
+        one for each of the session's.
+    n_rows: how many rows take part from here on, of slots of which this stage has
+        selected some; its parties remember a :class:`~.selection.Selection`.
     """
 
     runs: Sequence[Run] = ()
@@ -134,10 +112,8 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
     Generic in the protocol's parameters, the answers to its tasks (a union, where a stage
     asks for several kinds), and the state, where it has one.
 
-    Class attributes
-    ----------------
-    state : type of Record
-        What :meth:`start` and :meth:`step` leave in ``Ask.state``; by default nothing.
+    state: what :meth:`start` and :meth:`step` leave in ``Ask.state``; by default
+        nothing.
     """
 
     state: ClassVar[type[Record]] = Nothing
@@ -155,7 +131,7 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
     ) -> Ask | Reopen | Finish:
         """Return what follows from a round's contributions, in slot order.
 
-        Raises :class:`~clustering_protocols.errors.CoterieError` where the session
+        Raises :class:`~clustering_protocols.common.errors.CoterieError` where the session
         cannot go on; its problem becomes the reason of the session's end.
         """
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _NONE: Final = 1e-9  # of the largest singular value
 _ONE: Final = 1e-8
@@ -16,13 +16,10 @@ _ONE: Final = 1e-8
 def n_of_leverage_one(labels: NDArray[np.int32], sizes: IntArray) -> int:
     """Return how many rows have leverage 1 in the span of all memberships.
 
-    Parameters
-    ----------
-    labels : int32 array of shape (t, d)
-        The cluster of each class of rows in each partition; -1 for none.
-    sizes : int64 array of shape (d,)
-        Rows of each class; they have one direction together, and no leverage of 1 but
-        where they are one.
+    labels: int32 (t, d); the cluster of each class of rows in each partition; -1 for
+        none.
+    sizes: int64 (d,); rows of each class; they have one direction together, and no
+        leverage of 1 but where they are one.
     """
     # not above: the contract is imported wherever a session is only shown
     from threadpoolctl import threadpool_limits

@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
+import numpy as np
 from typing_extensions import TypeVar
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.blocks import Engine
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
-from clustering_protocols.figures import Figures
-from clustering_protocols.profiles import Profile
-from clustering_protocols.randomness import KeyedStream, derive_key
-from clustering_protocols.records import Record
+from clustering_protocols.common.errors import EnvelopeRefused, ProtocolFailed
+from clustering_protocols.numerics.blocks import Engine
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.profiles import Profile
+from clustering_protocols.numerics.randomness import KeyedStream, derive_key
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.keys import party_keys
-from clustering_protocols.terms import Slot
+from clustering_protocols.terms.terms import Slot
 
 from .session import P_co, Params, SessionContext
 
@@ -42,7 +43,7 @@ class Memory:
         self._run = ""
         self._decoded: dict[str, Record] = {}
 
-    def within(self, run: int | None) -> Memory:
+    def scope_to_run(self, run: int | None) -> Memory:
         """Return the same memory as it is within a run; None is outside of all."""
         seen = Memory(self.entries)
         seen._run = "" if run is None else f".{run}"
@@ -98,7 +99,7 @@ class PartyContext(Generic[P_co]):
     def of_run(self, run: int | None) -> PartyContext[P_co]:
         """Return where the party stands in a run; None is what all of them share."""
         return replace(
-            self, session=self.session.of_run(run), memory=self.memory.within(run)
+            self, session=self.session.of_run(run), memory=self.memory.scope_to_run(run)
         )
 
     @property
@@ -196,32 +197,47 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Placement:
+    """New rows among the centres of a session.
+
+    labels: int64 (n_rows,); -1 for rows that would not have taken part.
+    distances: float64 (n_rows, n_clusters) or None; from each row to each centre, in the
+        space in which the session clustered; NaN for rows without a label. None where
+        the party knows no centre.
+    """
+
+    labels: IntArray = field(repr=False)
+    distances: FloatArray | None = field(default=None, repr=False)
+
+    @property
+    def own_distances(self) -> FloatArray | None:
+        """Return the distance of each row to the centre of its cluster (n_rows,)."""
+        if self.distances is None:
+            return None
+        found = np.full(len(self.labels), np.nan)
+        has_label = self.labels >= 0
+        found[has_label] = self.distances[has_label, self.labels[has_label]]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome:
     """What a party gets, in the order of its own rows.
 
-    Attributes
-    ----------
-    labels : int64 array of shape (n_rows,)
-        -1 for rows of no cluster, or that did not take part.
-    cluster_sizes : int64 array of shape (n_clusters,), optional
-        Rows per cluster over all parties.
-    centroids : float64 array, optional
-    coordinates : float64 array of shape (n_rows, dimensions), optional
-        The rows in the space of the centroids.
-    memberships : float64 array of shape (n_rows, n_clusters), optional
-    item_memberships : float64 array of shape (n_clusters, n_columns), optional
-        How much each column belongs to each cluster.
-    predict : callable, optional
-        Labels new rows at home, where protocol and terms allow it.
-    figures : sequence of Figures
-        Of all runs, where the protocol computes them.
-    chosen : int
-        Which of the runs this is.
-    profiles : sequence of Profile
-        What the clusters are like, where the terms release it: over the party's own
-        fields first, exactly, then what everybody was told.
-    report : mapping
-        JSON values worth showing to the operator.
+    labels: int64 (n_rows,); -1 for rows of no cluster, or that did not take part.
+    cluster_sizes: int64 (n_clusters,); rows per cluster over all parties.
+    centroids: float64 array.
+    coordinates: float64 (n_rows, dimensions); the rows in the space of the centroids.
+    memberships: float64 (n_rows, n_clusters).
+    item_memberships: float64 (n_clusters, n_columns); how much each column belongs to
+        each cluster.
+    predict: places new rows at home, where protocol and terms allow it.
+    figures: of all runs, where the protocol computes them.
+    chosen: which of the runs this is.
+    profiles: what the clusters are like, where the terms release it: over the party's
+        own fields first, exactly, then what everybody was told.
+    n_took_part: how many of the party's rows took part, where some were selected.
+    report: JSON values worth showing to the operator.
     """
 
     labels: IntArray = field(repr=False)
@@ -230,10 +246,11 @@ class Outcome:
     coordinates: FloatArray | None = field(default=None, repr=False)
     memberships: FloatArray | None = field(default=None, repr=False)
     item_memberships: FloatArray | None = field(default=None, repr=False)
-    predict: Callable[[DataSource], IntArray] | None = field(default=None, repr=False)
+    predict: Callable[[DataSource], Placement] | None = field(default=None, repr=False)
     figures: Sequence[Figures] = field(default=(), repr=False)
     chosen: int = 0
     profiles: Sequence[Profile] = ()
+    n_took_part: int | None = None
     report: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -5,23 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.recipe import Preparation
-from clustering_protocols.records import Record
-from clustering_protocols.release import Release
-from clustering_protocols.schema import Schema
-from clustering_protocols.sizing import Extent, Needs
-from clustering_protocols.suitability import Method
-from clustering_protocols.terms import Audience, Layout
+from clustering_protocols.common.suitability import Method
+from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.terms.terms import Audience, Layout
 
 from .analyst import AnalystRole
+from .disclosures import Disclosure
 from .party import Memory, PartyRole
 from .session import P_co, Params, SessionContext
-from .shown import Shown
 
 P = TypeVar("P", bound=Params)
 R = TypeVar("R", bound=Record)
@@ -33,22 +28,14 @@ USUAL_FIGURES: Final = frozenset(
 class Exchange(NamedTuple):
     """One kind of round: a task, and the contribution that answers it.
 
-    Attributes
-    ----------
-    task, answer : type of Record
-    least, most : int
-        How often a party that takes part is asked in a session. A party refuses more,
-        and goes on to nothing that follows with less.
-    audience : Audience
-        Within which group everybody is told the same task; no party answers one that
-        another of the group was told otherwise.
-    own : tuple of str
-        Fields in which tasks of one group differ all the same.
-    fields : bool
-        Whether the party's role sees its table as the dictionary describes it; else the
-        columns that are clustered.
-    shows : bool
-        Whether those outside may read what the session shows of rows once it is
+    least, most: how often a party that takes part is asked in a session. A party
+        refuses more, and goes on to nothing that follows with less.
+    audience: within which group everybody is told the same task; no party answers one
+        that another of the group was told otherwise.
+    own: fields in which tasks of one group differ all the same.
+    fields: whether the party's role sees its table as the dictionary describes it; else
+        the columns that are clustered.
+    shows: whether those outside may read what the session shows of rows once it is
         answered.
     """
 
@@ -66,25 +53,16 @@ class Exchange(NamedTuple):
 class Stage:
     """Two roles that talk to each other, and the closed list of their messages.
 
-    Attributes
-    ----------
-    analyst, party : callable
-        Return the roles; called where a role is played. A process that only reads
-        messages never imports the mathematics behind the roles: see :func:`role`.
-    exchanges : tuple of Exchange
-        Every task of the stage, in the order in which they come: none comes after one
-        that follows it.
-    envelopes : tuple of type of Record
-        What parties send each other.
-    results : tuple of type of Record
-        What a last stage hands out, to a slot or to the coordinator.
-    results_to : Audience
-        Within which group everybody gets the same result.
-    each_run : bool
-        Whether a session of several runs repeats the stage for each of them; else one
-        stage serves all runs.
-    run : int, optional
-        To which of several runs the stage belongs; the engine says it.
+    analyst, party: return the roles, which they import where one is played: a process
+        that only reads messages never imports the mathematics behind them.
+    exchanges: every task of the stage, in the order in which they come: none comes
+        after one that follows it.
+    envelopes: what parties send each other.
+    results: what a last stage hands out, to a slot or to the coordinator.
+    results_to: within which group everybody gets the same result.
+    each_run: whether a session of several runs repeats the stage for each of them; else
+        one stage serves all runs.
+    run: to which of several runs the stage belongs; the engine says it.
     """
 
     name: str
@@ -118,39 +96,21 @@ class Stage:
         return next(e for e in self.exchanges if e.task.kind == task)
 
 
-def role(package: str, name: str) -> Callable[[], Any]:
-    """Return what makes a role, given as ``module.Class``, importing it when it is played.
-
-    ``package`` is the ``__name__`` of the protocol's own, so that a copied folder finds
-    its own roles.
-    """
-
-    def make() -> Any:
-        module, _, made = name.partition(".")
-        return getattr(import_module(f"{package}.{module}"), made)()
-
-    return make
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Example(Generic[P]):
     """Parameters, layout and made data on which a protocol shows what it does.
 
     The conformance suite runs every example of every protocol. ``missing`` is the share
-    of rows that each party of a row group lacks, other ones than its peers. With
-    ``dictionary`` and ``preparation``, one of each column group, X holds fields, NaN
-    where there is no value. With ``evaluation`` its session has several runs, with
-    ``release`` profiles.
+    of rows that each party of a row group lacks, other ones than its peers. ``sections`` is
+    what else its request says, by name: with a dictionary X holds fields, NaN where there
+    is no value.
     """
 
     params: P
     layout: Layout
     X: FloatArray = field(repr=False)
     missing: float = 0.0
-    dictionary: Sequence[Schema] | None = None
-    preparation: Sequence[Preparation] | None = None
-    evaluation: Evaluation | None = None
-    release: Release | None = None
+    sections: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,28 +129,20 @@ class Trace(Generic[P_co]):
 class ClusteringProtocol(ABC, Generic[P]):
     """A protocol of the catalogue.
 
-    Class attributes
-    ----------------
-    title, summary : str
-    version : int
-        Raised with any change that an older party would not understand.
-    params : type of Params
-    partitionings : tuple of str
-        Of ``horizontal``, ``vertical``, ``mixed``.
-    learns : mapping of str to str
-        Who learns what, a sentence each.
-    risks : mapping of str to str
-        The closed list of risk codes, without the protocol's name, a sentence each.
-    later_risks : frozenset of str
-        Codes of ``risks`` that terms of this version lacked before: those stay readable.
-    choices : mapping of str to str
-        What a party may decide alone, a sentence each.
-    limits : frozenset of str
-        Those choices that say only whether an answer may leave, never what is in it.
-    methods : tuple of Method
-        What it is good for: empty for a protocol that nobody should be advised to use.
-    apart : str
-        What keeps clusters from coinciding.
+    version: raised with any change that an older party would not understand.
+    partitionings: of ``horizontal``, ``vertical``, ``mixed``.
+    learns: who learns what, a sentence each.
+    risks: the closed list of risk codes, without the protocol's name, a sentence each.
+    later_risks: codes of ``risks`` that terms of this version lacked before: those stay
+        readable.
+    former_risks: codes of ``risks`` that no new session brings: terms of earlier ones
+        and simulations do.
+    choices: what a party may decide alone, a sentence each.
+    limits: those choices that say only whether an answer may leave, never what is in
+        it.
+    methods: what it is good for: empty for a protocol that nobody should be advised to
+        use.
+    apart: what keeps clusters from coinciding.
     """
 
     title: ClassVar[str]
@@ -201,6 +153,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     learns: ClassVar[Mapping[str, str]]
     risks: ClassVar[Mapping[str, str]]
     later_risks: ClassVar[frozenset[str]] = frozenset()
+    former_risks: ClassVar[frozenset[str]] = frozenset()
     choices: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[frozenset[str]] = frozenset()
     methods: ClassVar[tuple[Method, ...]] = ()
@@ -242,43 +195,16 @@ class ClusteringProtocol(ABC, Generic[P]):
         del params, layout
         return USUAL_FIGURES
 
-    def needs(self, params: P, extent: Extent) -> Needs | None:
-        """Return what a session of one run takes; None where the protocol does not say."""
-        del params, extent
-        return None
-
-    def updates_that_fit(
-        self, params: Sequence[P], layout: Layout, n_rows: int
-    ) -> int | None:
-        """Return how many updates a party of so many rows answers in any case.
-
-        Its audit (``sums_limit``) lets them through by default, whatever the clusters.
-        None where it audits no sums.
-
-        Parameters
-        ----------
-        params : sequence of Params
-            Of each run.
-        """
-        del params, layout, n_rows
-        return None
-
-    def most_rows(self, params: P, n_features: int) -> int | None:
-        """Return the most rows of all parties that fit the parameters; None: any."""
-        del params, n_features
-        return None
-
-    def beyond(self, params: P) -> str:
-        """Return what to do with more rows than fit, as a sentence."""
-        del params
-        return ""
+    def sizes(self) -> Sizes[P]:
+        """Return what says how large a session may be, and what it takes."""
+        return Sizes()
 
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
 
     @abstractmethod
-    def shows(self, params: P, layout: Layout) -> frozenset[Shown]:
+    def shows(self, params: P, layout: Layout) -> frozenset[Disclosure]:
         """Return what a session shows of rows, and to whom."""
 
     def cautions(
@@ -286,10 +212,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     ) -> Sequence[str]:
         """Return what spoils the result of such a session, as sentences; usually none.
 
-        Parameters
-        ----------
-        widths : sequence of int
-            Columns of each column group.
+        widths: columns of each column group.
         """
         del params, layout, widths
         return ()
@@ -315,13 +238,12 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Return small examples that together use what the parameters offer."""
 
     @abstractmethod
-    def pooled(self, params: P, X: FloatArray, trace: Trace[P] | None) -> IntArray:
+    def cluster_pooled(
+        self, params: P, X: FloatArray, trace: Trace[P] | None
+    ) -> IntArray:
         """Return the labels of the same clustering on pooled data.
 
-        Parameters
-        ----------
-        X : float64 array of shape (n, m)
-            All rows, in the order in which they travelled, columns by column group.
-        trace : Trace, optional
-            What a simulated session left, from which equal starts are taken.
+        X: float64 (n, m); all rows, in the order in which they travelled, columns by
+            column group.
+        trace: what a simulated session left, from which equal starts are taken.
         """

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from clustering_protocols.arrays import IntArray, Spec
 from clustering_protocols.contract.leverage import n_of_leverage_one
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import IntArray, Spec
+from clustering_protocols.records.record import Record
 
 SHARE: Final = 0.25
 """The share of own rows that may follow from sums, unless the party says otherwise."""
@@ -75,10 +75,8 @@ class RowHistory(Record):
     def after(self, labels: IntArray) -> Self:
         """Return the history with one more partition: a sum of each cluster.
 
-        Parameters
-        ----------
-        labels : int64 array of shape (m,)
-            The cluster of the first m rows; -1, as for all others, of rows in no sum.
+        labels: int64 (m,); the cluster of the first m rows; -1, as for all others, of
+            rows in no sum.
         """
         rows = np.bincount(labels + 1, minlength=1)
         n_clusters = int(np.count_nonzero(rows[1:]))
@@ -105,7 +103,7 @@ class RowHistory(Record):
         last = (there % width - 1).astype(np.int32)
         return number[codes], np.vstack([self.labels[:, there // width], last])
 
-    def over(self, place: IntArray) -> Self:
+    def reindex(self, place: IntArray) -> Self:
         """Return the history of other rows: the i-th is row ``place[i]``, -1 for none."""
         everybody = self.all_rows and bool((place >= 0).all())
         if not self.whole:
@@ -121,7 +119,7 @@ class RowHistory(Record):
             labels=np.hstack([self.labels, none]),
         )
 
-    def joined(self, other: RowHistory) -> Self:
+    def merge(self, other: RowHistory) -> Self:
         """Return the history of the same rows with the sums of both."""
         classes = None
         if self.whole and other.whole:

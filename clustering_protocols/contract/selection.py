@@ -12,8 +12,8 @@ from typing import Annotated, Final, TypeVar
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray, Spec
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
+from clustering_protocols.records.record import Record
 
 from .party import Outcome
 
@@ -44,10 +44,8 @@ def put_back(outcome: Outcome, rows: IntArray, n_rows: int) -> Outcome:
 
     Rows that did not take part get the label -1, and NaN elsewhere.
 
-    Parameters
-    ----------
-    rows : int64 array of shape (k,)
-        The number of the row to which each of the outcome's k rows belongs.
+    rows: int64 (k,); the number of the row to which each of the outcome's k rows
+        belongs.
     """
     return replace(
         outcome,
@@ -62,8 +60,9 @@ def tell_part(outcome: Outcome, n: int, n_rows: int) -> Outcome:
 
     Where fewer of these n have been told already, they count.
     """
-    told, _, _ = str(outcome.report.get(TOOK_PART, n)).partition(" ")
-    return replace(outcome, report={**outcome.report, TOOK_PART: f"{told} of {n_rows}"})
+    n_linked = n if outcome.n_took_part is None else outcome.n_took_part
+    report = {**outcome.report, TOOK_PART: f"{n_linked} of {n_rows}"}
+    return replace(outcome, n_took_part=n_linked, report=report)
 
 
 def _or_none(values: FloatArray | None, rows: IntArray, n: int) -> FloatArray | None:

@@ -11,15 +11,15 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
-from clustering_protocols.agreements import Agreement, Member
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.data import DataSource, check_unique
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.randomness import generator
-from clustering_protocols.recipe import Plan, Ranges
-from clustering_protocols.schema import Schema
-from clustering_protocols.terms import Layout, Terms
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.data_source import DataSource, check_unique
+from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.agreements import Agreement, Member
+from clustering_protocols.terms.preparation import ColumnPlan, Ranges
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.terms import Layout, Terms
 
 
 class Params(BaseModel):
@@ -53,7 +53,7 @@ class Params(BaseModel):
         """Return how many rows a cluster needs for others to be told of it."""
         return 10
 
-    def compared(self, name: str, *, shared: bool) -> str:
+    def normalise_id(self, name: str, *, shared: bool) -> str:
         """Return a row's id in the form in which it counts.
 
         ``shared``: whether other parties hold the same rows.
@@ -61,18 +61,17 @@ class Params(BaseModel):
         del shared
         return name
 
-    def check_prepared(self, plans: Sequence[Plan]) -> None:
+    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse to cluster prepared columns, where these parameters have no use for it.
 
         A protocol that takes them divides every column by ``Plan.units`` of its spread.
 
-        Raises
-        ------
-        InvalidParameters
+        Raises InvalidParameters.
         """
         del plans
         raise InvalidParameters(
-            "preparation: this protocol clusters the columns of tables as they are."
+            "this protocol clusters the columns of tables as they are.",
+            field="preparation",
         )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
@@ -80,33 +79,26 @@ class Params(BaseModel):
 
         Called with that of each column group, none where terms have none.
 
-        Raises
-        ------
-        InvalidParameters
-            It names the field.
+        Raises InvalidParameters: it names the field.
         """
 
-    def arriving(self, data: DataSource, *, shared: bool) -> IntArray | None:
+    def check_retired(self) -> None:
+        """Refuse what only sessions of earlier terms, and simulations, may have.
+
+        Raises InvalidParameters: with what to take instead.
+        """
+
+    def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which of a party's rows take part, in the order in which they do.
 
         Called before the party joins, whatever it then joins with.
 
-        Parameters
-        ----------
-        data : DataSource
-            The party's own table.
-        shared : bool
-            Whether other parties hold the same rows.
+        data: the party's own table.
+        shared: whether other parties hold the same rows.
 
-        Returns
-        -------
-        int64 array of shape (k,) or None
-            Numbers of rows; None for all of them, as they are.
+        Returns int64 (k,) or None: numbers of rows; None for all of them, as they are.
 
-        Raises
-        ------
-        InvalidData
-            If two rows have one id.
+        Raises InvalidData if two rows have one id.
         """
         del shared
         check_unique(data.ids)
@@ -121,17 +113,12 @@ P_co = TypeVar("P_co", bound=Params, covariant=True, default=Params)
 class SessionContext(Generic[P_co]):
     """What both roles know once all parties have joined.
 
-    Attributes
-    ----------
-    agreement, agreement_digest, terms, params
-        As agreed; they never change. In a stage that belongs to one of several runs,
-        the parameters are those of that run.
-    runs : tuple of Params
-        The parameters of each run; they differ in ``n_clusters`` alone.
-    selected : mapping of slot to int
-        How many rows take part, of slots of which a stage has selected some.
-    engine : Engine
-        Runs kernels over blocks of rows: of this role's own machine, agreed with nobody.
+    agreement, agreement_digest, terms, params: as agreed; they never change. In a stage
+        that belongs to one of several runs, the parameters are those of that run.
+    runs: the parameters of each run; they differ in ``n_clusters`` alone.
+    selected: how many rows take part, of slots of which a stage has selected some.
+    engine: runs kernels over blocks of rows: of this role's own machine, agreed with
+        nobody.
     """
 
     agreement: Agreement = field(repr=False)
@@ -192,7 +179,7 @@ class SessionContext(Generic[P_co]):
         """Return the context of a run; None is what all of them share."""
         return self if run is None else replace(self, params=self.runs[run])
 
-    def on(self, engine: Engine) -> SessionContext[P_co]:
+    def with_engine(self, engine: Engine) -> SessionContext[P_co]:
         """Return the context with the engine that runs kernels."""
         return replace(self, engine=engine)
 

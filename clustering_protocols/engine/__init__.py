@@ -14,20 +14,25 @@ from clustering_protocols.engine.analyst import (
     MAX_ATTEMPTS,
     advance,
     begin,
-    check_contribution,
     choose,
     prepare,
     read_result,
 )
+from clustering_protocols.engine.contribution_checks import check_contribution
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.engine.moves import Choosing, Closed, Conclusion, Move, Opened
-from clustering_protocols.engine.party import FINAL, Answer, PartyEngine
+from clustering_protocols.engine.party import FINAL, PartyEngine, TaskOutcome
 from clustering_protocols.engine.stages import load, prepare_party
+from clustering_protocols.engine.step_results import (
+    Choosing,
+    Closed,
+    Conclusion,
+    Move,
+    Opened,
+)
 
 __all__ = [
     "FINAL",
     "MAX_ATTEMPTS",
-    "Answer",
     "Choosing",
     "Closed",
     "Conclusion",
@@ -35,6 +40,7 @@ __all__ = [
     "Move",
     "Opened",
     "PartyEngine",
+    "TaskOutcome",
     "advance",
     "begin",
     "check_contribution",

@@ -17,12 +17,12 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from clustering_protocols import hash_chain
-from clustering_protocols.arrays import ByteArray, IntArray, Spec
+from clustering_protocols.common.errors import TaskRefused
 from clustering_protocols.engine.transcript import Entry
-from clustering_protocols.errors import TaskRefused
-from clustering_protocols.records import Record
-from clustering_protocols.rounds import RoundRef
+from clustering_protocols.records import hash_chain
+from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
+from clustering_protocols.records.record import Record
+from clustering_protocols.records.rounds import RoundRef
 
 _RECENT = 3  # a sum's total is read two answers later at most
 
@@ -38,33 +38,21 @@ def _no_transcripts() -> ByteArray:
 class Journal(Record):
     """Where a party stands among the tasks of its session.
 
-    Attributes
-    ----------
-    round, attempt : int
-        Of the last task that was answered; 0 before the first.
-    stage, exchange : int
-        Where that task stands: which stage, and which exchange within it.
-    answered : dict of str to int
-        For each kind of task of this stage, how many rounds were answered.
-    asked : str
-        SHA-256 (hex) of what is the same in all attempts of the round.
-    members : list of str
-        Who took part in the last attempt, where the task says so.
-    stopped : str
-        Why this party answers nothing any more; empty while it does.
-    line : int
-        The number of the transcript's last line that is known.
-    recent : list of int
-        The last rounds that were answered.
-    when : int64 array of shape (h, 2)
-        Rounds and attempts since the first of the recent rounds.
-    transcripts : uint8 array of shape (h, 32)
-        The transcript up to each of them.
-    told_stage : str
-        The stage of the last round that everybody was told of.
-    told : dict of str to int
-        For each kind of task, how many rounds of that stage everybody was told of, with
-        those in which this party was not asked.
+    round, attempt: of the last task that was answered; 0 before the first.
+    stage, exchange: where that task stands: which stage, and which exchange within it.
+    answered: for each kind of task of this stage, how many rounds were answered.
+    asked: SHA-256 (hex) of what is the same in all attempts of the round.
+    members: who took part in the last attempt, where the task says so.
+    stopped: why this party answers nothing any more; empty while it does.
+    left: whether it stopped because its people left the session. Unknown of journals
+        that releases before 0.3.0 wrote.
+    line: the number of the transcript's last line that is known.
+    recent: the last rounds that were answered.
+    when: int64 (h, 2); rounds and attempts since the first of the recent rounds.
+    transcripts: uint8 (h, 32); the transcript up to each of them.
+    told_stage: the stage of the last round that everybody was told of.
+    told: for each kind of task, how many rounds of that stage everybody was told of,
+        with those in which this party was not asked.
     """
 
     kind = "journal"
@@ -78,6 +66,7 @@ class Journal(Record):
     asked: str = ""
     members: list[str] = Field(default_factory=list)
     stopped: str = ""
+    left: bool | None = None
     line: int = 0
     recent: list[int] = Field(default_factory=list)
     when: Annotated[IntArray, Spec("h", 2)] = Field(default_factory=_no_rounds)
@@ -89,7 +78,7 @@ class Journal(Record):
     told: dict[str, int] = Field(default_factory=dict)
 
     @property
-    def known(self) -> dict[tuple[int, int], str]:
+    def transcript_by_attempt(self) -> dict[tuple[int, int], str]:
         """Return the transcripts (hex) by round and attempt, in order."""
         digests = (bytes(row).hex() for row in self.transcripts)
         return {
@@ -106,17 +95,18 @@ class Journal(Record):
             return hash_chain.START
         return bytes(self.transcripts[-1]).hex()
 
-    def following(self, entries: Sequence[tuple[Entry, str]]) -> Journal:
+    def append_entries(self, entries: Sequence[tuple[Entry, str]]) -> Journal:
         """Return the journal with entries that follow, each with its transcript.
 
-        Raises
-        ------
-        TaskRefused
-            If rounds or attempts do not count up by one.
+        Raises TaskRefused if rounds or attempts do not count up by one.
         """
         first = min(self.recent, default=0)
-        known = {when: told for when, told in self.known.items() if when[0] >= first}
-        here = next(reversed(self.known), (0, 0))
+        known = {
+            when: told
+            for when, told in self.transcript_by_attempt.items()
+            if when[0] >= first
+        }
+        here = next(reversed(self.transcript_by_attempt), (0, 0))
         stage, told = self.told_stage, dict(self.told)
         for entry, digest in entries:
             there = (entry.round, entry.attempt)
@@ -137,7 +127,7 @@ class Journal(Record):
         }
         return self.model_copy(update=changes)
 
-    def answering(self, here: RoundRef, **changes: Any) -> Journal:
+    def record_answer(self, here: RoundRef, **changes: Any) -> Journal:
         """Return the journal once a round is answered, with these fields changed."""
         recent = [*self.recent, here.round][-_RECENT:]
         when = {"round": here.round, "attempt": here.attempt, "recent": recent}
@@ -148,6 +138,9 @@ class Journal(Record):
         if self.stopped:
             raise TaskRefused(f"This party has stopped: {self.stopped}")
 
-    def stop(self, reason: str) -> Journal:
-        """Return the journal of a party that answers nothing any more."""
-        return self.model_copy(update={"stopped": reason})
+    def stop(self, reason: str, *, left: bool = False) -> Journal:
+        """Return the journal of a party that answers nothing any more.
+
+        left: whether its people left the session.
+        """
+        return self.model_copy(update={"stopped": reason, "left": left})

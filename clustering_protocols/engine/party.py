@@ -9,8 +9,15 @@ from typing import Any, NamedTuple
 
 from typing_extensions import Buffer
 
-from clustering_protocols import packets
-from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols.common.errors import (
+    AgreementMismatch,
+    EnvelopeRefused,
+    Equivocation,
+    InvalidArray,
+    Malformed,
+    ProtocolFailed,
+    TaskRefused,
+)
 from clustering_protocols.contract import (
     Outcome,
     PartyContext,
@@ -21,25 +28,19 @@ from clustering_protocols.contract import (
 from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection, put_back, tell_part
-from clustering_protocols.data import DataSource
-from clustering_protocols.engine.admission import Admission
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.contribution_checks import check_answer
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.engine.rows import predicting, rows_of
+from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
+from clustering_protocols.engine.rows import rows_of, wrap_predict
 from clustering_protocols.engine.stages import load, load_checked, shows_rows, stage_of
-from clustering_protocols.errors import (
-    AgreementMismatch,
-    EnvelopeRefused,
-    Equivocation,
-    InvalidArray,
-    Malformed,
-    ProtocolFailed,
-    TaskRefused,
-)
-from clustering_protocols.packets import Envelope, EnvelopeLabel, Packet
-from clustering_protocols.profiling.messages import profiles_in
-from clustering_protocols.records import Record
+from clustering_protocols.engine.task_checks import Admission
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy import envelopes as sealing
 from clustering_protocols.secrecy.keys import PartyKeys, party_keys
+from clustering_protocols.shared_stages.profiles.messages import profiles_in
 
 FINAL = (
     TaskRefused,
@@ -57,7 +58,7 @@ They come of what the analyst sent. What comes of the party's own data, policy o
 """
 
 
-class Awaited(Record):
+class ExpectedSenders(Record):
     """Memory: the slots of which envelopes have to come with the next task."""
 
     kind = "awaited"
@@ -65,7 +66,7 @@ class Awaited(Record):
     slots: list[str]
 
 
-class Answer(NamedTuple):
+class TaskOutcome(NamedTuple):
     """What follows from a task: journal, memory, bytes to send, notes for the operator.
 
     ``asks`` is why the operator has to agree before the bytes are sent, if that is so;
@@ -89,18 +90,11 @@ class Answer(NamedTuple):
 class PartyEngine:
     """One party of a session, between rounds: everything but memory and data.
 
-    Parameters
-    ----------
-    agreement : bytes
-        The exact bytes; the caller has checked terms and roster.
-    slot : str
-    entropy : bytes
-        32 bytes from which every private draw follows.
-    choices : mapping, optional
-        What this party decides alone; see
+    agreement: the exact bytes; the caller has checked terms and roster.
+    entropy: 32 bytes from which every private draw follows.
+    choices: what this party decides alone; see
         :class:`~clustering_protocols.contract.PartyContext`.
-    engine : Engine, optional
-        Runs kernels over blocks of rows; on one thread by default.
+    engine: runs kernels over blocks of rows; on one thread by default.
     """
 
     agreement: bytes = field(repr=False)
@@ -117,25 +111,20 @@ class PartyEngine:
         data: DataSource,
         *,
         acknowledged: bool = True,
-    ) -> Answer:
+    ) -> TaskOutcome:
         """Return what follows from a task.
 
         The caller writes journal, memory and contribution to disk before it sends the
         first byte; for a new attempt of the same round it calls again with the journal
         after the round, and the memory before it.
 
-        Parameters
-        ----------
-        acknowledged : bool
-            Whether the analyst has acknowledged the last answer: it then cannot say that
-            this party was absent.
+        acknowledged: whether the analyst has acknowledged the last answer: it then
+            cannot say that this party was absent.
 
-        Raises
-        ------
-        TaskRefused
-            If the task may not follow what was answered, or others were told otherwise.
-        AgreementMismatch, EnvelopeRefused, Malformed, InvalidArray
-            If the task is not for this party, or not what the protocol declares.
+        Raises TaskRefused if the task may not follow what was answered, or others were
+            told otherwise.
+        Raises AgreementMismatch, EnvelopeRefused, Malformed, InvalidArray if the task
+            is not for this party, or not what the protocol declares.
         """
         journal.check_going()  # before a byte of the task is read
         session, stages = load_checked(self.agreement)
@@ -150,17 +139,22 @@ class PartyEngine:
         fields = stage.exchange_of(record.kind).fields
         rows = rows_of(session, self.slot, memory, data, fields=fields)
         reply = stage.party().reply(context, record, rows)
-        doubts = [*self._reviewed(stages, memory, asked, journal, data), reply.doubts]
+        doubts = [
+            *self._review_envelopes(stages, memory, asked, journal, data),
+            reply.doubts,
+        ]
         contribution = packets.write(
             asked.address,
             reply.contribution,
             envelopes=[self._seal(context, asked, item) for item in reply.envelopes],
         )
-        packets.check_answers(asked, packets.read(contribution), stage)
-        awaited = Awaited(slots=list(reply.awaits))
-        memory = _remembered(memory, stage, reply.remember).remember([awaited])
+        check_answer(asked, packets.read(contribution), stage)
+        awaited = ExpectedSenders(slots=list(reply.awaits))
+        memory = _remember_records(memory, stage, reply.remember).remember([awaited])
         doubt = " ".join(filter(None, doubts))
-        return Answer(journal, memory, contribution, reply.notes, reply.asks, doubt)
+        return TaskOutcome(
+            journal, memory, contribution, reply.notes, reply.asks, doubt
+        )
 
     def shows_rows(self, task: Packet) -> bool:
         """Return whether rows were shown to those outside once a task is answered."""
@@ -180,11 +174,8 @@ class PartyEngine:
         Without data :class:`NotReady` where labels are computed from the rows.
         Rows that a stage has not selected get the label -1.
 
-        Raises
-        ------
-        TaskRefused, ProtocolFailed
-            If the result comes before all that has to be asked was asked, or those who
-            took part have not signed it.
+        Raises TaskRefused, ProtocolFailed if the result comes before all that has to be
+            asked was asked, or those who took part have not signed it.
         """
         journal.check_going()
         session, stages = load(self.agreement)
@@ -199,7 +190,7 @@ class PartyEngine:
         context = self._context(packet, memory, journal)
         rows = None if data is None else rows_of(session, self.slot, memory, data)
         outcome = stage.party().conclude(context, record, rows)
-        outcome = predicting(session, self.slot, memory, outcome)
+        outcome = wrap_predict(session, self.slot, memory, outcome)
         outcome = replace(outcome, profiles=profiles_in(memory))
         selection = memory.get(Selection)
         if selection is None:
@@ -208,13 +199,12 @@ class PartyEngine:
         whole = put_back(outcome, selection.rows, n_rows)
         return tell_part(whole, len(selection.rows), n_rows)
 
-    def informed(self, journal: Journal, memory: Memory, task: Buffer) -> Journal:
+    def follow_transcript(
+        self, journal: Journal, memory: Memory, task: Buffer
+    ) -> Journal:
         """Return the journal with what a task says that everybody was told.
 
-        Raises
-        ------
-        TaskRefused
-            If that does not follow what was told before.
+        Raises TaskRefused if that does not follow what was told before.
         """
         asked = packets.read(task)
         admission = self._admission(asked, memory, journal, acknowledged=False)
@@ -225,7 +215,7 @@ class PartyEngine:
     ) -> PartyContext:
         """Return where this party stands in a round, as its roles see it."""
         session, stages = load(self.agreement)
-        session = session.on(self.engine)
+        session = session.with_engine(self.engine)
         selection = memory.get(Selection)
         if selection is not None:
             session = session.with_rows(selection.n_rows)
@@ -240,7 +230,7 @@ class PartyEngine:
             entropy=self.entropy,
             choices=self.choices,
             told=journal.told,
-            transcripts=journal.known,
+            transcripts=journal.transcript_by_attempt,
         )
         return shared.of_run(run)
 
@@ -297,10 +287,10 @@ class PartyEngine:
             context = self._context(asked, memory, journal, name)
             opened = [self._open(context, stage, envelope) for envelope in envelopes]
             received = stage.party().receive(context, opened)
-            memory = _remembered(memory, stage, received)
+            memory = _remember_records(memory, stage, received)
         return memory
 
-    def _reviewed(
+    def _review_envelopes(
         self,
         stages: Sequence[Stage],
         memory: Memory,
@@ -332,9 +322,11 @@ class PartyEngine:
         return PeerMessage(peer=label.peer, content=kind.decode(content))
 
 
-def _remembered(memory: Memory, stage: Stage, records: Sequence[Record]) -> Memory:
+def _remember_records(
+    memory: Memory, stage: Stage, records: Sequence[Record]
+) -> Memory:
     """Return a memory with what a stage's role wants kept: its run's, if it has one."""
-    return memory.within(stage.run).remember(records).within(None)
+    return memory.scope_to_run(stage.run).remember(records).scope_to_run(None)
 
 
 def _check_assigned(memory: Memory, result: Record) -> None:
@@ -345,7 +337,7 @@ def _check_assigned(memory: Memory, result: Record) -> None:
 
 
 def _check_all_came(memory: Memory, asked: Packet) -> None:
-    awaited = memory.get(Awaited)
+    awaited = memory.get(ExpectedSenders)
     came = {envelope.label.peer for envelope in asked.envelopes}
     for slot in () if awaited is None else awaited.slots:
         if slot not in came:
@@ -368,7 +360,10 @@ def _check_fresh(
     """
     answered = [each for each in journal.recent if each < asked.address.round]
     is_new = max(answered, default=0) <= round_ < asked.address.round
-    last = max((att for told, att in journal.known if told == round_), default=0)
+    last = max(
+        (att for told, att in journal.transcript_by_attempt if told == round_),
+        default=0,
+    )
     if not is_new or any(each.label.attempt != last for each in envelopes):
         raise EnvelopeRefused("It was not sealed since the last answer, or in vain.")
 

@@ -6,13 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from clustering_protocols.arrays import IntArray
-from clustering_protocols.contract import Outcome, SessionContext
+from clustering_protocols.contract import Outcome, Placement, SessionContext
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import OUTSIDE, Selection
-from clustering_protocols.data import DataSource, keep_rows
-from clustering_protocols.preparation.filling.stage import prepared
-from clustering_protocols.recipe import check_fields, whole_rows
+from clustering_protocols.numerics.data_source import DataSource, keep_rows
+from clustering_protocols.shared_stages.imputation.stage import prepare_rows
+from clustering_protocols.terms.preparation import (
+    check_fields,
+    clustered_columns,
+    whole_rows,
+)
 
 
 def rows_of(
@@ -27,13 +30,20 @@ def rows_of(
 
     ``fields``: as the dictionary describes them, not as the columns that are clustered.
     """
-    plan = None if fields else session.terms.plan(slot)
     selection = memory.get(Selection)
-    rows = data if plan is None else prepared(plan, data, memory)
+    rows = data if fields else _take_clustered(session, slot, memory, data)
     return rows if selection is None else keep_rows(rows, selection.rows)
 
 
-def predicting(
+def _take_clustered(
+    session: SessionContext, slot: str, memory: Memory, data: DataSource
+) -> DataSource:
+    plan, schema = session.terms.plan(slot), session.terms.dictionary_of(slot)
+    rows = clustered_columns(data, schema)
+    return rows if plan is None else prepare_rows(plan, rows, memory)
+
+
+def wrap_predict(
     session: SessionContext, slot: str, memory: Memory, outcome: Outcome
 ) -> Outcome:
     """Return an outcome that prepares new rows as those of the session were.
@@ -41,16 +51,25 @@ def predicting(
     Rows that would not have taken part get the label -1.
     """
     plan, predict = session.terms.plan(slot), outcome.predict
-    if plan is None or predict is None:
+    schema = session.terms.dictionary_of(slot)
+    if predict is None or (plan is None and schema is None):
         return outcome
 
-    def predict_fields(data: DataSource) -> IntArray:
+    def place_fields(data: DataSource) -> Placement:
+        data = clustered_columns(data, schema)
+        if plan is None:
+            return predict(data)
         check_fields(data, plan.schema)
         rows = whole_rows(data, plan)
         if rows is None:
-            return predict(prepared(plan, data, memory))
+            return predict(prepare_rows(plan, data, memory))
+        found = predict(prepare_rows(plan, keep_rows(data, rows), memory))
         labels = np.full(data.n_rows, OUTSIDE, dtype=np.int64)
-        labels[rows] = predict(prepared(plan, keep_rows(data, rows), memory))
-        return labels
+        labels[rows] = found.labels
+        if found.distances is None:
+            return Placement(labels=labels)
+        distances = np.full((data.n_rows, found.distances.shape[1]), np.nan)
+        distances[rows] = found.distances
+        return Placement(labels=labels, distances=distances)
 
-    return replace(outcome, predict=predict_fields)
+    return replace(outcome, predict=place_fields)

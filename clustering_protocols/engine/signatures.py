@@ -25,7 +25,7 @@ import numpy as np
 from cryptography.exceptions import InvalidSignature
 from pydantic import Field
 
-from clustering_protocols.arrays import ByteArray
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import (
     Exchange,
     Outcome,
@@ -39,13 +39,13 @@ from clustering_protocols.contract import (
     all_of,
 )
 from clustering_protocols.contract.assignment import Assignment
-from clustering_protocols.data import DataSource
-from clustering_protocols.engine.outcomes import check_choice, outcome_of
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.figures import Figures
-from clustering_protocols.packets import SIGNATURE_BYTES
-from clustering_protocols.randomness import length_prefixed
-from clustering_protocols.records import Record
+from clustering_protocols.engine.packets import SIGNATURE_BYTES
+from clustering_protocols.engine.result_reading import check_choice, outcome_of
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.records.arrays import ByteArray
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.keys import party_keys
 
 OPENING: Final = "opening"
@@ -118,7 +118,7 @@ def _check_conclusion(context: PartyContext, told: Conclude) -> None:
         raise ProtocolFailed("The analyst chose another run than it gave labels of.")
 
 
-def opening() -> Stage:
+def build_opening() -> Stage:
     """Return the stage of the first round."""
     return Stage(
         name=OPENING,
@@ -142,7 +142,7 @@ def tells_runs(stage: Stage) -> bool:
     return stage.exchanges[0].task is Conclude
 
 
-def closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage:
+def build_closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage:
     """Return the stage of the last round, with the results of the protocol.
 
     ``lasts``: its last stage, or that of each run.
@@ -176,19 +176,11 @@ def check(
 ) -> None:
     """Refuse too few signatures, or one of another transcript.
 
-    Parameters
-    ----------
-    stage : str
-        :data:`OPENING` or :data:`CLOSING`.
-    transcript : str
-        What must have been signed (hex).
-    signatures : uint8 array of shape (slots, 64)
-    least : int
+    stage: :data:`OPENING` or :data:`CLOSING`.
+    transcript: what must have been signed (hex).
+    signatures: uint8 (slots, 64).
 
-    Raises
-    ------
-    ProtocolFailed
-        With the slot that has signed something else.
+    Raises ProtocolFailed: with the slot that has signed something else.
     """
     if len(signatures) != len(session.slots):
         raise ProtocolFailed("The signatures of all slots are missing.")
@@ -202,7 +194,7 @@ def check(
     said = statement(stage, transcript)
     for slot, signature in signed:
         try:
-            session.member(slot).keys.verifying.verify(signature, said)
+            session.member(slot).keys.verifying_key.verify(signature, said)
         except (InvalidSignature, ValueError):
             raise ProtocolFailed(
                 f"{slot!r} has signed something else than was told here."

@@ -7,14 +7,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from clustering_protocols import registry
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import Malformed, ProtocolFailed
 from clustering_protocols.contract import Params, SessionContext, Stage
-from clustering_protocols.engine.outcomes import labelled_by
-from clustering_protocols.engine.signatures import closing, opening
-from clustering_protocols.errors import Malformed, ProtocolFailed
-from clustering_protocols.packets import Packet
-from clustering_protocols.profiling import stage as profiling
-from clustering_protocols.terms import Terms
+from clustering_protocols.engine.packets import Packet
+from clustering_protocols.engine.result_reading import labelled_by
+from clustering_protocols.engine.signatures import build_closing, build_opening
+from clustering_protocols.shared_stages.profiles import stage as profiling
+from clustering_protocols.terms.terms import Terms
 
 _AT_ONCE: Final = 256  # sessions of an analyst that are under way
 
@@ -25,16 +25,16 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
 
     The stages are the protocol's own between the opening and the closing.
     """
-    session = registry.session_context(agreement)
+    session = catalogue.session_context(agreement)
     own = for_each_run(session, _own_stages(session.terms, session.params))
     # where a quorum is enough, who is late has not signed
     least = int(quorum(session) == len(session.slots))
     lasts = _lasts(own)
     return session, (
-        opening(),
+        build_opening(),
         *own,
         *profiles_stage(session.terms, lasts),
-        closing(lasts, len(session.runs), least=least),
+        build_closing(lasts, len(session.runs), least=least),
     )
 
 
@@ -52,12 +52,12 @@ def _check_once(agreement: bytes) -> None:
 def prepare_party(terms: Terms) -> None:
     """Import what a party's answers need, while it waits for others to join."""
     choice = terms.protocol
-    for stage in _own_stages(terms, registry.parse_params(choice.name, choice.params)):
+    for stage in _own_stages(terms, catalogue.parse_params(choice.name, choice.params)):
         stage.party()
 
 
 def _own_stages(terms: Terms, params: Params) -> Sequence[Stage]:
-    known = registry.protocol(terms.protocol.name)
+    known = catalogue.protocol(terms.protocol.name)
     return with_filling(terms, known.stages(params, terms.layout))
 
 
@@ -83,9 +83,9 @@ def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
     if not any(plan.fills for plan in terms.plans):
         return stages
     # not above: few sessions fill gaps, and each process would read it
-    from clustering_protocols.preparation import secrets
-    from clustering_protocols.preparation.alignment import digests, intersection
-    from clustering_protocols.preparation.filling import stage as filling
+    from clustering_protocols.shared_stages import secrets
+    from clustering_protocols.shared_stages.alignment import digests, intersection
+    from clustering_protocols.shared_stages.imputation import stage as filling
 
     before = {secrets.NAME, digests.NAME, intersection.NAME}
     place = 1 + max(i for i, stage in enumerate(stages) if stage.name in before)
@@ -110,7 +110,7 @@ def for_each_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[S
 
 def quorum(session: SessionContext) -> int:
     """Return how many parties a session needs until its end."""
-    known = registry.protocol(session.terms.protocol.name)
+    known = catalogue.protocol(session.terms.protocol.name)
     return known.quorum(session.params, session.layout)
 
 
@@ -118,11 +118,11 @@ def check_roster(session: SessionContext) -> None:
     """Refuse columns that the terms do not describe; let the protocol refuse the rest."""
     for slot in session.slots:
         _check_width(session, slot)
-    registry.protocol(session.terms.protocol.name).check_roster(session)
+    catalogue.protocol(session.terms.protocol.name).check_roster(session)
 
 
 def _check_width(session: SessionContext, slot: str) -> None:
-    """Refuse another number of columns than the dictionary has: it tells their ranges."""
+    """Refuse another number of columns than the dictionary clusters."""
     schema = session.terms.dictionary_of(slot)
     if schema is None:
         return

@@ -18,18 +18,18 @@ from typing import Final, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from clustering_protocols import hash_chain
+from clustering_protocols.common.errors import AuditBroken, TaskRefused
+from clustering_protocols.common.values import Value
 from clustering_protocols.contract import SessionContext
-from clustering_protocols.errors import AuditBroken, TaskRefused
-from clustering_protocols.rounds import RoundRef
-from clustering_protocols.terms import Audience, Layout, Name
-from clustering_protocols.values import Value
+from clustering_protocols.records import hash_chain
+from clustering_protocols.records.rounds import RoundRef
+from clustering_protocols.terms.terms import Audience, Layout, Name
 
 AGREED: Final = 1
 """The number of the first line, which names the agreement."""
 
 
-class Agreed(Value):
+class OpeningLine(Value):
     """The first line: which session this is."""
 
     number: Literal[1]
@@ -40,15 +40,10 @@ class Agreed(Value):
 class Entry(RoundRef):
     """A line: one attempt of a round.
 
-    Attributes
-    ----------
-    asks : str
-        The kind of the task.
-    left_out : tuple of str
-        The slots that are not asked.
-    told : tuple of str
-        SHA-256 (hex) of what each group is told, in the order of the groups; empty for
-        a group of which nobody is asked.
+    asks: the kind of the task.
+    left_out: the slots that are not asked.
+    told: SHA-256 (hex) of what each group is told, in the order of the groups; empty
+        for a group of which nobody is asked.
     """
 
     number: int = Field(ge=AGREED + 1)
@@ -58,26 +53,22 @@ class Entry(RoundRef):
     told: tuple[str, ...]
 
 
-_LINE: TypeAdapter[Agreed | Entry] = TypeAdapter(Agreed | Entry)
+_LINE: TypeAdapter[OpeningLine | Entry] = TypeAdapter(OpeningLine | Entry)
 
 
-def agreed(session: SessionContext) -> str:
+def write_first_line(session: SessionContext) -> str:
     """Return the first line of a session."""
     return hash_chain.write(None, AGREED, {"agreement": session.agreement_digest})
 
 
-def told(layout: Layout, audience: Audience, digests: Mapping[str, str]) -> list[str]:
+def group_digests(
+    layout: Layout, audience: Audience, digests: Mapping[str, str]
+) -> list[str]:
     """Return what each group is told, in the order of the groups.
 
-    Parameters
-    ----------
-    digests : mapping of slot to str
-        Of what each slot is told, for those that are told something.
+    digests: of what each slot is told, for those that are told something.
 
-    Raises
-    ------
-    ValueError
-        If members of one group are told different things.
+    Raises ValueError if members of one group are told different things.
     """
     found = []
     for group in layout.audiences(audience):
@@ -88,7 +79,7 @@ def told(layout: Layout, audience: Audience, digests: Mapping[str, str]) -> list
     return found
 
 
-def noted(
+def append_attempt(
     lines: Sequence[str],
     here: RoundRef,
     *,
@@ -128,19 +119,12 @@ def follow(
 ) -> list[tuple[Entry, str]]:
     """Return the entries that follow a known line, each with its transcript.
 
-    Parameters
-    ----------
-    lines : sequence of str
-        They may begin with lines that are known already.
-    agreement : str
-        The agreement's digest, which the first line must name.
-    number, digest : int and str
-        Of the last line that is known; 0 and :data:`hash_chain.START` if none is.
+    lines: they may begin with lines that are known already.
+    agreement: the agreement's digest, which the first line must name.
+    number, digest: of the last line that is known; 0 and :data:`hash_chain.START` if
+        none is.
 
-    Raises
-    ------
-    TaskRefused
-        If the lines do not follow the known one.
+    Raises TaskRefused if the lines do not follow the known one.
     """
     parsed = [_parse(line, agreement) for line in lines]
     later = [
@@ -163,11 +147,11 @@ def follow(
     ]
 
 
-def _parse(line: str, agreement: str) -> Agreed | Entry:
+def _parse(line: str, agreement: str) -> OpeningLine | Entry:
     try:
         found = _LINE.validate_json(line)
     except ValidationError:
         raise TaskRefused("A line of what was told cannot be read.") from None
-    if isinstance(found, Agreed) and found.agreement != agreement:
+    if isinstance(found, OpeningLine) and found.agreement != agreement:
         raise TaskRefused("What was told belongs to another agreement.")
     return found

@@ -7,9 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.row_blocks import RowBlock, RowBlocks, span
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.row_blocks import RowBlock, RowBlocks, span
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import block_sums, sums as formulas
 
@@ -24,22 +24,17 @@ def of(
 
     Blocks are added up in their order: the same bits on any engine.
 
-    Parameters
-    ----------
-    rows : RowBlocks
-    labels : int64 array of shape (n,)
-        Cluster numbers, none below 0.
-    engine : Engine, optional
+    labels: int64 (n,); cluster numbers, none below 0.
     """
     counts = np.bincount(labels)
     k = len(counts)
     total = np.zeros((k, rows.shape[1]))
-    for added in engine.map(partial(_by_label, k), _labelled(rows, labels)):
+    for added in engine.map(partial(_by_label, k), _label_blocks(rows, labels)):
         total += added
     means = total / np.maximum(counts, 1)[:, None]
     squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
     kernel = partial(_around, means, counts)
-    for block in engine.map(kernel, _labelled(rows, labels)):
+    for block in engine.map(kernel, _label_blocks(rows, labels)):
         squares += block.squares
         distances += block.distances
         silhouettes += block.silhouettes
@@ -52,7 +47,7 @@ def of(
     )
 
 
-def _labelled(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
+def _label_blocks(rows: RowBlocks, labels: IntArray) -> Iterator[Labelled]:
     narrow = np.min_scalar_type(int(labels.max()))  # a label's eight bytes may travel
     for block in rows.blocks():
         yield block, labels[span(block)].astype(narrow)

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from clustering_protocols.algorithms.row_kernels import BLOCK, distances, scaled_block
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.compiled import compiled, compiled_once
+from clustering_protocols.numerics.compilation import compile_kernel, compile_once
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
-@compiled
+@compile_kernel
 def _check(labels: IntArray, k: int) -> None:
     """Refuse labels of no cluster: compiled code would read and write beside arrays."""
     for c in labels:
@@ -19,7 +19,7 @@ def _check(labels: IntArray, k: int) -> None:
             raise IndexError("a label is of no cluster")
 
 
-@compiled_once(4)
+@compile_once(4)
 def add_by_label(
     X: FloatArray,
     offset: FloatArray,
@@ -29,19 +29,12 @@ def add_by_label(
 ) -> None:
     """Add rows to the sums of their labels, row after row.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, F)
-    offset, inverse : float64 arrays of shape (F,)
-        A row counts as (x - offset) · inverse.
-    labels : int64 array of shape (n,)
-        In [0, k).
-    sums : float64 array of shape (k, F), added to
+    X: float64 (n, F).
+    offset, inverse: float64 (F,); a row counts as (x - offset) · inverse.
+    labels: int64 (n,); in [0, k).
+    sums: float64 (k, F), added to.
 
-    Raises
-    ------
-    IndexError
-        If a label is of no cluster.
+    Raises IndexError if a label is of no cluster.
     """
     _check(labels, len(sums))
     for i in range(X.shape[0]):
@@ -50,7 +43,7 @@ def add_by_label(
             sums[c, f] += (X[i, f] - offset[f]) * inverse[f]
 
 
-@compiled_once(6)
+@compile_once(6)
 def add_around(
     X: FloatArray,
     offset: FloatArray,
@@ -67,21 +60,12 @@ def add_around(
     mean of its own cluster and b to the nearest other that has rows; 0 in a cluster of
     one row, where both are 0, or there is no other.
 
-    Parameters
-    ----------
-    X, offset, inverse, labels
-        As in :func:`add_by_label`.
-    means : float64 array of shape (k, F)
-        What stands for empty clusters is not looked at.
-    counts : int64 array of shape (k,)
-        n_c over all rows, these among them.
-    squares, lengths : float64 arrays of shape (k,), added to
-        Σ ‖x - m_c‖² and Σ ‖x - m_c‖.
+    X, offset, inverse, labels: as in :func:`add_by_label`.
+    means: float64 (k, F); what stands for empty clusters is not looked at.
+    counts: int64 (k,); n_c over all rows, these among them.
+    squares, lengths: float64 (k,), added to; Σ ‖x - m_c‖² and Σ ‖x - m_c‖.
 
-    Raises
-    ------
-    IndexError
-        If a label is of no cluster.
+    Raises IndexError if a label is of no cluster.
     """
     _check(labels, len(means))
     block = np.empty((X.shape[1], BLOCK))
@@ -105,7 +89,7 @@ def add_around(
     return silhouettes
 
 
-@compiled
+@compile_kernel
 def _nearest_other(
     D: FloatArray, size: int, own: IntArray, counts: IntArray, others: FloatArray
 ) -> None:
@@ -137,10 +121,7 @@ def of_block(
 ) -> BlockSums:
     """Return the sums of a block of rows around means; see :func:`add_around`.
 
-    Parameters
-    ----------
-    affine : pair of float64 arrays of shape (F,)
-        Offset and inverse.
+    affine: pair of float64 (F,); offset and inverse.
     """
     squares, distances = np.zeros(len(means)), np.zeros(len(means))
     fixed = (*affine, means, labels, counts)

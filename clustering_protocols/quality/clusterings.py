@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from clustering_protocols import row_blocks
 from clustering_protocols.algorithms.kmeans import Clustering
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.figures import Figures
-from clustering_protocols.row_blocks import RowBlocks
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.row_blocks import RowBlocks
+from clustering_protocols.records.arrays import FloatArray
 
 from . import around_means, sums as formulas
 

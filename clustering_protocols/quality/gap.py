@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.figures import Figures
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import FloatArray
 
 REFERENCES: Final = 10
 """B: how many sets of rows without clusters are drawn."""
@@ -52,11 +52,8 @@ def gaps(
     A number that leaves no inertia, of the rows or of a reference, is left out, and so
     are those after it; nothing is returned for rows that are all equal.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, width)
-    numbers : sequence of int
-        Numbers of clusters k, at least 1.
+    X: float64 (n, width).
+    numbers: numbers of clusters k, at least 1.
     """
     wanted = sorted({1, *numbers})
     found = _inertias(X, wanted, rng)
@@ -114,11 +111,8 @@ def _inertias(
 class _Box:
     """The box of rows along their principal axes.
 
-    Attributes
-    ----------
-    axes : float64 array of shape (r, width)
-        Orthonormal rows.
-    least, most : float64 arrays of shape (r,)
+    axes: float64 (r, width); orthonormal rows.
+    least, most: float64 (r,).
     """
 
     axes: FloatArray

@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.figures import Figures
-from clustering_protocols.row_blocks import ArrayRows
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.row_blocks import ArrayRows
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import around_means, sums as formulas
 
@@ -29,23 +29,14 @@ def of_rows(
 ) -> Figures:
     """Return the figures of labels on rows, with O(block × k) of memory.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, F)
-    labels : int64 array of shape (n,)
-        Cluster numbers; rows of no cluster (-1) are left out.
-    memberships : float64 array of shape (n, k), optional
-        Brings partition coefficient and Xie-Beni, the latter around the means of the
-        rows with weights μ².
-    silhouette : bool
-        Whether to compute the exact silhouette: n² distances.
-    **run
-        Figures of how the labels were found: ``n_iter``, ``converged``.
+    X: float64 (n, F).
+    labels: int64 (n,); cluster numbers; rows of no cluster (-1) are left out.
+    memberships: float64 (n, k); brings partition coefficient and Xie-Beni, the latter
+        around the means of the rows with weights μ².
+    silhouette: whether to compute the exact silhouette: n² distances.
+    **run: figures of how the labels were found: ``n_iter``, ``converged``.
 
-    Raises
-    ------
-    ValueError
-        If no row belongs to a cluster.
+    Raises ValueError if no row belongs to a cluster.
     """
     known = labels >= 0
     if not known.all():

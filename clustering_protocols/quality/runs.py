@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols import row_blocks
-from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Run, SessionContext
-from clustering_protocols.row_blocks import RowBlocks
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.row_blocks import RowBlocks
+from clustering_protocols.records.arrays import FloatArray
 
 from .gap import gaps
 from .stability import stability
@@ -31,12 +31,8 @@ def across(
     A session of one run stays as it is: its figures compare nothing. Of many rows some
     are drawn, for both: what they cost grows with rows, runs and references.
 
-    Parameters
-    ----------
-    rows : float64 array of shape (n, width), or RowBlocks
-        What was clustered.
-    numbers : sequence of int
-        The number of clusters of each run.
+    rows: float64 (n, width), or RowBlocks; what was clustered.
+    numbers: the number of clusters of each run.
     """
     if len(runs) < 2:
         return list(runs)

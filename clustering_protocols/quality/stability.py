@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 HALVES: Final = 10
 """B: how many halves are drawn."""
@@ -35,10 +35,7 @@ def stability(
     None where nothing can differ or be found: one cluster, or fewer different rows in
     some half than clusters.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, width)
-    n_clusters : int
+    X: float64 (n, width).
     """
     if n_clusters < 2 or len(X) // 2 <= n_clusters:
         return None
@@ -57,14 +54,11 @@ def stability(
 def agreement(one: IntArray, other: IntArray, n_clusters: int) -> float:
     """Return the adjusted Rand index of two labellings by numbers below ``n_clusters``.
 
-    The same as :func:`~clustering_protocols.metrics.adjusted_rand`, which looks for the
-    labels first: that takes fifty times as long on a few hundred rows, and a session with
-    several runs asks for hundreds.
+    The same as :func:`~clustering_protocols.numerics.scores.adjusted_rand`, which looks
+    for the labels first: that takes fifty times as long on a few hundred rows, and a
+    session with several runs asks for hundreds.
 
-    Parameters
-    ----------
-    one, other : int64 arrays of shape (n,)
-        n ≥ 1, entries in [0, n_clusters).
+    one, other: int64 (n,); n ≥ 1, entries in [0, n_clusters).
     """
     table = np.bincount(one * n_clusters + other, minlength=n_clusters**2)
     table = table.reshape(n_clusters, n_clusters)

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.figures import Figures
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _ALIKE: Final = 1e-3
 """How little the mean squared membership exceeds that of rows in all clusters alike."""
@@ -24,16 +24,11 @@ _COINCIDING: Final = 1e6
 class ClusterSums:
     """Sums of the rows of each cluster around the means m_c of the clusters.
 
-    Attributes
-    ----------
-    counts : int64 or float64 array of shape (k,)
-        n_c; 0 for a cluster without rows, of which nothing else counts.
-    squares, distances : float64 arrays of shape (k,)
-        Q_c = Σ ‖x - m_c‖² and R_c = Σ ‖x - m_c‖.
-    separations : float64 array of shape (k, k)
-        ‖m_c - m_l‖²; see :func:`separations`.
-    silhouettes : float
-        Sum of simplified silhouettes; see :func:`.block_sums.add_around`.
+    counts: int64 or float64 (k,); n_c; 0 for a cluster without rows, of which nothing
+        else counts.
+    squares, distances: float64 (k,); q_c = Σ ‖x - m_c‖² and R_c = Σ ‖x - m_c‖.
+    separations: float64 (k, k); ‖m_c - m_l‖²; see :func:`separations`.
+    silhouettes: sum of simplified silhouettes; see :func:`.block_sums.add_around`.
     """
 
     counts: IntArray | FloatArray = field(repr=False)
@@ -46,10 +41,7 @@ class ClusterSums:
 def of_sums(sums: ClusterSums, **others: Any) -> Figures:
     """Return the figures of labels, with others that the caller knows by name.
 
-    Raises
-    ------
-    ValueError
-        If no cluster has rows.
+    Raises ValueError if no cluster has rows.
     """
     there = np.flatnonzero(sums.counts > 0)
     if not there.size:
@@ -86,11 +78,8 @@ def separations(means: FloatArray) -> FloatArray:
 def spread_of_means(counts: FloatArray, between: FloatArray) -> float:
     """Return Σ_c n_c ‖m_c - m‖², as Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n.
 
-    Parameters
-    ----------
-    counts : float64 array of shape (k,)
-    between : float64 array of shape (k, k)
-        Squared distances between means.
+    counts: float64 (k,).
+    between: float64 (k, k); squared distances between means.
     """
     return float(counts @ between @ counts) / (2.0 * float(counts.sum()))
 
@@ -102,12 +91,8 @@ def calinski_harabasz(
 
     None also where all rows lie on the mean of their cluster: the ratio is infinite.
 
-    Parameters
-    ----------
-    n_clusters : int
-        k', of clusters that have rows.
-    between, within : float
-        Σ n_c ‖m_c - m‖² and Σ Q_c.
+    n_clusters: k', of clusters that have rows.
+    between, within: Σ n_c ‖m_c - m‖² and Σ Q_c.
     """
     if not comparable(n_clusters, n_rows) or not within > 0.0:
         return None
@@ -119,12 +104,8 @@ def davies_bouldin(scatter: FloatArray, between: FloatArray) -> float | None:
 
     None where two means coincide: the ratio is infinite.
 
-    Parameters
-    ----------
-    scatter : float64 array of shape (k,), k ≥ 2
-        S_c, mean distance of a cluster's rows to their mean.
-    between : float64 array of shape (k, k)
-        Squared distances between means.
+    scatter: float64 (k,), k ≥ 2; s_c, mean distance of a cluster's rows to their mean.
+    between: float64 (k, k); squared distances between means.
     """
     apart = np.sqrt(_others(between))
     if not apart.min() > 0.0:
@@ -139,12 +120,8 @@ def xie_beni(compactness: float, n_rows: float, between: FloatArray) -> float | 
     X. L. Xie and G. Beni, "A validity measure for fuzzy clustering", 1991. None for one
     cluster, or where two centroids coincide but for rounding.
 
-    Parameters
-    ----------
-    compactness : float
-        The numerator.
-    between : float64 array of shape (k, k)
-        Squared distances between centroids v.
+    compactness: the numerator.
+    between: float64 (k, k); squared distances between centroids v.
     """
     nearest = float(_others(between).min())
     if not 0.0 < nearest < np.inf:
@@ -160,10 +137,7 @@ def partition_coefficient(
 
     None where clusters coincide: all rows belong most to one, or to all of them alike.
 
-    Parameters
-    ----------
-    sizes : int64 array of shape (k,)
-        How many rows belong most to each cluster.
+    sizes: int64 (k,); how many rows belong most to each cluster.
     """
     found, k = min(squares / n_rows, 1.0), len(sizes)
     alike = k > 1 and found * k < 1 + _ALIKE
@@ -180,13 +154,10 @@ def silhouettes(
 ) -> FloatArray:
     """Return the silhouette of each row, given its distances added up by cluster.
 
-    Parameters
-    ----------
-    sums : float64 array of shape (n, k)
-        Of each row, the sum of its distances to the rows of each cluster.
-    labels : int64 array of shape (n,)
-    counts : array of shape (k,)
-        n_c over all rows, these among them.
+    sums: float64 (n, k); of each row, the sum of its distances to the rows of each
+        cluster.
+    labels: int64 (n,).
+    counts: (k,); n_c over all rows, these among them.
     """
     own = np.take_along_axis(sums, labels[:, None], axis=1)[:, 0]
     a = own / np.maximum(counts[labels] - 1, 1)

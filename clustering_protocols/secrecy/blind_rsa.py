@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clustering_protocols.arrays import ByteArray
-from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import ByteArray
 from clustering_protocols.secrecy import rsa_certificate
 from clustering_protocols.secrecy.oprf import OprfClient, OprfServer, library
 from clustering_protocols.secrecy.rsa_certificate import (
@@ -49,15 +49,12 @@ class _Private(NamedTuple):
 class RsaKey(OprfServer):
     """The holder of a key of 3072 bits that a stream gives.
 
-    Parameters
-    ----------
-    context : bytes
-        What the function is for; others have others.
+    context: what the function is for; others have others.
     """
 
     def __init__(self, stream: KeyedStream, context: bytes) -> None:
         self._gmp = library("gmpy2")
-        self._private = _generated(stream.take(32))
+        self._private = _generate_key(stream.take(32))
         self._context = context
 
     @property
@@ -96,11 +93,8 @@ class RsaKey(OprfServer):
 class RsaAsker(OprfClient):
     """One who has ids signed under a modulus, in the same context.
 
-    Raises
-    ------
-    ProtocolFailed
-        If the modulus is of another size, even, or has a small factor, or comes with
-        another certificate than its own.
+    Raises ProtocolFailed if the modulus is of another size, even, or has a small
+        factor, or comes with another certificate than its own.
     """
 
     def __init__(self, public: bytes, context: bytes) -> None:
@@ -145,7 +139,7 @@ class RsaAsker(OprfClient):
 
 
 @lru_cache(maxsize=8)
-def _generated(seed: bytes) -> _Private:
+def _generate_key(seed: bytes) -> _Private:
     """Return the key of a seed: a search of a second, the same in every round."""
     gmp, rsa = library("gmpy2"), library("Crypto.PublicKey.RSA")
     found = rsa.generate(BITS, randfunc=KeyedStream(seed).take, e=EXPONENT)

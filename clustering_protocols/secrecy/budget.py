@@ -12,9 +12,9 @@ from math import fsum
 from types import ModuleType
 from typing import Any, Final, Literal, NamedTuple
 
-from clustering_protocols.arrays import IntArray
-from clustering_protocols.errors import GuardRefused
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.secrecy.noise import discrete_gaussian, discrete_laplace
 
 Mechanism = Literal["laplace", "gaussian"]
@@ -23,36 +23,36 @@ _ROUNDING: Final = 1e-9
 _SCALES: Final = (0.05, 1e14)  # least and largest noise, in sensitivities
 
 
-class Cost(NamedTuple):
+class PrivacyCost(NamedTuple):
     """(ε, δ) of one or of several releases."""
 
     epsilon: float
     delta: float
 
 
-def sequential(costs: Iterable[Cost]) -> Cost:
+def sequential(costs: Iterable[PrivacyCost]) -> PrivacyCost:
     """Return the cost of releases about the same people: their sum."""
     each = list(costs)
-    return Cost(fsum(c.epsilon for c in each), fsum(c.delta for c in each))
+    return PrivacyCost(fsum(c.epsilon for c in each), fsum(c.delta for c in each))
 
 
-def parallel(costs: Iterable[Cost]) -> Cost:
+def parallel(costs: Iterable[PrivacyCost]) -> PrivacyCost:
     """Return the cost of releases about different people: the largest of each."""
     each = list(costs)
-    return Cost(max(c.epsilon for c in each), max(c.delta for c in each))
+    return PrivacyCost(max(c.epsilon for c in each), max(c.delta for c in each))
 
 
-_NOTHING: Final = Cost(0.0, 0.0)
+_NOTHING: Final = PrivacyCost(0.0, 0.0)
 
 
 class Account:
     """A budget for the same people, and what has been spent of it."""
 
-    def __init__(self, budget: Cost, spent: Cost = _NOTHING) -> None:
+    def __init__(self, budget: PrivacyCost, spent: PrivacyCost = _NOTHING) -> None:
         self.budget = budget
         self.spent = spent
 
-    def spend(self, cost: Cost) -> None:
+    def spend(self, cost: PrivacyCost) -> None:
         """Count a release, before it is made; :class:`GuardRefused` if it is too much."""
         total = sequential([self.spent, cost])
         over = [
@@ -68,26 +68,22 @@ class Account:
         self.spent = total
 
 
-def noise_scale(mechanism: Mechanism, sensitivity: int, cost: Cost) -> float:
+def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
     """Return the least scale of noise on whole numbers that keeps within a cost.
 
     Never below a twentieth of the sensitivity: a cost that would allow less noise is no
     privacy to speak of.
 
-    Parameters
-    ----------
-    mechanism : {"laplace", "gaussian"}
-    sensitivity : int
-        How much one person can move the number.
-    cost : Cost
-        ``delta`` counts for gaussian noise only.
+    mechanism: {"laplace", "gaussian"}.
+    sensitivity: how much one person can move the number.
+    cost: ``delta`` counts for gaussian noise only.
     """
     _opendp()  # whoever lacks it is told so each time
     return _least_scale(mechanism, sensitivity, cost)
 
 
 @lru_cache(maxsize=64)  # a search takes a second, and releases ask for few scales
-def _least_scale(mechanism: Mechanism, sensitivity: int, cost: Cost) -> float:
+def _least_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> float:
     dp = _opendp()
     space = dp.atom_domain(T="i64"), dp.absolute_distance(T="i64")
 

@@ -14,9 +14,9 @@ from typing import Final
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
-from clustering_protocols.errors import EnvelopeRefused, KeyNotAuthentic
-from clustering_protocols.randomness import length_prefixed
-from clustering_protocols.rounds import RoundRef
+from clustering_protocols.common.errors import EnvelopeRefused, KeyNotAuthentic
+from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.secrecy.keys import PartyKeys, PublicKeys
 
 _SUITE: Final = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
@@ -58,12 +58,12 @@ def seal(content: bytes, address: Binding, own: PartyKeys, peer: PublicKeys) -> 
     nothing (points of low order); no honest party draws one.
     """
     try:
-        sealed = _SUITE.encrypt(content, peer.sealing, info=address.context)
+        sealed = _SUITE.encrypt(content, peer.sealing_key, info=address.context)
     except ValueError:
         raise KeyNotAuthentic(
             f"The key of {address.receiver!r} hides nothing."
         ) from None
-    return own.signing.sign(_signed(address, sealed)) + sealed
+    return own.signing.sign(_build_signed_bytes(address, sealed)) + sealed
 
 
 def open_envelope(
@@ -72,11 +72,11 @@ def open_envelope(
     """Return the content; :class:`EnvelopeRefused` if anything differs."""
     signature, sealed = envelope[:_SIGNATURE_BYTES], envelope[_SIGNATURE_BYTES:]
     try:
-        peer.verifying.verify(signature, _signed(address, sealed))
+        peer.verifying_key.verify(signature, _build_signed_bytes(address, sealed))
         return _SUITE.decrypt(sealed, own.opening, info=address.context)
     except (InvalidSignature, InvalidTag, ValueError):
         raise EnvelopeRefused(f"Envelope {address}.") from None
 
 
-def _signed(address: Binding, sealed: bytes) -> bytes:
+def _build_signed_bytes(address: Binding, sealed: bytes) -> bytes:
     return length_prefixed(address.context, sha256(sealed).digest())

@@ -12,9 +12,9 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.compiled import compiled, inlined
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.numerics.compilation import compile_kernel, inline_helper
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.prime import P
 
 _W = np.uint64
@@ -32,20 +32,20 @@ _1: Final = _W(1)
 BLOCK: Final = 1 << 16  # words: half a megabyte, which a second-level cache holds
 
 
-@inlined
+@inline_helper
 def fold(x: np.uint64) -> np.uint64:
     """Return a word equal to x mod p and below p + 9."""
     return (x & _P) + (x >> _BITS)
 
 
-@inlined
-def settled(x: np.uint64) -> np.uint64:
+@inline_helper
+def reduce_word(x: np.uint64) -> np.uint64:
     """Return x mod p, for any word x."""
     y = (x & _P) + (x >> _BITS)
     return y - _P if y >= _P else y
 
 
-@inlined
+@inline_helper
 def squares(a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> np.uint64:
     """Return a word equal to a² + b² + c² + d² mod p, for a … d ≤ p.
 
@@ -69,7 +69,7 @@ def squares(a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64) -> np.uint64
     )
 
 
-@compiled
+@compile_kernel
 def add_multiples(
     total: WordArray,
     weights: WordArray,
@@ -80,13 +80,10 @@ def add_multiples(
 ) -> None:
     """Add w_0 a + w_1 b + w_2 c + w_3 d to total, in place; it may end unsettled.
 
-    Parameters
-    ----------
-    total : uint64 array of shape (size,)
-        Below p + 9 before and after.
-    weights : uint64 array of shape (4,)
-    a, b, c, d : uint64 arrays of shape (size,)
-        Settled, as are the weights: four terms are the most that one reduction takes.
+    total: uint64 (size,); below p + 9 before and after.
+    weights: uint64 (4,).
+    a, b, c, d: uint64 (size,); settled, as are the weights: four terms are the most
+        that one reduction takes.
     """
     low_weights, high_weights = weights & _LOW_LIMB, weights >> _LIMB
     p0, q0, r0, s0 = low_weights[0], low_weights[1], low_weights[2], low_weights[3]
@@ -113,45 +110,41 @@ def add_multiples(
         )
 
 
-@compiled
+@compile_kernel
 def add(total: WordArray, part: WordArray) -> None:
     """Add part to total, in place; total may end unsettled, below p + 9."""
     for i in range(len(total)):
         total[i] = fold(total[i] + part[i])
 
 
-@compiled
+@compile_kernel
 def subtract(total: WordArray, part: WordArray) -> None:
     """Subtract part (settled) from total, in place; total may end unsettled."""
     for i in range(len(total)):
         total[i] = fold(total[i] + (_P - part[i]))
 
 
-@compiled
+@compile_kernel
 def to_real(total: WordArray, unit: float, out: FloatArray) -> None:
     """Write unit times the residue of every word."""
     for i in range(len(total)):
-        out[i] = unit * np.float64(settled(total[i]))
+        out[i] = unit * np.float64(reduce_word(total[i]))
 
 
-@compiled
+@compile_kernel
 def settle(total: WordArray) -> None:
     """Bring every word into [0, p), in place."""
     for i in range(len(total)):
-        total[i] = settled(total[i])
+        total[i] = reduce_word(total[i])
 
 
-@compiled
+@compile_kernel
 def weighted_blocks(values: IntArray, weights: WordArray, out: WordArray) -> None:
     """Write Σ_i values[b·B + i] · weights[i] mod p for every block b of B = len(weights).
 
-    Parameters
-    ----------
-    values : int64 array of shape (size,)
-        Between -p and p.
-    weights : uint64 array of shape (B,)
-        Settled.
-    out : uint64 array of shape (⌈size / B⌉,)
+    values: int64 (size,); between -p and p.
+    weights: uint64 (B,); settled.
+    out: uint64 (⌈size / B⌉,).
     """
     length = len(weights)
     for block in range(len(out)):
@@ -171,7 +164,7 @@ def weighted_blocks(values: IntArray, weights: WordArray, out: WordArray) -> Non
                 + (middle >> _30)
                 + (high << _1)
             )
-        out[block] = settled(total)
+        out[block] = reduce_word(total)
 
 
 def draw(stream: KeyedStream, size: int) -> WordArray:

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.errors import GuardRefused
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.records.arrays import FloatArray, WordArray
 
 RING_BITS: Final = 59
 """Bits of the largest sum in the ring: two such sums differ by less than 2^61 - 1.
@@ -31,13 +31,9 @@ _ROUNDINGS: Final = 2.0**20  # units by which rounding can lift a sum over its b
 def fractional_bits(bound: FloatArray, total_bits: int = RING_BITS) -> FloatArray:
     """Return f with bound · 2^f ≤ 2^total_bits, per item.
 
-    Parameters
-    ----------
-    bound : float64 array
-        Largest absolute value of the sum over all parties, > 0.
-    total_bits : int
-        ``RING_BITS`` for one rounding per party. ``EXACT_BITS`` where each row is
-        rounded and rows are added up in float64: then the sum does not depend on how
+    bound: float64 array; largest absolute value of the sum over all parties, > 0.
+    total_bits: ``RING_BITS`` for one rounding per party. ``EXACT_BITS`` where each row
+        is rounded and rows are added up in float64: then the sum does not depend on how
         rows are cut into batches and parties.
     """
     exponent = np.frexp(bound)[1]  # bound < 2^exponent
@@ -49,12 +45,8 @@ def fractional_bits(bound: FloatArray, total_bits: int = RING_BITS) -> FloatArra
 class FixedPoint:
     """The encoding of one array.
 
-    Attributes
-    ----------
-    bound : float64 array
-        Largest absolute value of the sum, per item; shapes broadcast.
-    unit : float64 array
-        2^f, per item.
+    bound: float64 array; largest absolute value of the sum, per item; shapes broadcast.
+    unit: float64 array; 2^f, per item.
     """
 
     bound: FloatArray
@@ -73,10 +65,8 @@ class FixedPoint:
     def encode_units(self, units: FloatArray) -> WordArray:
         """Return the ring elements of whole numbers of units.
 
-        Raises
-        ------
-        GuardRefused
-            If one exceeds the bound of the sum: the text does not say which number.
+        Raises GuardRefused if one exceeds the bound of the sum: the text does not say
+            which number.
         """
         excess = int(
             np.count_nonzero(~(np.abs(units) <= self.bound * self.unit + _ROUNDINGS))

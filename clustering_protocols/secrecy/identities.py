@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 )
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from clustering_protocols.errors import KeyNotAuthentic, Malformed
-from clustering_protocols.limits import CONTROLS
-from clustering_protocols.randomness import derive_key, length_prefixed
+from clustering_protocols.common.errors import KeyNotAuthentic, Malformed
+from clustering_protocols.common.limits import CONTROLS
+from clustering_protocols.numerics.randomness import derive_key, length_prefixed
 
 Key = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
@@ -46,22 +46,20 @@ class Card(BaseModel):
     def read(cls, text: bytes) -> Card:
         """Return the card in received bytes.
 
-        Raises
-        ------
-        Malformed
-            If it is none.
-        KeyNotAuthentic
-            If name or key were changed since it was signed.
+        Raises Malformed if it is none.
+        Raises KeyNotAuthentic if name or key were changed since it was signed.
         """
         try:
             card = cls.model_validate_json(text)
         except ValidationError:
             raise Malformed("This is not the card of an institution.") from None
-        check_signature(card.key, _carded(card.name, card.key), card.signature)
+        check_signature(
+            card.key, _build_card_bytes(card.name, card.key), card.signature
+        )
         return card
 
 
-class _Kept(BaseModel):
+class _StoredIdentity(BaseModel):
     """What is kept of an institution, its private key included."""
 
     name: InstitutionName
@@ -77,7 +75,7 @@ class Institution:
         self._private = Ed25519PrivateKey.from_private_bytes(key_bytes)
 
     @classmethod
-    def drawn(cls, entropy: bytes) -> Institution:
+    def derive(cls, entropy: bytes) -> Institution:
         """Return the nameless institution that 32 bytes of entropy stand for.
 
         For runs that are repeated bit for bit; others make a key once and keep it.
@@ -88,14 +86,14 @@ class Institution:
     def read(cls, text: bytes) -> Institution:
         """Return the institution in the bytes of a file; :class:`Malformed` if none is."""
         try:
-            kept = _Kept.model_validate_json(text)
+            kept = _StoredIdentity.model_validate_json(text)
         except ValidationError:
             raise Malformed("This is not the file of an identity.") from None
         return cls(kept.name, bytes.fromhex(kept.private_key))
 
-    def written(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the bytes to keep in a file that nobody else reads."""
-        kept = _Kept(name=self.name, private_key=self.key_bytes.hex())
+        kept = _StoredIdentity(name=self.name, private_key=self.key_bytes.hex())
         return kept.model_dump_json().encode()
 
     @cached_property
@@ -109,7 +107,7 @@ class Institution:
         return Card(
             name=self.name,
             key=self.key,
-            signature=self.sign(_carded(self.name, self.key)),
+            signature=self.sign(_build_card_bytes(self.name, self.key)),
         )
 
     def sign(self, content: bytes) -> str:
@@ -136,5 +134,5 @@ def fingerprint(key: str) -> str:
     return " ".join(key[i : i + _GROUP] for i in range(0, len(key), _GROUP))
 
 
-def _carded(name: str, key: str) -> bytes:
+def _build_card_bytes(name: str, key: str) -> bytes:
     return length_prefixed("coterie/card/1", name, key)

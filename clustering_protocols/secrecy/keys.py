@@ -22,8 +22,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import (
 )
 from pydantic import BaseModel, ConfigDict, Field
 
-from clustering_protocols.errors import KeyNotAuthentic
-from clustering_protocols.randomness import KeyedStream, derive_key, length_prefixed
+from clustering_protocols.common.errors import KeyNotAuthentic
+from clustering_protocols.numerics.randomness import (
+    KeyedStream,
+    derive_key,
+    length_prefixed,
+)
 
 _HEX_KEY = Field(pattern=r"^[0-9a-f]{64}$")
 
@@ -37,12 +41,12 @@ class PublicKeys(BaseModel):
     ed25519: str = _HEX_KEY
 
     @property
-    def sealing(self) -> X25519PublicKey:
+    def sealing_key(self) -> X25519PublicKey:
         """Return the key to which envelopes are sealed."""
         return X25519PublicKey.from_public_bytes(bytes.fromhex(self.x25519))
 
     @property
-    def verifying(self) -> Ed25519PublicKey:
+    def verifying_key(self) -> Ed25519PublicKey:
         """Return the key that checks this party's signatures."""
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(self.ed25519))
 
@@ -72,7 +76,7 @@ class PartyKeys:
         """
         if peer.x25519 not in self._exchanged:
             try:
-                shared = self.opening.exchange(peer.sealing)
+                shared = self.opening.exchange(peer.sealing_key)
             except ValueError:
                 raise KeyNotAuthentic("A public key is of small order.") from None
             self._exchanged[peer.x25519] = shared

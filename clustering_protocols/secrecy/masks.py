@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import WordArray
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy.prime import P
 
 _CHUNK_WORDS: Final = 1 << 15  # drawn and added while in cache
@@ -23,13 +23,8 @@ _CHUNK_WORDS: Final = 1 << 15  # drawn and added while in cache
 def add_stream(words: WordArray, stream: KeyedStream, sign: int = 1) -> None:
     """Add a stream to an array of any shape, in place, modulo 2^64.
 
-    Parameters
-    ----------
-    words : uint64 array
-        Contiguous.
-    stream : KeyedStream
-    sign : int
-        1 to add, -1 to subtract.
+    words: uint64 array; contiguous.
+    sign: 1 to add, -1 to subtract.
     """
     flat = words.reshape(-1)
     combine = np.add if sign > 0 else np.subtract

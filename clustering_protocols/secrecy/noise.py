@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 
 def exponential(stream: KeyedStream, size: int) -> FloatArray:

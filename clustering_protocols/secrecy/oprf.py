@@ -16,9 +16,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import Literal
 
-from clustering_protocols.arrays import ByteArray
-from clustering_protocols.errors import GuardRefused
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import ByteArray
 
 Method = Literal["ecdh", "rsa"]
 
@@ -44,10 +44,7 @@ class OprfServer(ABC):
     def evaluate(self, blinded: ByteArray) -> ByteArray:
         """Return the function of blinded elements (n, n_bytes), still blinded.
 
-        Raises
-        ------
-        GuardRefused
-            If one is no element that an honest party sends.
+        Raises GuardRefused if one is no element that an honest party sends.
         """
 
 
@@ -64,10 +61,7 @@ class OprfClient(ABC):
     ) -> list[bytes]:
         """Return the function's values, given the answers and the same stream.
 
-        Raises
-        ------
-        ProtocolFailed
-            If an answer is none.
+        Raises ProtocolFailed if an answer is none.
         """
 
 

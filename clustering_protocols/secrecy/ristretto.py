@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols.arrays import ByteArray
-from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.randomness import KeyedStream, length_prefixed
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
+from clustering_protocols.records.arrays import ByteArray
 from clustering_protocols.secrecy.oprf import OprfClient, OprfServer, library
 
 N_BYTES: Final = 32
@@ -26,10 +26,7 @@ _WIDE: Final = 64  # bytes reduced to a scalar, so that it is uniform but for 2^
 class RistrettoKey(OprfServer):
     """The holder of a scalar that a stream gives.
 
-    Parameters
-    ----------
-    context : bytes
-        What the function is for; others have others.
+    context: what the function is for; others have others.
     """
 
     def __init__(self, stream: KeyedStream, context: bytes) -> None:

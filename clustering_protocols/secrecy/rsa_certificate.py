@@ -22,8 +22,8 @@ from collections.abc import Callable, Iterator, Sequence
 from hashlib import shake_256
 from typing import Any, Final
 
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.randomness import length_prefixed
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.secrecy.oprf import library
 
 BITS: Final = 3072
@@ -38,11 +38,7 @@ _SMALL: Final = 1 << 16
 def certify(n: Any, context: bytes, root: Callable[[Any], Any]) -> bytes:
     """Return the e-th roots (SIZE bytes) of the challenges to n, given who takes roots.
 
-    Parameters
-    ----------
-    n : integer of gmpy2
-    context : bytes
-        What the modulus is for; the certificate holds nowhere else.
+    context: what the modulus is for; the certificate holds nowhere else.
     """
     return b"".join(to_bytes(root(challenge)) for challenge in _challenges(n, context))
 
@@ -50,11 +46,8 @@ def certify(n: Any, context: bytes, root: Callable[[Any], Any]) -> bytes:
 def check(n: Any, context: bytes, certificate: bytes) -> None:
     """Refuse a modulus under which blinding may not hide.
 
-    Raises
-    ------
-    ProtocolFailed
-        If it is of another size, even, or has a small factor, or if the certificate is
-        not one of this modulus in this context.
+    Raises ProtocolFailed if it is of another size, even, or has a small factor, or if
+        the certificate is not one of this modulus in this context.
     """
     gmp = library("gmpy2")
     if n.bit_length() != BITS or gmp.gcd(n, gmp.primorial(_SMALL)) != 1:

@@ -17,8 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import WordArray
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy import field
 from clustering_protocols.secrecy.prime import P
 
@@ -40,6 +40,6 @@ def tag(words: WordArray, stream: KeyedStream) -> int:
     return found
 
 
-def shifted(residue: int, stream: KeyedStream, sign: int = 1) -> int:
+def shift_residue(residue: int, stream: KeyedStream, sign: int = 1) -> int:
     """Return a residue with the next one of a stream added, or taken off."""
     return (residue + sign * int(field.draw(stream, 1)[0])) % P

@@ -17,31 +17,31 @@ from clustering_protocols.simulation.agreement import (
 )
 from clustering_protocols.simulation.evaluation import (
     Evaluated,
-    beside_pooled,
     evaluate,
-    whole,
+    fidelity,
+    measure,
 )
-from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
+from clustering_protocols.simulation.results import Cost, SentMessage, Simulated, Timer
 from clustering_protocols.simulation.session import Session, run
-from clustering_protocols.simulation.splitting import Split, numbered, split
+from clustering_protocols.simulation.split import Split, number_rows, split
 
 __all__ = [
     "ANALYST",
     "COORDINATOR",
     "Cost",
     "Evaluated",
-    "Sent",
+    "SentMessage",
     "Session",
     "Simulated",
     "Split",
     "Timer",
     "agree",
-    "beside_pooled",
     "entropies",
     "evaluate",
+    "fidelity",
+    "measure",
     "member",
-    "numbered",
+    "number_rows",
     "run",
     "split",
-    "whole",
 ]

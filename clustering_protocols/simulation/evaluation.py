@@ -7,28 +7,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from typing_extensions import Unpack
 
-from clustering_protocols import registry
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols import catalogue
 from clustering_protocols.contract import Params
-from clustering_protocols.simulation.agreement import Given
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation.pooled_columns import in_common_units
 from clustering_protocols.simulation.results import Simulated, Timer
 from clustering_protocols.simulation.session import run
-from clustering_protocols.simulation.splitting import Split
+from clustering_protocols.simulation.split import Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evaluated:
     """A simulated session beside the same clustering on pooled data.
 
-    Attributes
-    ----------
-    labels, pooled : int64 arrays of shape (n,)
-        In the order of the pooled matrix; -1 for rows that did not take part.
-    fidelity : float
-        Adjusted Rand index between the two.
+    labels, pooled: int64 (n,); in the order of the pooled matrix; -1 for rows that did
+        not take part.
+    fidelity: adjusted Rand index between the two. NaN where a cell of the layout is
+        empty: nobody holds what would be pooled, and ``pooled`` is -1 throughout.
     """
 
     labels: IntArray = field(repr=False)
@@ -45,7 +41,7 @@ def evaluate(
     *,
     choices: Mapping[str, Mapping[str, Any]] | None = None,
     timer: Timer = lambda: 0.0,
-    **given: Unpack[Given],
+    **given: Any,
 ) -> Evaluated:
     """Simulate a session over a split of X and measure its fidelity.
 
@@ -61,48 +57,49 @@ def evaluate(
         timer=timer,
         **given,
     )
-    return beside_pooled(simulated, X, parts)
+    return measure(simulated, X, parts)
 
 
-def whole(simulated: Simulated, n_rows: int, parts: Split) -> IntArray:
-    """Return the labels of a session in the order of the pooled matrix."""
-    labels = np.full(n_rows, -1, dtype=np.int64)
-    for first in _first_of_row_groups(parts):
-        labels[parts.held[first]] = simulated.outcomes[first].labels
-    return labels
-
-
-def beside_pooled(simulated: Simulated, X: FloatArray, parts: Split) -> Evaluated:
-    """Return a session beside the same clustering on X.
+def measure(simulated: Simulated, X: FloatArray, parts: Split) -> Evaluated:
+    """Hold a session against the same clustering on X.
 
     X holds a value wherever the session has one of a row that took part.
     """
-    from clustering_protocols.metrics import adjusted_rand  # a second of mathematics
-
-    labels = whole(simulated, len(X), parts)
-    order = np.concatenate(
-        [
-            parts.held[first][simulated.orders[first]]
-            for first in _first_of_row_groups(parts)
-        ]
-    )
-    params = simulated.trace.session.params
-    known = registry.protocol(registry.name_of(params))
+    groups = map(parts.layout.row_group, range(parts.layout.n_row_groups))
+    firsts = [group[0] for group in groups]
+    labels = np.full(len(X), -1, dtype=np.int64)
+    for first in firsts:
+        labels[parts.held[first]] = simulated.outcomes[first].labels
     pooled = np.full(len(X), -1, dtype=np.int64)
-    columns = np.concatenate(list(parts.columns))
-    rows, plans = X[np.ix_(order, columns)], simulated.trace.session.terms.plans
-    if plans:
+    agreement = np.nan
+    if parts.layout.regular:
+        order = np.concatenate([parts.held[s][simulated.orders[s]] for s in firsts])
+        columns = np.concatenate(list(parts.columns))
+        pooled[order] = _cluster_pooled(simulated, X[np.ix_(order, columns)])
+        agreement = fidelity(pooled[order], labels[order])
+    return Evaluated(
+        labels=labels, pooled=pooled, fidelity=agreement, simulated=simulated
+    )
+
+
+def fidelity(pooled: IntArray, labels: IntArray) -> float:
+    """Return the adjusted Rand index between labels and those of the pooled run."""
+    from clustering_protocols.numerics.scores import (
+        adjusted_rand,  # a second of mathematics
+    )
+
+    return adjusted_rand(pooled, labels)
+
+
+def _cluster_pooled(simulated: Simulated, rows: FloatArray) -> IntArray:
+    """Return the labels of the same clustering of rows in one place."""
+    session = simulated.trace.session
+    params, dictionary = session.params, session.terms.dictionary or ()
+    if dictionary:
+        roles = [field.role for schema in dictionary for field in schema.fields]
+        rows = rows[:, np.array(roles) == "cluster"]
+    if plans := session.terms.plans:
         rows = in_common_units(plans, rows)
         params = params.model_copy(update={"scaling": "none"})
-    pooled[order] = known.pooled(params, rows, simulated.trace)
-    return Evaluated(
-        labels=labels,
-        pooled=pooled,
-        fidelity=adjusted_rand(pooled[order], labels[order]),
-        simulated=simulated,
-    )
-
-
-def _first_of_row_groups(parts: Split) -> list[str]:
-    layout = parts.layout
-    return [layout.row_group(row)[0] for row in range(layout.n_row_groups)]
+    known = catalogue.protocol(catalogue.name_of(params))
+    return known.cluster_pooled(params, rows, simulated.trace)

@@ -7,20 +7,21 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from clustering_protocols import codec, engine
-from clustering_protocols.arrays import IntArray
+from clustering_protocols import engine
 from clustering_protocols.contract import Outcome, SessionContext
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection
-from clustering_protocols.data import DataSource
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.arrival import Arrival
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.row_selection import Arrival
 
 R = TypeVar("R", bound=Record)
 
 
-class Asked(NamedTuple):
+class PendingTask(NamedTuple):
     """A task that a party was told, and what it knew before."""
 
     task: bytes
@@ -31,21 +32,10 @@ class Asked(NamedTuple):
 class Parties:
     """All parties of an agreement, and what each of them remembers.
 
-    Parameters
-    ----------
-    agreement : bytes
-    entropies : mapping of role to bytes
-    arrivals : mapping of slot to Arrival
-        What arrived of each party's own table.
-    choices : mapping of slot to mapping
+    arrivals: what arrived of each party's own table.
 
-    Attributes
-    ----------
-    data : dict of slot to DataSource
-        What arrived of each table, as the engine sees it.
-    memories : dict of slot to Memory
-    asked : dict of slot to Asked
-        What each party was told last.
+    data: what arrived of each table, as the engine sees it.
+    asked: what each party was told last.
     """
 
     def __init__(
@@ -62,7 +52,7 @@ class Parties:
         self.choices = choices
         self.memories = {slot: Memory() for slot in self.session.slots}
         self.journals = {slot: engine.Journal() for slot in self.session.slots}
-        self.asked: dict[str, Asked] = {}
+        self.asked: dict[str, PendingTask] = {}
 
     @property
     def session(self) -> SessionContext:
@@ -85,7 +75,7 @@ class Parties:
             raise KeyError(kind.kind)
         return found
 
-    def admitted(self, slot: str, task: bytes) -> engine.Answer:
+    def admit_task(self, slot: str, task: bytes) -> engine.TaskOutcome:
         """Return a party's answer to a task; keep its journal.
 
         A party that refuses an analyst which broke the rules stays stopped.
@@ -99,12 +89,12 @@ class Parties:
         self.journals[slot] = answer.journal
         return answer
 
-    def reply(self, slot: str, task: bytes) -> engine.Answer:
+    def reply(self, slot: str, task: bytes) -> engine.TaskOutcome:
         """Return a party's answer to a task; nothing that it keeps here changes."""
         known = (self.journals[slot], self.memories[slot])
         return self.party(slot).reply(*known, task, self.data[slot])
 
-    def replay(self, slot: str) -> engine.Answer:
+    def replay(self, slot: str) -> engine.TaskOutcome:
         """Return a party's answer to the task it was told last, from what it knew then.
 
         The contribution is the same bytes but for envelopes: sealing one takes
@@ -141,7 +131,7 @@ class Parties:
         outcome = self.party(slot).conclude(*known, result, data)
         return self.arrivals[slot].put_back(outcome)
 
-    def travelled(self, slot: str) -> IntArray:
+    def list_travelled_rows(self, slot: str) -> IntArray:
         """Return a slot's own rows in the order in which they travelled."""
         memory = self.memories[slot]
         selection, order = memory.get(Selection), memory.get(RowOrder)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clustering_protocols.arrays import IntArray
 from clustering_protocols.contract import Outcome, Trace
-from clustering_protocols.figures import Figures
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.records.record import Record
 
 Timer = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class SentMessage:
     """One message as it travelled."""
 
     sender: str
@@ -36,23 +36,14 @@ class Cost:
 class Simulated:
     """How a session went.
 
-    Attributes
-    ----------
-    outcomes : mapping of slot to Outcome
-        Labels in the order of that slot's own rows.
-    orders : mapping of slot to int64 array
-        ``orders[slot][k]`` is the slot's row that travelled at position k.
-    summary : Record, optional
-        What the coordinator reads.
-    figures : sequence of Figures
-        Of each run, as the coordinator reads them.
-    chosen : int
-        Which of the runs the outcomes are of.
-    trace : Trace
-        What the session left, for the pooled reference.
-    sent : list of Sent
-        Every message, in order.
-    costs : mapping of role to Cost
+    outcomes: labels in the order of that slot's own rows.
+    orders: mapping of slot to int64 array; ``orders[slot][k]`` is the slot's row that
+        travelled at position k.
+    summary: what the coordinator reads.
+    figures: of each run, as the coordinator reads them.
+    chosen: which of the runs the outcomes are of.
+    trace: what the session left, for the pooled reference.
+    sent: every message, in order.
     """
 
     outcomes: Mapping[str, Outcome] = field(repr=False)
@@ -61,6 +52,6 @@ class Simulated:
     figures: Sequence[Figures]
     chosen: int
     trace: Trace = field(repr=False)
-    sent: Sequence[Sent] = field(repr=False)
+    sent: Sequence[SentMessage] = field(repr=False)
     costs: Mapping[str, Cost]
     rounds: int

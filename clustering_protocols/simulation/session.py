@@ -6,25 +6,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from typing_extensions import Unpack
-
-from clustering_protocols import engine, packets
-from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols import engine
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Outcome, Params, PartyContext, Trace
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import GuardRefused
-from clustering_protocols.figures import Figures
-from clustering_protocols.records import Record
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.record import Record
 from clustering_protocols.simulation.agreement import (
     ANALYST,
     SIMULATION,
-    Given,
+    agree_and_join,
     entropies,
-    joined,
 )
-from clustering_protocols.simulation.parties import Asked, Parties
-from clustering_protocols.simulation.results import Cost, Sent, Simulated, Timer
-from clustering_protocols.terms import Layout
+from clustering_protocols.simulation.parties import Parties, PendingTask
+from clustering_protocols.simulation.results import Cost, SentMessage, Simulated, Timer
+from clustering_protocols.terms.terms import Layout
 
 
 class Session(Parties):
@@ -34,52 +32,27 @@ class Session(Parties):
     something else: an analyst that hands out other tasks, parties that answer in
     another order.
 
-    Parameters
-    ----------
-    params : Params
-        Parameters of any protocol of the catalogue.
-    layout : Layout
-    data : mapping of slot to DataSource
-    seed : int
-        Stands for all entropy of coordinator and parties, and is the terms' seed.
-    choices : mapping of slot to mapping, optional
-        What a party decides alone; see
+    params: parameters of any protocol of the catalogue.
+    seed: stands for all entropy of coordinator and parties, and is the terms' seed.
+    choices: what a party decides alone; see
         :class:`~clustering_protocols.contract.PartyContext`.
-    timer : callable, optional
-        A clock in seconds, where costs are wanted.
-    runs_on : Engine, optional
-        The analyst's, for blocks of many rows.
-    **given
-        See :class:`~.agreement.Given`.
+    timer: a clock in seconds, where costs are wanted.
+    runs_on: the analyst's, for blocks of many rows.
+    **given: see :func:`~.agreement.agree_and_join`.
 
-    Attributes
-    ----------
-    agreement : bytes
-    entropies : mapping of role to bytes
-        32 bytes of every party, and of the coordinator.
-    memories : dict of slot to Memory
-        As after the last round that was not void.
-    journals : dict of slot to Journal
-        What each party has answered; no void attempt takes it back.
-    asked : dict of slot to Asked
-        What each party was told last.
-    move : Opened, Choosing or Closed
-        The open round, the open choice, or the end.
-    last : Opened, optional
-        The round that was opened last.
-    profiles : list of dict
-        What the coordinator reads of the clusters, as JSON values, once it is told.
-    sent : list of Sent
-        Every task and contribution that travelled, in order.
-    stored : list of bytes
-        All that the analyst ever stores beside the agreement: states, tasks,
+    entropies: 32 bytes of every party, and of the coordinator.
+    memories: as after the last round that was not void.
+    journals: what each party has answered; no void attempt takes it back.
+    asked: what each party was told last.
+    move: the open round, the open choice, or the end.
+    last: the round that was opened last.
+    profiles: what the coordinator reads of the clusters, as JSON values, once it is
+        told.
+    sent: every task and contribution that travelled, in order.
+    stored: all that the analyst ever stores beside the agreement: states, tasks,
         contributions, results, summary.
-    costs : dict of role to Cost
 
-    Raises
-    ------
-    CoterieError
-        Where a session over HTTP would not come to its first task.
+    Raises CoterieError where a session over HTTP would not come to its first task.
     """
 
     def __init__(
@@ -92,16 +65,16 @@ class Session(Parties):
         choices: Mapping[str, Mapping[str, Any]] | None = None,
         timer: Timer = lambda: 0.0,
         runs_on: Engine = ONE_THREAD,
-        **given: Unpack[Given],
+        **given: Any,
     ) -> None:
-        agreement, arrivals = joined(params, layout, data, seed, **given)
+        agreement, arrivals = agree_and_join(params, layout, data, seed, **given)
         keys = entropies(seed, given.get("session", SIMULATION), layout.names)
         super().__init__(agreement, keys, arrivals, choices or {})
         self.timer = timer
         self.runs_on = runs_on
         self.last: engine.Opened | None = None
         self.profiles: list[dict[str, Any]] = []
-        self.sent: list[Sent] = []
+        self.sent: list[SentMessage] = []
         self.stored: list[bytes] = []
         self.costs = {role: Cost() for role in (ANALYST, *layout.names)}
         with self.clock(ANALYST):
@@ -111,7 +84,7 @@ class Session(Parties):
     # Where it stands
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Return whether the results are there."""
         return isinstance(self.move, engine.Closed)
 
@@ -123,7 +96,7 @@ class Session(Parties):
         return self.move
 
     @property
-    def closed(self) -> engine.Closed:
+    def final_step(self) -> engine.Closed:
         """Return the end; :class:`RuntimeError` before it."""
         if not isinstance(self.move, engine.Closed):
             raise RuntimeError("The session goes on.")  # noqa: TRY004  no wrong type
@@ -137,7 +110,7 @@ class Session(Parties):
         return self.last.conclusion
 
     @property
-    def received(self) -> list[Sent]:
+    def received_messages(self) -> list[SentMessage]:
         """Return the contributions that came to the analyst, in order."""
         return [message for message in self.sent if message.receiver == ANALYST]
 
@@ -146,10 +119,10 @@ class Session(Parties):
         last, party = self.last or self.open, self.party(slot)
         journal, memory = self.journals[slot], self.memories[slot]
         if slot in last.tasks:
-            journal = party.informed(journal, memory, last.tasks[slot])
+            journal = party.follow_transcript(journal, memory, last.tasks[slot])
         return party.context(journal, memory, last.stage, last.round, last.attempt)
 
-    def answer(self, slot: str, task: bytes | None = None) -> engine.Answer:
+    def answer(self, slot: str, task: bytes | None = None) -> engine.TaskOutcome:
         """Return a party's answer to a task, its own in the open round by default.
 
         Nothing is sent, no memory changes.
@@ -173,17 +146,11 @@ class Session(Parties):
 
         An attempt that was void leaves the memories as they were before the round.
 
-        Parameters
-        ----------
-        absent : collection of str
-            Slots that do not come for their task.
-        told : mapping of slot to bytes
-            Tasks that reach a slot instead of its own.
+        absent: slots that do not come for their task.
+        told: tasks that reach a slot instead of its own.
 
-        Raises
-        ------
-        CoterieError
-            Where a role refuses; the round stays open, and no memory changes.
+        Raises CoterieError where a role refuses; the round stays open, and no memory
+            changes.
         """
         opened = self.open
         tasks = self.tasks() | dict(told or {})
@@ -194,7 +161,7 @@ class Session(Parties):
             slot: self.ask(slot, tasks[slot]) for slot in self.answering_order(tasks)
         }
         self.advance({slot: answer.contribution for slot, answer in answers.items()})
-        if not self.reopened(opened):
+        if not self.is_reopened(opened):
             self.memories |= {slot: answer.memory for slot, answer in answers.items()}
 
     def until(self, kind: type[Record], number: int | None = None) -> None:
@@ -213,11 +180,11 @@ class Session(Parties):
         """Go on with everybody; tell some another task in the round that is open."""
         if told:
             self.turn(told=told)
-        while not self.over:
+        while not self.is_over:
             if isinstance(self.move, engine.Choosing):
                 self.choose(None)
             self.turn()
-        return self.simulated()
+        return self.build_simulated()
 
     # What a turn consists of
 
@@ -229,17 +196,15 @@ class Session(Parties):
         """Return the slots in the order in which they answer."""
         return list(slots)
 
-    def ask(self, slot: str, task: bytes) -> engine.Answer:
+    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
         """Tell a party a task; return its answer.
 
-        Raises
-        ------
-        GuardRefused
-            If its rows look wrong, and its choices do not say otherwise.
+        Raises GuardRefused if its rows look wrong, and its choices do not say
+            otherwise.
         """
-        self.asked[slot] = Asked(task, self.journals[slot], self.memories[slot])
+        self.asked[slot] = PendingTask(task, self.journals[slot], self.memories[slot])
         with self.clock(slot):
-            answer = self.admitted(slot, task)
+            answer = self.admit_task(slot, task)
         if answer.doubts:  # nobody is there to say that the rows are right
             raise GuardRefused(answer.doubts)
         return answer
@@ -265,7 +230,7 @@ class Session(Parties):
         self.stored += move.payloads
         return move
 
-    def reopened(self, before: engine.Opened) -> bool:
+    def is_reopened(self, before: engine.Opened) -> bool:
         """Return whether this round is open again: its attempt was void."""
         now = self.move
         return isinstance(now, engine.Opened) and now.round == before.round
@@ -274,7 +239,7 @@ class Session(Parties):
         """Note that a message of the open round travelled."""
         self.costs[sender].sent_bytes += len(payload)
         self.sent.append(
-            Sent(
+            SentMessage(
                 sender=sender,
                 receiver=receiver,
                 round=self.open.round,
@@ -294,21 +259,23 @@ class Session(Parties):
 
     def outcomes(self) -> dict[str, Outcome]:
         """Return what each party gets."""
-        return self.conclude(self.closed.results)
+        return self.conclude(self.final_step.results)
 
     def summary(self) -> Record | None:
         """Return what the coordinator reads."""
-        summary = self.closed.summary
+        summary = self.final_step.summary
         return engine.read_result(self.agreement, summary) if summary else None
 
-    def simulated(self) -> Simulated:
+    def build_simulated(self) -> Simulated:
         """Return how the session went, once it is over."""
         summary, ended = self.summary(), self.conclusion
         run = ended.chosen if len(self.session.runs) > 1 else None
-        memories = {slot: each.within(run) for slot, each in self.memories.items()}
+        memories = {
+            slot: each.scope_to_run(run) for slot, each in self.memories.items()
+        }
         return Simulated(
             outcomes=self.outcomes(),
-            orders={slot: self.travelled(slot) for slot in self.memories},
+            orders={slot: self.list_travelled_rows(slot) for slot in self.memories},
             summary=summary,
             figures=[Figures(**each) for each in ended.figures],
             chosen=ended.chosen,
@@ -330,16 +297,13 @@ def run(
     choices: Mapping[str, Mapping[str, Any]] | None = None,
     timer: Timer = lambda: 0.0,
     runs_on: Engine = ONE_THREAD,
-    **given: Unpack[Given],
+    **given: Any,
 ) -> Simulated:
     """Run a session of all slots to its end; parameters as of :class:`Session`.
 
     Where the coordinator is to choose among runs, nobody does in time.
 
-    Raises
-    ------
-    CoterieError
-        Where a session over HTTP would end with that problem.
+    Raises CoterieError where a session over HTTP would end with that problem.
     """
     whole = Session(
         *(params, layout, data, seed),

@@ -71,7 +71,7 @@ class SessionStatus(BaseModel):
     )
 
     @property
-    def awaited(self) -> list[str]:
+    def awaited_slots(self) -> list[str]:
         """Return the names of the slots for which the session waits."""
         return [slot.name for slot in self.slots if slot.awaited]
 
@@ -81,7 +81,7 @@ class SessionStatus(BaseModel):
         return all(slot.joined_at for slot in self.slots)
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Return whether the session has ended, well or not."""
         return self.state in OVER
 

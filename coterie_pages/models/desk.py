@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
-from clustering_protocols.values import Value
+from clustering_protocols.common.values import Value
+from clustering_protocols.engine.inspection import Inspection, Rehearsal
+from clustering_protocols.terms.agreements import Seat
 from coterie_pages.models.fields import FormField
+from coterie_pages.models.new_rows import NewRowsSummary
 from coterie_pages.models.parts import Risk
 from coterie_pages.models.reports import RunReport
 from coterie_pages.models.screens import Screen
@@ -32,7 +35,7 @@ class PartyRow(Value):
     since: AwareDatetime | None = None
 
 
-class Parties(Screen):
+class PartyList(Screen):
     """The parties of a home, those that wait for a person first.
 
     process: which process runs orders; None if none does.
@@ -102,34 +105,21 @@ class OwnChoices(Value):
     share: FormField
 
 
-class TableChoice(Screen):
+class TableReading(Screen):
     """A table is chosen, and how it is read is shown.
 
-    Attributes
-    ----------
-    title, session, slot : str
-        The session, and the place in it.
-    folder : str
-        Whose files are offered.
-    more_files : int
-        How many more there are.
-    path, csv : str
-        The table that was chosen, and how it is written; empty where none was.
-    dialect : dict
-        How the file is written, as it was found out.
-    described : bool
-        Whether the terms' dictionary says which columns are clustered.
-    checked : bool
-        Whether the table was held against the terms.
-    problems, warnings : tuple of str
-        What hinders it, with lines, and what may be wrong.
-    notify : str
-        Addresses that the analyst is to tell, as they were typed.
-    choices : OwnChoices
-        What the party decides alone.
+    place: the address of the page below that of the party.
+    title, session, slot: the session, and the place in it.
+    folder: whose files are offered.
+    more_files: how many more there are.
+    path, csv: the table that was chosen, and how it is written; empty where none was.
+    dialect: how the file is written, as it was found out.
+    described: whether it is settled which columns are clustered.
+    checked: whether the table was held against the terms.
+    problems, warnings: what hinders it, with lines, and what may be wrong.
     """
 
-    template = "desk/table.html.j2"
+    place: ClassVar[str]
     title: str
     session: str
     slot: str
@@ -146,71 +136,56 @@ class TableChoice(Screen):
     problems: tuple[str, ...] = ()
     more_problems: int = Field(default=0, ge=0)
     warnings: tuple[str, ...] = ()
+
+
+class TableChoice(TableReading):
+    """The table of a run is chosen.
+
+    notify: addresses that the analyst is to tell, as they were typed.
+    choices: what the party decides alone.
+    """
+
+    template = "desk/table.html.j2"
+    place = "table"
     confirm: bool = True
     notify: str = ""
     choices: OwnChoices
 
 
-class LeavingArray(Value):
-    """An array that would leave; the range is the party's own."""
+class NewRowsChoice(TableReading):
+    """A table of new rows is chosen.
 
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    low: float | None = None
-    high: float | None = None
-    n_bytes: int = Field(ge=0)
-
-
-class LeavingEnvelope(Value):
-    """An envelope that would leave, and for whom it is."""
-
-    receiver: str
-    kind: str
-    n_bytes: int = Field(ge=0)
-
-
-class Leaving(Value):
-    """Everything in a contribution that waits for a yes.
-
-    values: what it says in words and numbers, by name.
-    notes: what the protocol wants its operator to read.
+    doubt: why they look like other units than those of the session; empty where they
+        do not.
     """
 
-    stage: str
-    round: int = Field(ge=0)
-    attempt: int = Field(ge=0)
-    kind: str
-    values: dict[str, str] = Field(default={})
-    arrays: tuple[LeavingArray, ...] = ()
-    envelopes: tuple[LeavingEnvelope, ...] = ()
-    n_bytes: int = Field(ge=0)
-    notes: dict[str, str] = Field(default={})
+    template = "desk/new-rows.html.j2"
+    place = "new-rows"
+    doubt: str = ""
 
 
-class RehearsedRounds(Value):
-    """Rounds of one kind that follow each other; ``leaving`` is what the first sends."""
+class LabelledRows(Screen):
+    """New rows have their labels, and may be kept as a file.
 
-    first: int = Field(ge=0)
-    last: int = Field(ge=0)
-    n: int = Field(ge=1)
-    leaving: Leaving
-    n_bytes: int = Field(ge=0)
+    path, csv, ids, agreed: for the form that makes the file.
+    summary: what is said of them as a whole.
+    """
+
+    template = "desk/labelled-rows.html.j2"
+    title: str
+    session: str
+    slot: str
+    path: str
+    csv: str = ""
+    ids: tuple[str, ...] = ()
+    agreed: bool = False
+    summary: NewRowsSummary
 
 
-class Rehearsal(Screen):
+class RehearsalPage(Screen):
     """What would leave of a table, of a session that was played at home.
 
-    Attributes
-    ----------
-    path, csv, ids, columns, notify, choices
-        For the form that places the order.
-    n_bytes, seconds
-        All that would leave, and how long the own party was at work.
-    notes : dict
-        What protocols tell their operator: self-checks.
-    asks : tuple of str
-        What a person would have to agree to by name.
+    path, csv, ids, columns, notify, choices: for the form that places the order.
     """
 
     template = "desk/rehearsal.html.j2"
@@ -223,73 +198,41 @@ class Rehearsal(Screen):
     columns: tuple[str, ...] = ()
     notify: str = ""
     choices: OwnChoices
-    n_rows: int = Field(ge=0)
-    rounds: tuple[RehearsedRounds, ...] = ()
-    n_rounds: int = Field(ge=0)
-    n_bytes: int = Field(ge=0)
-    seconds: float = Field(ge=0)
-    notes: dict[str, str] = Field(default={})
-    asks: tuple[str, ...] = ()
+    played: Rehearsal
 
 
-class AskedOf(Value):
-    """A member, beside the safety number."""
-
-    slot: str
-    name: str = ""
-    known: bool = False
-    fingerprint: str
-    n_rows: int = Field(ge=0)
-    n_columns: int = Field(ge=0)
-    own: bool = False
-
-
-class Asked(Value):
+class PendingDecision(Value):
     """What a person has to decide.
 
-    kind: as the supervisor names it; ``risks``, ``safety-number``, ``agreeing``,
-        ``contribution``, ``choice`` or ``table``.
+    kind: as the supervisor names it; ``risks``, ``safety-number``, ``mapping``,
+        ``agreeing``, ``contribution``, ``choice`` or ``table``.
     """
 
     id: str
     kind: str
     sentence: str
     risks: tuple[Risk, ...] = ()
-    leaving: Leaving | None = None
+    leaving: Inspection | None = None
     asked_at: AwareDatetime
 
 
 class AtWork(Screen):
     """Where an order stands, and what it asks.
 
-    Attributes
-    ----------
-    state : str
-        Of the order.
-    over : bool
-        Whether nothing more is done unless it is placed again.
-    stage, stage_number, n_stages, round, updates, n_updates
-        Where the session is; they count from 1.
-    awaited, awaited_since
-        For whom the session waits.
-    moved : float, optional
-        By how much the last update moved the result.
-    outage_since : datetime, optional
-        Since when the analyst cannot be reached.
-    headline, detail, remedy : str
-        What went wrong; empty where nothing did.
-    limit : str
-        The party's own choice that this names; empty for none.
-    members, safety_number
-        Who takes part, once all have joined.
-    table : str
-        The name of the table's file.
-    confirm : bool
-        Whether each contribution waits for a yes.
-    process : int, optional
-        Which process runs orders.
-    for_good : bool
-        Whether the party has left after it had joined: it cannot be placed again.
+    state: of the order.
+    over: whether nothing more is done unless it is placed again.
+    stage, stage_number, n_stages, round, updates, n_updates: where the session is; they
+        count from 1.
+    awaited, awaited_since: for whom the session waits.
+    moved: by how much the last update moved the result.
+    outage_since: since when the analyst cannot be reached.
+    headline, detail, remedy: what went wrong; empty where nothing did.
+    limit: the party's own choice that this names; empty for none.
+    members, safety_number: who takes part, once all have joined.
+    table: the name of the table's file.
+    confirm: whether each contribution waits for a yes.
+    process: which process runs orders.
+    for_good: whether the party has left after it had joined: it cannot be placed again.
     """
 
     template = "desk/at-work.html.j2"
@@ -318,8 +261,8 @@ class AtWork(Screen):
     started_at: AwareDatetime | None = None
     ended_at: AwareDatetime | None = None
     now: AwareDatetime
-    asked: Asked | None = None
-    members: tuple[AskedOf, ...] = ()
+    asked: PendingDecision | None = None
+    members: tuple[Seat, ...] = ()
     safety_number: str = ""
     table: str = ""
     for_good: bool = False
@@ -328,13 +271,17 @@ class AtWork(Screen):
     missed: tuple[str, ...] = ()
 
 
-class Outcome(RunReport, Screen):
+class RunOutcome(RunReport, Screen):
     """The result of a run, with files to keep.
 
     labels: whether a file of labels is there.
     undrawn: why own rows are not drawn; empty where they are.
+    note: what a spreadsheet may do to ids in that file; empty where it does nothing.
+    labels_new_rows: whether the result labels new rows.
     """
 
     template = "desk/outcome.html.j2"
     labels: bool = False
+    note: str = ""
     undrawn: str = ""
+    labels_new_rows: bool = False

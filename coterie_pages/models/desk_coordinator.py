@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import AwareDatetime, Field
 
-from clustering_protocols.values import Value
+from clustering_protocols.common.values import Value
 from coterie_pages.models.fields import FormField, Option
-from coterie_pages.models.parts import Expected, Learns, Risk
+from coterie_pages.models.parts import ExpectedFigures, Learns, Risk
 from coterie_pages.models.screens import OneSession, Screen
 from coterie_pages.models.sheet import TermsSheet
 
@@ -14,16 +14,11 @@ from coterie_pages.models.sheet import TermsSheet
 class AtAnalyst(Screen):
     """The form that takes an analyst's address and a coordinator's key.
 
-    Attributes
-    ----------
-    given : bool
-        Whether both are known already, so that the form replaces them.
-    environment : bool
-        Whether they came from the environment of the desk's process.
-    wrong_key : str
-        Why the key was refused.
-    changed : bool
-        Whether the analyst shows another key than before, which may be said to be right.
+    given: whether both are known already, so that the form replaces them.
+    environment: whether they came from the environment of the desk's process.
+    wrong_key: why the key was refused.
+    changed: whether the analyst shows another key than before, which may be said to be
+        right.
     """
 
     template = "desk/analyst.html.j2"
@@ -49,7 +44,7 @@ class OpenedRow(Value):
     over: bool
 
 
-class Coordinating(Screen):
+class SessionsPage(Screen):
     """The sessions of a coordinator's key, the newest first."""
 
     template = "desk/sessions.html.j2"
@@ -61,16 +56,11 @@ class Coordinating(Screen):
 class FitCard(Value):
     """A way that fits a situation, with what follows from it.
 
-    Attributes
-    ----------
-    analyst, with_party : str
-        What the analyst can work out, alone and together with one party.
-    rounds, measured, dial : str
-        In sentences; measured is empty where nothing was.
-    large : tuple of str
-        What a session of so many rows takes, where that is much.
-    href : str
-        Where a session with it is opened.
+    analyst, with_party: what the analyst can work out, alone and together with one
+        party.
+    rounds, measured, dial: in sentences; measured is empty where nothing was.
+    large: what a session of so many rows takes, where that is much.
+    href: where a session with it is opened.
     """
 
     protocol: str
@@ -83,7 +73,7 @@ class FitCard(Value):
     dial: str = ""
     measured: str = ""
     large: tuple[str, ...] = ()
-    figures: tuple[Expected, ...] = ()
+    figures: tuple[ExpectedFigures, ...] = ()
     learns: tuple[Learns, ...]
     risks: tuple[Risk, ...]
     stages: tuple[str, ...]
@@ -97,7 +87,7 @@ class NoFit(Value):
     reasons: tuple[str, ...]
 
 
-class Advising(Screen):
+class AdvicePage(Screen):
     """Questions, and once they are answered what fits."""
 
     template = "desk/advice.html.j2"
@@ -117,23 +107,33 @@ class SlotLine(Value):
     expected: str = ""
 
 
-class DraftedField(Value):
-    """A column of a table from which a dictionary is drafted, and whether it is taken.
+class VariableLine(Value):
+    """A variable of a dictionary as it stands in the form: a row of texts.
 
-    kind: its type, as the table shows it.
+    hint: why it is proposed to be left out.
+    wrong: why the row describes no variable.
     """
 
     name: str
-    kind: str
-    taken: bool
+    role: str
+    type: str
+    unit: str = ""
+    minimum: str = ""
+    maximum: str = ""
+    levels: str = ""
+    title: str = ""
+    decimals: str = ""
+    hint: str = ""
+    wrong: str = ""
 
 
 class ColumnsLine(Value):
     """What is said of the columns of one group; ``number`` counts from 1.
 
     file: of a dictionary; table: of one's own, from which one is drafted; ids: the
-    columns of that which name rows; levels: whether words become levels; fields: the
-    columns of the table; listed: of which table, and ids, these are.
+    columns of that which name rows; levels: whether words become levels; variables: the
+    columns of the table; listed: of which table, and ids, these are; roles, types: what
+    a variable may be.
     """
 
     number: int = Field(ge=1)
@@ -141,7 +141,9 @@ class ColumnsLine(Value):
     table: str = ""
     ids: str = ""
     levels: bool = False
-    fields: tuple[DraftedField, ...] = ()
+    variables: tuple[VariableLine, ...] = ()
+    roles: tuple[Option, ...] = ()
+    types: tuple[Option, ...] = ()
     listed: str = ""
     wrong: str = ""
 
@@ -149,23 +151,15 @@ class ColumnsLine(Value):
 class NewSession(Screen):
     """The form that opens a session.
 
-    Attributes
-    ----------
-    method : FormField
-        The protocols to choose from.
-    title, summary : str
-        Of the protocol that is chosen.
-    about, parameters, more, runs, rest : tuple of FormField
-        Words for people; parameters that are needed, and the others; how one of several
-        numbers of clusters is chosen; deadlines, guards, gaps and profiles.
-    chosen : int
-        How many of ``more`` are not as usual.
-    known : tuple of Option
-        Institutions whose cards were trusted here.
-    wrong_slots : str
-        What is wrong with the places together.
-    hidden : tuple of pair of str
-        What else the form sends.
+    method: the protocols to choose from.
+    title, summary: of the protocol that is chosen.
+    about, parameters, more, runs, rest: words for people; parameters that are needed,
+        and the others; how one of several numbers of clusters is chosen; deadlines,
+        guards, gaps and profiles.
+    chosen: how many of ``more`` are not as usual.
+    known: institutions whose cards were trusted here.
+    wrong_slots: what is wrong with the places together.
+    hidden: tuple of pair of str; what else the form sends.
     """
 
     template = "desk/new.html.j2"
@@ -188,20 +182,12 @@ class NewSession(Screen):
 class Review(TermsSheet, Screen):
     """Terms as parties will see them, before the session is opened.
 
-    Attributes
-    ----------
-    action : str
-        Where the form is sent that opens the session, or goes back.
-    hidden : tuple of pair of str
-        All that was said, to be sent again.
-    cost : str
-        What several runs cost; empty for one.
-    left_out : tuple of str
-        Columns of tables that no dictionary describes.
-    join_by : datetime
-        Until when all have to join, if it is opened now.
-    folder : FormField
-        Where invitations are to be written.
+    action: where the form is sent that opens the session, or goes back.
+    hidden: tuple of pair of str; all that was said, to be sent again.
+    cost: what several runs cost; empty for one.
+    left_out: columns of tables that no dictionary describes.
+    join_by: until when all have to join, if it is opened now.
+    folder: where invitations are to be written.
     """
 
     template = "desk/review.html.j2"
@@ -235,7 +221,7 @@ class Invitations(Screen):
     folder: str = ""
 
 
-class Inviting(Screen):
+class InvitationPage(Screen):
     """For which free places new invitations are made."""
 
     template = "desk/inviting.html.j2"
@@ -245,7 +231,7 @@ class Inviting(Screen):
     folder: FormField
 
 
-class Watched(OneSession):
+class SessionDesk(OneSession):
     """A session at its coordinator's desk.
 
     here: whether it was opened from this home.
@@ -257,7 +243,7 @@ class Watched(OneSession):
     free: int = Field(default=0, ge=0)
 
 
-class Repeating(Screen):
+class RepetitionPage(Screen):
     """A session with the terms of an earlier one, perhaps without some of its places."""
 
     template = "desk/repeat.html.j2"

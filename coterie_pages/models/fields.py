@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from clustering_protocols.values import Value
+from clustering_protocols.common.values import Value
 
 
 class Option(Value):
@@ -17,22 +17,13 @@ class Option(Value):
 class FormField(Value):
     """A field of a form.
 
-    Attributes
-    ----------
-    name : str
-        What the form sends; a dot reaches into a part.
-    label, hint : str
-        What it is called, and what it means.
-    kind : str
-        ``choice``: one of the options, or empty for the default.
-    limits : str
-        Type and limits in words.
-    usual : str
-        The default, as it would be written; empty where there is none.
-    value : str
-        What stands in it.
-    wrong : str
-        Why that was refused.
+    name: what the form sends; a dot reaches into a part.
+    label, hint: what it is called, and what it means.
+    kind: ``choice``: one of the options, or empty for the default.
+    limits: type and limits in words.
+    usual: the default, as it would be written; empty where there is none.
+    value: what stands in it.
+    wrong: why that was refused.
     """
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from clustering_protocols.values import Value
+from clustering_protocols.common.values import Value
 
 
 class Link(Value):
@@ -18,7 +18,7 @@ class Link(Value):
     here: bool = False
 
 
-class Notice(Value):
+class Banner(Value):
     """What was just done, or why it was not.
 
     remedy: what to do now; empty where there is nothing to do.
@@ -32,27 +32,16 @@ class Notice(Value):
 class Frame(Value):
     """What is around a served page.
 
-    Attributes
-    ----------
-    place : str
-        Whose pages these are, as people say it.
-    root : str
-        The path under which all of them, scripts and styles are.
-    address : str
-        The path of this page, for what is shown anew.
-    links : tuple of Link
-        The ways to other pages.
-    who : str
-        Who is signed in, in words; empty where nobody is.
-    token : str
-        What every form sends back, so that no other site can send it.
-    leave, leaving : str
-        Where the form that signs out is sent, and what its button says; no address
-        where there is none.
-    notice : Notice, optional
-        Shown above the page.
-    seconds : int
-        After how long the page is shown anew by itself; 0 for never.
+    place: whose pages these are, as people say it.
+    root: the path under which all of them, scripts and styles are.
+    address: the path of this page, for what is shown anew.
+    links: the ways to other pages.
+    who: who is signed in, in words; empty where nobody is.
+    token: what every form sends back, so that no other site can send it.
+    leave, leaving: where the form that signs out is sent, and what its button says; no
+        address where there is none.
+    notice: shown above the page.
+    seconds: after how long the page is shown anew by itself; 0 for never.
     """
 
     place: str
@@ -63,5 +52,5 @@ class Frame(Value):
     token: str = Field(default="", repr=False)
     leave: str = ""
     leaving: str = "Sign out"
-    notice: Notice | None = None
+    notice: Banner | None = None
     seconds: int = Field(default=0, ge=0)

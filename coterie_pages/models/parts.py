@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, Field
 
-from clustering_protocols.values import Value
+from clustering_protocols.common.values import Value
 
 
 class Who(Value):
@@ -44,7 +44,7 @@ class Versions(Value):
     terms: int
 
 
-class Seat(Value):
+class SlotEntry(Value):
     """A slot, and who sits there.
 
     row, column: the groups, from 0.
@@ -64,17 +64,6 @@ class Seat(Value):
     joined_at: AwareDatetime | None = None
     n_rows: int | None = None
     n_columns: int | None = None
-
-
-class Run(Value):
-    """One number of clusters, and what the partition is like.
-
-    figures: by name, as in :class:`clustering_protocols.figures.Figures`.
-    """
-
-    n_clusters: int = Field(ge=1)
-    figures: dict[str, float | int | bool | None]
-    chosen: bool
 
 
 class Matrix(Value):
@@ -100,7 +89,7 @@ class Points(Value):
     n_rows: int = Field(ge=0)
 
 
-class Left(Value):
+class SentLine(Value):
     """One line of what left a party, or what the analyst acknowledged.
 
     number: of the line, in the party's log.
@@ -122,7 +111,7 @@ class Left(Value):
     told: dict[str, Any] = Field(default={})
 
 
-class Line(Value):
+class AuditRow(Value):
     """One line of the analyst's audit."""
 
     number: int = Field(ge=1)
@@ -135,7 +124,7 @@ class Line(Value):
     digest: str = ""
 
 
-class Expected(Value):
+class ExpectedFigures(Value):
     """What was measured for sessions of this kind, on a public data set.
 
     mean, least: adjusted Rand index with clustering the pooled rows, over ``seeds``.

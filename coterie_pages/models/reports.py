@@ -6,16 +6,17 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, Field
 
-from clustering_protocols.profiles import Profile
-from clustering_protocols.values import Value
+from clustering_protocols.common.values import Value
+from clustering_protocols.numerics.outcomes import OutcomeTable
+from clustering_protocols.numerics.profiles import Profile
+from clustering_protocols.wire.answers import RunLine
 from coterie_pages.models.parts import (
-    Expected,
-    Left,
-    Line,
+    AuditRow,
+    ExpectedFigures,
     Matrix,
     Points,
-    Run,
-    Seat,
+    SentLine,
+    SlotEntry,
     Versions,
 )
 from coterie_pages.models.sheet import TermsSheet
@@ -24,25 +25,17 @@ from coterie_pages.models.sheet import TermsSheet
 class _Report(Value):
     """What both sides' reports say.
 
-    Attributes
-    ----------
-    sheet : TermsSheet
-        The terms, whole. None for a coordinator on another machine than that on which
-        the session was opened: only there can they be checked.
-    agreement : str
-        SHA-256 of the agreement, hex; empty until all have joined.
-    safety_number : str
-        Empty until all have joined.
-    sizes : tuple of int
-        Rows of all parties in each cluster of the chosen run; empty where nobody tells.
-    centroids : Matrix, optional
-        Of the chosen run, where protocol and terms let them out.
-    told : mapping
-        What else the protocol tells of the result.
-    expected : tuple of Expected
-        Fidelity measured for this way of this protocol.
-    way : str
-        The protocol's name for that way.
+    sheet: the terms, whole. None for a coordinator on another machine than that on
+        which the session was opened: only there can they be checked.
+    agreement: SHA-256 of the agreement, hex; empty until all have joined.
+    safety_number: empty until all have joined.
+    sizes: rows of all parties in each cluster of the chosen run; empty where nobody
+        tells.
+    centroids: of the chosen run, where protocol and terms let them out.
+    told: what else the protocol tells of the result.
+    outcomes: intervals and tests of described variables, of profiles that have some.
+    expected: fidelity measured for this way of this protocol.
+    way: the protocol's name for that way.
     """
 
     session: str
@@ -50,43 +43,33 @@ class _Report(Value):
     protocol: str
     sheet: TermsSheet | None
     agreement: str = ""
-    seats: tuple[Seat, ...] = ()
+    seats: tuple[SlotEntry, ...] = ()
     safety_number: str = ""
-    runs: tuple[Run, ...] = ()
+    runs: tuple[RunLine, ...] = ()
     sizes: tuple[int, ...] = ()
     centroids: Matrix | None = None
     told: dict[str, Any] = Field(default={})
     profiles: tuple[Profile, ...] = ()
+    outcomes: tuple[OutcomeTable, ...] = ()
     way: str = ""
-    expected: tuple[Expected, ...] = ()
+    expected: tuple[ExpectedFigures, ...] = ()
     versions: Versions
 
 
 class RunReport(_Report):
     """What a party may say of its own run of a session.
 
-    Attributes
-    ----------
-    complete : bool
-        Whether the result is there.
-    ended : str
-        How the session ended without one, as far as the party was told.
-    n_rows : int
-        Rows of the party's table; None until it has joined.
-    linked : str
-        How many of them are linked to rows of others, as ``n of m``.
-    own_sizes : tuple of int
-        How many of them are in each cluster.
-    odd : tuple of str
-        Sentences on clusters that hold own rows alone, or none of them.
-    without : int
-        How many are in none, or did not take part.
-    points : Points, optional
-        The party's own rows on two axes.
-    accepted : tuple of str
-        The risk codes that were accepted.
-    left : tuple of Left
-        The party's log, after its chain was checked.
+    complete: whether the result is there.
+    ended: how the session ended without one, as far as the party was told.
+    n_rows: rows of the party's table; None until it has joined.
+    linked: how many of them are linked to rows of others, as ``n of m``.
+    own_sizes: how many of them are in each cluster.
+    odd: sentences on clusters that hold own rows alone, or none of them.
+    without: how many are in none, or did not take part.
+    points: the party's own rows on two axes.
+    accepted: the risk codes that were accepted.
+    mapping: the keyed digest of the mapping of the table; empty without one.
+    left: the party's log, after its chain was checked.
     """
 
     kind: Literal["run-report"] = "run-report"
@@ -100,20 +83,16 @@ class RunReport(_Report):
     without: int = Field(default=0, ge=0)
     points: Points | None = None
     accepted: tuple[str, ...] = ()
-    left: tuple[Left, ...] = ()
+    mapping: str = ""
+    left: tuple[SentLine, ...] = ()
 
 
 class SessionReport(_Report):
     """What a coordinator may say of a session.
 
-    Attributes
-    ----------
-    state, reason : str
-        Where it stands, and the problem that ended it early.
-    audit : tuple of Line
-        The analyst's log, after its chain and signature were checked.
-    signed_by : str
-        The fingerprint of the key that signed it.
+    state, reason: where it stands, and the problem that ended it early.
+    audit: the analyst's log, after its chain and signature were checked.
+    signed_by: the fingerprint of the key that signed it.
     """
 
     kind: Literal["session-report"] = "session-report"
@@ -121,5 +100,5 @@ class SessionReport(_Report):
     reason: str = ""
     created_at: AwareDatetime
     risks: tuple[str, ...]
-    audit: tuple[Line, ...] = ()
+    audit: tuple[AuditRow, ...] = ()
     signed_by: str = ""

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
-from clustering_protocols.values import Value
+from clustering_protocols.common.values import Value
 from coterie_pages.models.reports import SessionReport
 
 
@@ -62,7 +62,7 @@ class SessionRow(Value):
 class SessionFilter(Value):
     """Which sessions a list shows, as the form said it; empty fields limit nothing.
 
-    older, since: times of the last change, as :mod:`coterie_pages.moments` reads them.
+    older, since: times of the last change, as :mod:`coterie_pages.times` reads them.
     """
 
     state: str = ""
@@ -109,7 +109,7 @@ class Work(Value):
     rounds: int = Field(default=0, ge=0)
 
 
-class Stage(Value):
+class StageSpan(Value):
     """A stretch of time in which the rounds of one stage went on."""
 
     name: str
@@ -117,7 +117,7 @@ class Stage(Value):
     end: AwareDatetime
 
 
-class Answer(Value):
+class SlotAnswer(Value):
     """An answer of a slot: when it came, and to which round."""
 
     slot: str
@@ -131,11 +131,11 @@ class Timeline(Value):
     stages: none where the audit is of a release that did not name them.
     """
 
-    stages: tuple[Stage, ...] = ()
+    stages: tuple[StageSpan, ...] = ()
     work: tuple[Work, ...] = ()
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[SlotAnswer, ...] = ()
     slots: tuple[str, ...] = ()
-    joined: tuple[Answer, ...] = ()
+    joined: tuple[SlotAnswer, ...] = ()
 
 
 class Progress(Value):
@@ -160,19 +160,13 @@ class Chain(Value):
     broken: str = ""
 
 
-class Standing(Value):
+class SessionStatusView(Value):
     """Where a session stands, and what may be done with it.
 
-    Attributes
-    ----------
-    stage, stage_index, n_stages, round, attempt
-        Where it is; the index counts from 0.
-    awaited : tuple of str
-        Slots for which it waits.
-    now : datetime
-        When the page was made, from which ages count.
-    may : tuple of str
-        What may be done with it now: ``cancel``, ``extend``, ``choose``.
+    stage, stage_index, n_stages, round, attempt: where it is; the index counts from 0.
+    awaited: slots for which it waits.
+    now: when the page was made, from which ages count.
+    may: what may be done with it now: ``cancel``, ``extend``, ``choose``.
     """
 
     stage: str = ""
@@ -198,7 +192,7 @@ class OneSession(Screen):
 
     template = "analyst/session.html.j2"
     report: SessionReport
-    standing: Standing
+    standing: SessionStatusView
     timeline: Timeline = Timeline()
     chain: Chain
     n_clusters: tuple[int, ...] = ()
@@ -227,3 +221,23 @@ class Keys(Screen):
     rows: tuple[KeyRow, ...]
     made: str = Field(default="", repr=False)
     made_for: str = ""
+
+
+class VisitRow(Value):
+    """A browser that is signed in.
+
+    ends: when it does, where nobody uses it.
+    """
+
+    id: str
+    key: str
+    began: AwareDatetime
+    ends: AwareDatetime
+    own: bool = False
+
+
+class Visits(Screen):
+    """The browsers that are signed in with somebody's keys."""
+
+    template = "analyst/visits.html.j2"
+    rows: tuple[VisitRow, ...]

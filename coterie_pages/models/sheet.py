@@ -6,11 +6,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from clustering_protocols.values import Value
+from clustering_protocols.common.values import Value
+from clustering_protocols.terms.terms import Words
 from coterie_pages.models.parts import Learns, Risk, Versions, Who
 
 
-class Place(Value):
+class PlannedSlot(Value):
     """A slot before anybody sits there.
 
     row, column: the groups, from 0.
@@ -26,7 +27,7 @@ class Place(Value):
     own: bool = False
 
 
-class Parameter(Value):
+class ParameterLine(Value):
     """A parameter of the protocol: its value as JSON, and what it means.
 
     usual: whether the value is the default.
@@ -53,7 +54,7 @@ class Message(Value):
     items: tuple[Item, ...] = ()
 
 
-class Asked(Value):
+class RoundKind(Value):
     """One kind of round: what is answered, and how often at least and at most."""
 
     task: str
@@ -71,7 +72,7 @@ class Step(Value):
 
     name: str
     each_run: bool
-    asked: tuple[Asked, ...]
+    asked: tuple[RoundKind, ...]
     sealed: tuple[Message, ...] = ()
     results: tuple[Message, ...] = ()
 
@@ -87,7 +88,7 @@ class FieldLine(Value):
     preparation: str = ""
 
 
-class Fields(Value):
+class DictionaryFields(Value):
     """The dictionary of one column group, and who holds it."""
 
     column: int = Field(ge=0)
@@ -96,37 +97,25 @@ class Fields(Value):
     fields: tuple[FieldLine, ...]
 
 
-class TermsSheet(Value):
+class TermsSheet(Words):
     """Everything that a party agrees to when it joins.
 
-    Attributes
-    ----------
-    digest : str
-        SHA-256 of the exact text of the terms, hex.
-    url : str
-        The analyst's address; empty where it is not known.
-    coordinator, analyst : Who
-        Who signed the terms, and who runs the service. None where terms do not say.
-    slot, you : str, Who
-        The reader's slot and institution; empty for a coordinator.
-    runs : str
-        The numbers of clusters and how one is chosen, as a sentence; empty for one.
-    release : str
-        Who reads what the clusters are like, as a sentence; empty where nobody does.
-    answer_within, join_within : int
-        Seconds.
-    least_rows : int
-        The fewest rows of each party.
-    audit : str
-        How many updates fit a party's audit of its sums; empty where it has none.
+    digest: SHA-256 of the exact text of the terms, hex.
+    url: the analyst's address; empty where it is not known.
+    coordinator, analyst: who signed the terms, and who runs the service. None where
+        terms do not say.
+    slot, you: the reader's slot and institution; empty for a coordinator.
+    runs: the numbers of clusters and how one is chosen, as a sentence; empty for one.
+    release: who reads what the clusters are like, as a sentence; empty where nobody
+        does.
+    answer_within, join_within: seconds.
+    least_rows: the fewest rows of each party.
+    audit: how many updates fit a party's audit of its sums; empty where it has none.
     """
 
     kind: Literal["terms-sheet"] = "terms-sheet"
     session: str
     title: str
-    purpose: str = ""
-    legal_basis: str = ""
-    contact: str = ""
     digest: str
     url: str = ""
     coordinator: Who | None = None
@@ -136,15 +125,15 @@ class TermsSheet(Value):
     protocol: str
     protocol_title: str
     summary: str
-    parameters: tuple[Parameter, ...]
-    places: tuple[Place, ...]
+    parameters: tuple[ParameterLine, ...]
+    places: tuple[PlannedSlot, ...]
     learns: tuple[Learns, ...]
     risks: tuple[Risk, ...]
     steps: tuple[Step, ...]
     runs: str = ""
     release: str = ""
     cautions: tuple[str, ...] = ()
-    dictionary: tuple[Fields, ...] = ()
+    dictionary: tuple[DictionaryFields, ...] = ()
     join_within: int
     answer_within: int
     least_rows: int

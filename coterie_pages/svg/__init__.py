@@ -5,10 +5,23 @@ picture has a title and a description, and its numbers stand in a table beside i
 """
 
 from coterie_pages.svg.bars import bars
+from coterie_pages.svg.blocks import blocks
 from coterie_pages.svg.changes import changes
-from coterie_pages.svg.curves import curves
+from coterie_pages.svg.curves import Curve, compared_curves, curves
+from coterie_pages.svg.elements import standalone
 from coterie_pages.svg.heat import heat_map
 from coterie_pages.svg.scatter import scatter
 from coterie_pages.svg.timeline import timeline
 
-__all__ = ["bars", "changes", "curves", "heat_map", "scatter", "timeline"]
+__all__ = [
+    "Curve",
+    "bars",
+    "blocks",
+    "changes",
+    "compared_curves",
+    "curves",
+    "heat_map",
+    "scatter",
+    "standalone",
+    "timeline",
+]

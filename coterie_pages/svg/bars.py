@@ -7,8 +7,8 @@ from typing import Final
 
 from markupsafe import Markup
 
+from coterie_pages.formatting import share
 from coterie_pages.svg.elements import element, picture, text
-from coterie_pages.words import share
 
 _WIDTH: Final = 640.0
 _ROW: Final = 30.0

@@ -18,10 +18,10 @@ _MOST_LABELS: Final = 10
 def changes(name: str, title: str, moved: Sequence[float]) -> Markup:
     """Return a curve over the updates; those that moved nothing lie on the floor."""
     told = f"From {moved[0]:.2g} at the first update to {moved[-1]:.2g} at update {len(moved)}."
-    return picture(name, title, told, (_WIDTH, _HEIGHT), _drawn(moved))
+    return picture(name, title, told, (_WIDTH, _HEIGHT), _draw(moved))
 
 
-def _drawn(moved: Sequence[float]) -> Iterator[Markup]:
+def _draw(moved: Sequence[float]) -> Iterator[Markup]:
     low, high = _decades(moved)
     bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     for decade in range(low, high + 1, max(1, (high - low) // 5)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from importlib.resources import files
 from typing import Final
 
 from markupsafe import Markup
@@ -32,14 +33,9 @@ def picture(
 ) -> Markup:
     """Return a whole picture.
 
-    Parameters
-    ----------
-    name : str
-        An identifier, the only one of its kind on the page.
-    title, told : str
-        What it is, and what it shows, for those who do not see it.
-    size : tuple of float
-        Width and height in its own units, which are pixels at the usual size.
+    name: an identifier, the only one of its kind on the page.
+    title, told: what it is, and what it shows, for those who do not see it.
+    size: width and height in its own units, which are pixels at the usual size.
     """
     width, height = size
     return element(
@@ -55,6 +51,17 @@ def picture(
     )
 
 
+def standalone(drawn: Markup) -> str:
+    """Return a picture as a file of its own, with the style of the pages."""
+    style = files("coterie_pages").joinpath("templates/style.css").read_text()
+    tag, _, content = drawn.partition(">")
+    own = "svg { background: var(--paper); }"
+    return (
+        '<?xml version="1.0" encoding="utf-8"?>\n'
+        f'{tag} xmlns="http://www.w3.org/2000/svg"><style>{style}{own}</style>{content}\n'
+    )
+
+
 def text(
     x: float, y: float, said: str, *, anchor: str = "start", class_: str = "label"
 ) -> Markup:
@@ -67,7 +74,7 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str = "axis") -> Ma
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def shortened(said: str, most: int) -> str:
+def shorten(said: str, most: int) -> str:
     """Return a text of so many characters at most."""
     return said if len(said) <= most else f"{said[: most - 1]}…"
 

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from markupsafe import Markup
 
-from clustering_protocols.profiles import FieldProfile, Profile
-from coterie_pages.svg.elements import element, picture, shortened, text
+from clustering_protocols.numerics.profiles import FieldProfile, Profile
+from coterie_pages.svg.elements import element, picture, shorten, text
 
 _LABEL: Final = 290.0
 _CELL: Final = (76.0, 26.0)
@@ -52,13 +52,13 @@ def deviations(profile: Profile) -> Iterator[Deviations]:
                     None if p is None else math.sqrt(p * (1 - p)) for p in shares
                 ]
                 yield Deviations(
-                    f"{name}: {level}", _standardised(field, shares, spreads)
+                    f"{name}: {level}", _standardise(field, shares, spreads)
                 )
         else:
-            yield Deviations(name, _standardised(field, field.mean, field.spread))
+            yield Deviations(name, _standardise(field, field.mean, field.spread))
 
 
-def _standardised(
+def _standardise(
     field: FieldProfile,
     means: Sequence[float | None],
     spreads: Sequence[float | None],
@@ -107,7 +107,7 @@ def _rows(rows: Sequence[Deviations]) -> Iterator[Markup]:
     width, height = _CELL
     for number, row in enumerate(rows):
         top = _HEAD + height * number
-        label = text(_LABEL - 10, top + 18, shortened(row.name, _NAME), anchor="end")
+        label = text(_LABEL - 10, top + 18, shorten(row.name, _NAME), anchor="end")
         yield element("g", element("title", row.name), label)
         for place, value in enumerate(row.values):
             yield from _cell(_LABEL + width * place, top, value)
@@ -117,7 +117,7 @@ def _cell(x: float, y: float, value: float | None) -> Iterator[Markup]:
     width, height = _CELL
     box = (x + 1, y + 1, width - 2, height - 2)
     if value is not None:
-        yield from _coloured(box, value)
+        yield from _draw_cell(box, value)
         return
     yield element(
         "rect", x=box[0], y=box[1], width=box[2], height=box[3], class_="none"
@@ -125,7 +125,7 @@ def _cell(x: float, y: float, value: float | None) -> Iterator[Markup]:
     yield text(x + width / 2, y + 18, "–", anchor="middle")
 
 
-def _signed(value: float) -> str:
+def _format_signed(value: float) -> str:
     if math.isinf(value):
         return "≫" if value > 0 else "≪"
     said = f"{value:+.1f}"
@@ -137,18 +137,20 @@ def _legend(height: float) -> Iterator[Markup]:
     top = height - 26
     for place, value in enumerate((-2.0, -1.0, 0.0, 1.0, 2.0)):
         box = (_LABEL + 46.0 * place, top, 46.0, 22.0)
-        yield from _coloured(box, value)
+        yield from _draw_cell(box, value)
     yield text(_LABEL - 10, top + 16, "spreads from the mean", anchor="end")
 
 
-def _coloured(box: tuple[float, float, float, float], value: float) -> Iterator[Markup]:
+def _draw_cell(
+    box: tuple[float, float, float, float], value: float
+) -> Iterator[Markup]:
     """Yield a box in the colour of a value, and the value where both can be read."""
     x, y, width, height = box
     colour = _colour(value)
     yield element("rect", x=x, y=y, width=width, height=height, fill=_hex(colour))
     yield element(
         "text",
-        _signed(value),
+        _format_signed(value),
         x=x + width / 2,
         y=y + height / 2 + 5,
         text_anchor="middle",

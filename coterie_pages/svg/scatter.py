@@ -7,9 +7,9 @@ from typing import Final
 
 from markupsafe import Markup
 
+from coterie_pages.formatting import number
 from coterie_pages.models import Points
 from coterie_pages.svg.elements import N_COLOURS, element, line, picture, text, ticks
-from coterie_pages.words import number
 
 _WIDTH: Final = 640.0
 _PLOT: Final = (56.0, 12.0, 572.0, 380.0)  # left, top, width, height

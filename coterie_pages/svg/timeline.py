@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from markupsafe import Markup
 
 from coterie_pages.models.screens import Timeline, Work
-from coterie_pages.svg.elements import element, line, picture, shortened, text
+from coterie_pages.svg.elements import element, line, picture, shorten, text
 
 _WIDTH: Final = 840.0
 _LANE: Final = 26.0
@@ -20,7 +20,7 @@ _LEAST_WIDTH: Final = 1.0
 _LETTER: Final = 6.5  # the usual width of one
 
 
-class _Scale(NamedTuple):
+class _TimeScale(NamedTuple):
     """The stretch of time that is drawn."""
 
     begin: datetime
@@ -37,10 +37,10 @@ def timeline(name: str, title: str, told: Timeline) -> Markup:
     height = _TOP + _LANE * (_lanes_above(told) + len(told.slots)) + _BOTTOM
     rounds = sum(each.rounds for each in told.work)
     said = f"{rounds} rounds, {len(told.answers)} answers of {len(told.slots)} slots."
-    return picture(name, title, said, (_WIDTH, height), _drawn(told, height))
+    return picture(name, title, said, (_WIDTH, height), _draw(told, height))
 
 
-def _drawn(told: Timeline, height: float) -> Iterator[Markup]:
+def _draw(told: Timeline, height: float) -> Iterator[Markup]:
     scale = _scale(told)
     bottom = height - _BOTTOM
     yield from _axis(scale, bottom)
@@ -58,7 +58,7 @@ def _drawn(told: Timeline, height: float) -> Iterator[Markup]:
         yield text(
             _LEFT - 10,
             y + 17,
-            shortened(slot, _MOST_NAME),
+            shorten(slot, _MOST_NAME),
             anchor="end",
             class_="small",
         )
@@ -77,7 +77,7 @@ def _lanes_above(told: Timeline) -> int:
     return 2 if told.stages else 1
 
 
-def _stages(told: Timeline, scale: _Scale) -> Iterator[Markup]:
+def _stages(told: Timeline, scale: _TimeScale) -> Iterator[Markup]:
     """Yield a line for each stage, with its name where there is room for it."""
     if told.stages:
         yield text(_LEFT - 10, _TOP + 17, "stages", anchor="end")
@@ -91,7 +91,7 @@ def _stages(told: Timeline, scale: _Scale) -> Iterator[Markup]:
             yield text(x, _TOP + 13, stage.name, class_="small")
 
 
-def _axis(scale: _Scale, bottom: float) -> Iterator[Markup]:
+def _axis(scale: _TimeScale, bottom: float) -> Iterator[Markup]:
     yield line(_LEFT, bottom, _WIDTH - _RIGHT, bottom)
     for number in range(_LABELS):
         x = _LEFT + (_WIDTH - _LEFT - _RIGHT) * number / (_LABELS - 1)
@@ -104,11 +104,11 @@ def _axis(scale: _Scale, bottom: float) -> Iterator[Markup]:
         yield text(x, bottom + 18, f"{at:{form}}", anchor=anchor, class_="small")
 
 
-def _scale(told: Timeline) -> _Scale:
+def _scale(told: Timeline) -> _TimeScale:
     times = [each.at for each in (*told.joined, *told.answers)]
     times += [time for each in told.work for time in (each.begin, each.end)]
     begin, end = min(times), max(times)
-    return _Scale(begin, max(1.0, (end - begin).total_seconds()))
+    return _TimeScale(begin, max(1.0, (end - begin).total_seconds()))
 
 
 def _span(work: Work) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from party_sdk.cli.output import ExplainedGroup, say
+from party_sdk.cli.terminal.output import ExplainedGroup, say
 
 
 def _show_version(context: click.Context, _: click.Parameter, value: object) -> None:
@@ -29,12 +29,19 @@ def _show_version(context: click.Context, _: click.Parameter, value: object) -> 
 def main() -> None:
     """Find clusters over data that institutions may not pool.
 
-    New here? 'coterie demo' shows the whole of it on this machine, 'coterie advise'
-    helps to choose a protocol, and docs/tutorial.md follows a session step by step.
-    docs/party.md says how to switch on the tab key.
+    New here? 'coterie demo' runs a whole session on this machine. 'coterie advise' helps
+    to choose a protocol. The page docs/tutorial.md follows a session step by step. The
+    page docs/party.md says how to switch on the tab key.
 
-    Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 refused at home by a guard
-    or a risk that is not accepted (nothing of that round was sent), 4 the session ended
-    without a result, 5 the input cannot be used, 6 the analyst cannot be reached, 7 the
-    analyst refused, or it cannot be done now, 130 stopped by Ctrl-C.
-    """
+    \b
+    Exit code 0: done.
+    Exit code 1: unexpected error.
+    Exit code 2: wrong usage.
+    Exit code 3: refused at home by a guard, or a risk is not accepted.
+                 Nothing of that round was sent.
+    Exit code 4: the session ended without a result.
+    Exit code 5: the input cannot be used.
+    Exit code 6: the analyst cannot be reached.
+    Exit code 7: the analyst refused, or it cannot be done now.
+    Exit code 130: stopped by Ctrl-C.
+    """  # noqa: D301  click reads the character

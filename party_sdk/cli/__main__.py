@@ -1,7 +1,7 @@
 """`python -m party_sdk.cli` is `coterie`."""
 
 from party_sdk.cli import main
-from party_sdk.ending import run_to_the_end
+from party_sdk.home.process_exit import run_to_the_end
 
 
 def command() -> None:

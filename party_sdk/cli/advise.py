@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from clustering_protocols.limits import MAX_GROUP_SLOTS
-from party_sdk.cli.options import columns_option, rows_option
-from party_sdk.cli.output import json_option
-from party_sdk.questions import QUESTIONS
+from clustering_protocols.common.limits import MAX_GROUP_SLOTS
+from party_sdk.advice.advice_form import QUESTIONS
+from party_sdk.cli.options.common import columns_option, rows_option, schema_option
+from party_sdk.cli.terminal.output import json_option
 
 if TYPE_CHECKING:
-    from party_sdk.advice import Advice, Fit
+    from party_sdk.advice.advice import Advice, Fit
 
 _WIDTH = 88
 _PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
@@ -51,7 +52,7 @@ _CHOICES: Mapping[str, Any] = {
 @click.option(
     "--collusion",
     type=_CHOICES["collusion"],
-    help="Whether the analyst may work together with a party.",
+    help="Whether the analyst may collude with one of the parties.",
 )
 @click.option("--data", type=_CHOICES["data"], help="The kind of data.")
 @click.option("--shape", type=_CHOICES["shape"], help="The clusters that are wanted.")
@@ -64,6 +65,7 @@ _CHOICES: Mapping[str, Any] = {
 )
 @rows_option
 @columns_option
+@schema_option
 @json_option
 @click.pass_context
 def advise(
@@ -73,6 +75,7 @@ def advise(
     clusters: int,
     rows: int | None,
     columns: int | None,
+    schema_files: tuple[Path, ...],
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -81,13 +84,16 @@ def advise(
     Asks for what is missing where it runs in a terminal; elsewhere --partitioning and
     --parties are needed and what is missing sets no limit. Fits are listed best first:
     what shows least, then what loses least against pooled clustering, then what needs
-    the fewest rounds. docs/choosing.md explains the answers.
+    the fewest rounds. With --schema, a warning names the fields that the analyst may
+    find in rows. docs/choosing.md explains the answers.
     """
-    from party_sdk.advice import USUAL_COLUMNS, advise as find, situation_of
+    from party_sdk.advice.advice import USUAL_COLUMNS, advise as find, situation_of
+    from party_sdk.coordinator.option_parsing import read_dictionary
 
+    dictionary = read_dictionary(schema_files) or ()
     answers = _answers(ctx, given)
-    width = columns or USUAL_COLUMNS
-    found = find(situation_of(answers, clusters, rows, width))
+    width = columns or sum(len(each.fields) for each in dictionary) or USUAL_COLUMNS
+    found = find(situation_of(answers, clusters, rows, width, dictionary))
     if as_json:
         click.echo(json.dumps(_document(answers, found)))
         return
@@ -173,14 +179,14 @@ def _print_fact(name: str, text: str) -> None:
 
 def _facts(fit: Fit) -> list[tuple[str, str]]:
     """Return names and texts of what is printed of a fit."""
-    from party_sdk.measured import in_words
+    from party_sdk.advice.evidence import in_words
 
     way = fit.way
     facts = [
         ("for", f"{way.data} data, {' or '.join(way.shapes)} clusters"),
         ("analyst", f"can work out {way.analyst_sees.sentence}"),
         ("with a party", f"can work out {way.exposure_with_one_party.sentence}"),
-        ("rounds", f"{way.rounds.word}: {way.rounds.sentence}{_seen(fit)}"),
+        ("rounds", f"{way.rounds.word}: {way.rounds.sentence}{_format_rounds(fit)}"),
         ("stages", ", ".join(fit.stages)),
     ]
     facts += [("dial", way.dial)] if way.dial else []
@@ -192,7 +198,7 @@ def _facts(fit: Fit) -> list[tuple[str, str]]:
     return [*facts, *([("fidelity", told)] if told else [])]
 
 
-def _seen(fit: Fit) -> str:
+def _format_rounds(fit: Fit) -> str:
     counts = [each.rounds for each in fit.figures]
     if not counts:
         return ""

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from party_sdk._files import default_home
-from party_sdk.addresses import mistaken
-from party_sdk.cli.invited import read_invitation
-from party_sdk.cli.options import ca_option, home_option
-from party_sdk.cli.output import json_option, say
+from party_sdk.cli.options.common import ca_option, home_option
+from party_sdk.cli.options.invitation import read_invitation
+from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.home.addresses import mistaken
+from party_sdk.home.files import default_home
 
 if TYPE_CHECKING:
-    from party_sdk.diagnosis import Finding
+    from party_sdk.analyst_client.diagnosis import CheckResult
 
 
 @click.command()
@@ -42,9 +42,9 @@ def doctor(
     clock; each finding has its remedy. Nothing of an invitation but the address is used.
     Ends with 1 if something is wrong.
     """
-    from party_sdk.diagnosis import look_at_analyst, look_at_home
+    from party_sdk.analyst_client.diagnosis import look_at_analyst, look_at_home
 
-    checks: Iterator[Finding] = look_at_home(home or default_home())
+    checks: Iterator[CheckResult] = look_at_home(home or default_home())
     if invitation is not None:
         address = _address(context, invitation)
         checks = chain(checks, look_at_analyst(address, ca_file=ca_file))
@@ -59,7 +59,7 @@ def doctor(
         context.exit(1)
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: CheckResult) -> None:
     say(f"{'good ' if finding.good else 'WRONG'}  {finding.check}: {finding.said}")
     if finding.remedy:
         say(f"       What to do: {finding.remedy}")
@@ -67,7 +67,7 @@ def _show(finding: Finding) -> None:
 
 def _address(context: click.Context, given: str) -> str:
     """Return the analyst's address of an invitation, or as it was given."""
-    from party_sdk.invitations import Invitation
+    from party_sdk.analyst_client.invitations import Invitation
 
     read = read_invitation(context, context.command.params[0], given)
     if "#" not in read and not Path(read).exists():  # a file whose @ was forgotten

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from party_sdk._files import default_home
-from party_sdk.cli.options import home_option
-from party_sdk.cli.output import json_option, say
+from party_sdk.cli.options.common import home_option
+from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.home.files import default_home
 
 if TYPE_CHECKING:
     from clustering_protocols.secrecy.identities import Institution
@@ -36,7 +36,7 @@ def new(name: str, home: Path | None, *, replace: bool, as_json: bool) -> None:
     The private key stays in the home folder, readable by its owner alone. One that was
     made on first use has no name, and gets this one.
     """
-    from party_sdk.identities import OwnIdentity
+    from party_sdk.home.identities import OwnIdentity
 
     own = OwnIdentity(home or default_home()).make(name, replace=replace)
     _show(own, as_json=as_json)
@@ -47,7 +47,7 @@ def new(name: str, home: Path | None, *, replace: bool, as_json: bool) -> None:
 @json_option
 def show(home: Path | None, *, as_json: bool) -> None:
     """Print the name and the public key of your institution."""
-    from party_sdk.identities import OwnIdentity
+    from party_sdk.home.identities import OwnIdentity
 
     _show(OwnIdentity(home or default_home()).load(), as_json=as_json)
 
@@ -61,8 +61,8 @@ def card(home: Path | None, *, as_json: bool) -> None:
     It is a small JSON file without secrets. Hand it over so that they know whose it is:
     in person, or with the fingerprint read to them by telephone.
     """
-    from clustering_protocols.errors import NotReady
-    from party_sdk.identities import OwnIdentity
+    from clustering_protocols.common.errors import NotReady
+    from party_sdk.home.identities import OwnIdentity
 
     del as_json  # a card is JSON
     own = OwnIdentity(home or default_home()).load()
@@ -92,7 +92,7 @@ def trust(
     From then on whoever gives this name with another key is refused.
     """
     from clustering_protocols.secrecy.identities import Card
-    from party_sdk.identities import Acquaintances
+    from party_sdk.home.identities import Acquaintances
 
     if [file is not None, is_list, forget is not None].count(True) != 1:
         raise click.UsageError("Give the FILE of a card, --list, or --forget NAME.")

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from party_sdk.cli.completing import protocol_names
-from party_sdk.cli.output import json_option, say
-from party_sdk.cli.tables import aligned
+from party_sdk.cli.options.completion import protocol_names
+from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.text_tables import align_columns
 
 if TYPE_CHECKING:
-    from coterie_pages.fields import Parameter
+    from coterie_pages.form_fields import Parameter
 
 _WIDTH: Final = 88
 
@@ -28,12 +28,12 @@ def protocols(name: str | None, *, as_json: bool) -> None:
     That is its parameters with limits and defaults, who learns what, its risks, and
     what a party may decide alone.
     """
-    from clustering_protocols import registry
+    from clustering_protocols import catalogue
 
     if name is None:
         _show_all(as_json=as_json)
         return
-    known = registry.describe(name)
+    known = catalogue.describe(name)
     if as_json:
         say(json.dumps(known))
         return
@@ -43,25 +43,25 @@ def protocols(name: str | None, *, as_json: bool) -> None:
 
 
 def _show_all(*, as_json: bool) -> None:
-    from clustering_protocols import registry
+    from clustering_protocols import catalogue
 
-    known = {name: each for name, each in registry.catalogue().items() if each.methods}
+    known = {name: each for name, each in catalogue.catalogue().items() if each.methods}
     if as_json:
-        say(json.dumps([registry.describe(name) for name in known]))
+        say(json.dumps([catalogue.describe(name) for name in known]))
         return
     rows = [["PROTOCOL", "SPLIT", "WHAT IT IS"]]
     rows += [
         [name, ", ".join(each.partitionings), each.title]
         for name, each in known.items()
     ]
-    for line in aligned(rows):
+    for line in align_columns(rows):
         say(line)
 
 
 def _lines(known: Mapping[str, Any]) -> Iterator[str]:
-    from coterie_pages.fields import parameters_of
+    from coterie_pages.form_fields import parameters_of
 
-    yield from _wrapped(known["summary"], "")
+    yield from _wrap_text(known["summary"], "")
     yield from ("", "Parameters (--param NAME=VALUE):")
     for parameter in parameters_of(known["params"]):
         yield from _parameter(parameter)
@@ -73,15 +73,15 @@ def _lines(known: Mapping[str, Any]) -> Iterator[str]:
         yield from ("", title)
         for name, sentence in known[key].items():
             yield f"  {name}"
-            yield from _wrapped(sentence, "      ")
+            yield from _wrap_text(sentence, "      ")
 
 
 def _parameter(parameter: Parameter) -> Iterator[str]:
     default = f"default {parameter.usual}" if parameter.usual else "required"
     told = "; ".join(filter(None, [parameter.kind, default]))
     yield f"  {parameter.name}  ({told})"
-    yield from _wrapped(str(parameter.schema.get("description", "")), "      ")
+    yield from _wrap_text(str(parameter.schema.get("description", "")), "      ")
 
 
-def _wrapped(text: str, indent: str) -> list[str]:
+def _wrap_text(text: str, indent: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from party_sdk._files import default_home
-from party_sdk.cli.options import home_option
-from party_sdk.cli.output import say
+from party_sdk.cli.options.common import home_option
+from party_sdk.cli.terminal.output import say
+from party_sdk.home.files import default_home
 
 
 @click.command()
@@ -27,7 +27,7 @@ def seal(home: Path | None, *, keyring: bool, remove: bool) -> None:
     for, or read from COTERIE_PASSPHRASE_FILE or COTERIE_PASSPHRASE; whoever forgets it
     has lost the home. An interrupted sealing goes on when it is run again.
     """
-    from party_sdk.sealing import SecretFiles
+    from party_sdk.home.encryption import SecretFiles
 
     if keyring and remove:
         raise click.UsageError("Give --keyring or --remove.")
@@ -41,7 +41,7 @@ def seal(home: Path | None, *, keyring: bool, remove: bool) -> None:
 
 
 def _passphrase(folder: Path, *, is_new: bool, keyring: bool) -> str:
-    from party_sdk.sealing import passphrase_for, passphrase_given, remember
+    from party_sdk.home.encryption import passphrase_for, passphrase_given, remember
 
     if not is_new:
         return passphrase_for(folder)

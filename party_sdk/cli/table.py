@@ -1,20 +1,16 @@
-"""`coterie table` and `coterie schema`: how a file is read, and what its columns mean."""
+"""`coterie table`: how a file is read, and what is wrong with it."""
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from party_sdk.cli.output import json_option, say
-from party_sdk.cli.outputs import force_option
-from party_sdk.cli.table_options import reading_options
-from party_sdk.outputs import keep_others, try_outputs
+from party_sdk.cli.options.tables import unmapped_reading_options
+from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.output_files import force_option
 
 if TYPE_CHECKING:
     from party_sdk.tables import CheckReport, How
@@ -24,18 +20,64 @@ INPUT_UNUSABLE = 5
 
 @click.command()
 @click.argument("file")
-@reading_options
+@unmapped_reading_options
+@click.option(
+    "--mapping",
+    "mapping_file",
+    type=click.Path(path_type=Path),
+    help="A file that says how the table becomes what the dictionary describes. With "
+    "--propose: where to write the draft.",
+)
+@click.option(
+    "--propose",
+    is_flag=True,
+    help="Draft a mapping against --schema or --terms: names, levels, units, codes.",
+)
+@click.option(
+    "--terms",
+    "terms_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="With --propose: the terms of a session, whose dictionary counts.",
+)
+@click.option("--slot", help="With --terms of several slots: yours.")
+@force_option
 @json_option
 @click.pass_context
-def table(context: click.Context, file: str, how: How, *, as_json: bool) -> None:
+def table(
+    context: click.Context,
+    file: str,
+    how: How,
+    mapping_file: Path | None,
+    terms_file: Path | None,
+    slot: str | None,
+    *,
+    propose: bool,
+    force: bool,
+    as_json: bool,
+) -> None:
     """Say how FILE is read, or what is wrong with it and where. Nothing is sent.
 
     With --schema: whether it is what the dictionary describes. FILE may be
     postgresql://… with --query. Ends with 5 if there are problems, and without --schema
     if there are gaps or words: 'run' refuses them unless the terms describe them.
-    """
-    from party_sdk.tables import examine
 
+    With --propose: draft a mapping, and say what in it is certain, a guess or open.
+    Ends with 5 if something is open.
+    """
+    if propose:
+        from party_sdk.cli.table_proposal import propose_mapping, read_dictionary
+
+        schema = read_dictionary(how, terms_file, slot)
+        found = propose_mapping(
+            file, how, schema, mapping_file, force=force, as_json=as_json
+        )
+        context.exit(INPUT_UNUSABLE if found.n_open else 0)
+    if terms_file is not None or slot is not None or force:
+        raise click.UsageError("--terms, --slot and --force go with --propose.")
+    from party_sdk.tables import examine, read_mapping
+
+    if mapping_file is not None:
+        how = replace(how, mapping=read_mapping(mapping_file))
     report, read = examine(file, how)
     if read is not None and (same := read.same_ids()):
         report = report.model_copy(update={"warnings": (*report.warnings, same)})
@@ -43,91 +85,6 @@ def table(context: click.Context, file: str, how: How, *, as_json: bool) -> None
     unfit = read is not None and bool(read.unfit) and how.schema is None
     if report.problems or unfit:
         context.exit(INPUT_UNUSABLE)
-
-
-@click.group()
-def schema() -> None:
-    """Describe the columns of a table in a data dictionary."""
-
-
-@schema.command()
-@click.argument("file")
-@reading_options
-@click.option(
-    "--levels", is_flag=True, help="Write the levels of columns of words, unasked."
-)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="Where to write the dictionary; standard output by default.",
-)
-@force_option
-def infer(file: str, how: How, out: Path | None, *, levels: bool, force: bool) -> None:
-    """Draft a dictionary of FILE: names and types, for you to complete.
-
-    The words of a column are written as its levels if you say so, or with --levels: they
-    come from your rows, and whoever reads the dictionary reads them.
-    """
-    from party_sdk.tables.dictionaries import infer as drafted
-
-    try_outputs([out], Path(file), force=force)
-    keep_others([out], None, force=force)
-    found, left = drafted(file, how, (lambda *_: True) if levels else _ask)
-    for name in left:
-        say(
-            f"{name!r} is left out: words without levels. --levels writes them, or you do.",
-            err=True,
-        )
-    text = found.model_dump_json(indent=2)
-    if out is None:
-        click.echo(text)
-    else:
-        out.write_text(f"{text}\n", encoding="utf-8")
-        say(f"{len(found.fields)} fields in {out}", err=True)
-
-
-@schema.command()
-@click.argument("file")
-@reading_options
-@json_option
-@click.pass_context
-def ids(context: click.Context, file: str, how: How, *, as_json: bool) -> None:
-    """Draft what the ids of FILE look like, for 'session create --id-pattern'.
-
-    In a pattern 9 is a digit and A a letter; letters that nearly all ids share stand for
-    themselves. Whoever reads the terms reads the pattern.
-    """
-    from clustering_protocols.preparation.alignment.params import Alignment
-    from clustering_protocols.preparation.alignment.patterns import drafted, fit
-    from party_sdk.tables import examine
-
-    if not how.id_column:
-        raise click.UsageError("Name the id column: --id-column.")
-    report, read = examine(file, how)
-    if read is None or not read.ids:
-        show_report(report, as_json=as_json)
-        context.exit(INPUT_UNUSABLE)
-    patterns = drafted(read.ids)
-    found = fit(patterns, read.ids, Alignment().normalisation)
-    if as_json:
-        told = {
-            "patterns": patterns,
-            "n_ids": found.n_ids,
-            "n_fitting": found.n_fitting,
-        }
-        say(json.dumps(told))
-        return
-    for pattern in patterns:
-        say(f"--id-pattern {shlex.quote(pattern)}")
-    say(f"{found.n_fitting} of {found.n_ids} ids look like this.", err=True)
-
-
-def _ask(name: str, levels: Sequence[str]) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    shown = ", ".join(map(repr, levels))
-    say(f"{name!r} holds {len(levels)} different words: {shown}", err=True)
-    return click.confirm("Write them as its levels?", err=True)
 
 
 def show_report(report: CheckReport, *, as_json: bool) -> None:
@@ -142,7 +99,7 @@ def _print(report: CheckReport) -> None:
     if report.columns:
         say(f"{report.file or 'table'}: {report.rows} rows")
     if report.dialect:
-        said = ", ".join(f"{name} {_shown(v)}" for name, v in report.dialect.items())
+        said = ", ".join(f"{name} {v}" for name, v in report.dialect_texts.items())
         say(f"written with {said}")
     width = max((len(column.name) for column in report.columns), default=0)
     for column in report.columns:
@@ -156,9 +113,3 @@ def _print(report: CheckReport) -> None:
         say(f"problem: {problem.sentence(report.counts)}")
     if report.more_problems:
         say(f"problem: {report.more_problems} more")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return " ".join(map(repr, value))
-    return repr(value) if isinstance(value, str) and len(value) < 3 else str(value)

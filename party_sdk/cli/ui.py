@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clustering_protocols.extras import require_extra
-from party_sdk.cli.output import json_option, say
-from party_sdk.cli.party_options import PartyOptions, here_options
+from clustering_protocols.common.extras import require_extra
+from party_sdk.cli.party.party_options import here_options
+from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:
-    from party_sdk.desk.serving import Where
+    from party_sdk.application.home import Home
+    from party_sdk.desk.server import DeskAddress
 
 
 @click.command()
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 def ui(
     port: int,
     tables: Path,
-    here: PartyOptions,
+    here: Home,
     *,
     no_browser: bool,
     idle_minutes: int,
@@ -59,28 +60,28 @@ def ui(
     why = "The desk is served by Starlette and uvicorn"
     require_extra("ui", why, "starlette", "uvicorn")
     from party_sdk.desk.link_page import write_link_page
-    from party_sdk.desk.serving import serve
+    from party_sdk.desk.server import serve
 
-    def opened(where: Where) -> None:
+    def show_link(where: DeskAddress) -> None:
         _tell(where, as_json=as_json)
         if not no_browser:
-            webbrowser.open(write_link_page(here.home, where.link).as_uri())
+            webbrowser.open(write_link_page(here.path, where.link).as_uri())
 
     served = serve(
-        here.home,
+        here.path,
         tables,
         port=port,
         idle=timedelta(minutes=idle_minutes),
-        opened=opened,
+        opened=show_link,
         say=lambda line: say(line, err=True),
-        ca_file=here.ca_file,
-        allow_http=here.allow_http,
+        ca_file=here.trust.ca_file,
+        allow_http=here.trust.allow_http,
     )
     if served:
         say("The desk is closed. What was under way goes on when it runs.", err=True)
 
 
-def _tell(where: Where, *, as_json: bool) -> None:
+def _tell(where: DeskAddress, *, as_json: bool) -> None:
     if as_json:
         document = {"process": where.process, "port": where.port, "link": where.link}
         click.echo(json.dumps(document))

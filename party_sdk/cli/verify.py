@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from party_sdk.cli.output import json_option, say
+from party_sdk.cli.terminal.output import json_option, say
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
@@ -24,12 +24,12 @@ def verify(files: tuple[Path, ...], agreement: Path | None, *, as_json: bool) ->
     """Check signed audits and ledgers, without analyst or parties.
 
     FILES are what 'session audit --json' and 'party audit --json' printed. Each has to be
-    signed and whole; every receipt in a ledger has to be signed by the analyst whose
-    audit is among the files, and to stand in it. The agreement lies in each party's
-    folder as agreement.json.
+    signed and complete. Every receipt in a ledger has to be signed by the analyst whose
+    audit is among the files, and has to be in that audit. The agreement is in each
+    party's folder as agreement.json.
     """
-    from clustering_protocols.proofs import SignedLog, check_signer, compare
     from clustering_protocols.secrecy.identities import fingerprint
+    from clustering_protocols.terms.signed_logs import SignedLog, check_signer, compare
 
     logs = [SignedLog.read(path.read_bytes()) for path in files]
     checked = []

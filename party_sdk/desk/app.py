@@ -13,12 +13,21 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from clustering_protocols.errors import CoterieError
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError
 from coterie_pages.models.screens import Refusal
-from party_sdk.desk import coordination, parties
-from party_sdk.desk.answers import Desk, Room, desk_of, framed, refusal, refused, shown
+from party_sdk.desk.coordinator import coordination
 from party_sdk.desk.gate import Gate
+from party_sdk.desk.party import parties
+from party_sdk.desk.responses import (
+    Desk,
+    Room,
+    desk_of,
+    refusal,
+    render_error,
+    render_in_frame,
+    render_page,
+)
 
 ROOMS: Final[tuple[Room, ...]] = (parties.room, coordination.room)
 """Ways in the frame, in their order; whoever adds pages adds a room."""
@@ -27,19 +36,15 @@ ROOMS: Final[tuple[Room, ...]] = (parties.room, coordination.room)
 def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
     """Return the pages of a desk.
 
-    Parameters
-    ----------
-    desk : Desk
-    say : callable
-        Called with a line about a defect.
+    say: called with a line about a defect.
     """
     rooms = [route for room in ROOMS for route in room.routes]
     routes = [Route("/leave", leave, methods=["POST"]), *rooms]
     app = Starlette(
         routes=[Mount(desk.root, routes=routes)],
         exception_handlers={
-            CoterieError: _refused,
-            HTTPException: _missing,
+            CoterieError: _handle_error,
+            HTTPException: _handle_not_found,
             Exception: _broken,
         },
     )
@@ -56,16 +61,16 @@ def leave(request: Request) -> Response:
         detail="What runs goes on as long as 'coterie ui' or 'coterie party serve' does.",
         remedy="Run 'coterie ui' again: it shows a new link.",
     )
-    return framed(desk, told, None)
+    return render_in_frame(desk, told, None)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _handle_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, CoterieError):
         raise error
-    return refused(request, error)
+    return render_error(request, error)
 
 
-async def _missing(request: Request, error: Exception) -> Response:
+async def _handle_not_found(request: Request, error: Exception) -> Response:
     del error
     return refusal(request, Problem.NOT_FOUND, "Nothing has this address.")
 
@@ -77,4 +82,4 @@ async def _broken(request: Request, error: Exception) -> Response:
         detail="What runs goes on.",
         remedy="The terminal says where it is: tell it to whoever gave you the program.",
     )
-    return shown(request, told, status=500)
+    return render_page(request, told, status=500)

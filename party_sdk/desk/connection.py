@@ -6,9 +6,11 @@ import os
 from dataclasses import dataclass, field
 from typing import Self
 
+from party_sdk.home.secret_variables import read_secret_variable
+
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class AnalystConnection:
     """Where an analyst is, and the key that opens sessions there.
 
     environment: whether the environment of the process gave them.
@@ -25,18 +27,24 @@ class Connection:
     It is written nowhere: it ends with the process.
     """
 
-    def __init__(self, known: Known | None = None) -> None:
+    def __init__(self, known: AnalystConnection | None = None) -> None:
         self.known = known
 
     @classmethod
-    def given(cls) -> Self:
-        """Return what ``COTERIE_URL`` and ``COTERIE_KEY`` say, where both are set."""
-        url, key = (os.environ.get(f"COTERIE_{name}", "") for name in ("URL", "KEY"))
-        return cls(Known(url, key, environment=True) if url and key else None)
+    def read_environment(cls) -> Self:
+        """Return what ``COTERIE_URL`` and ``COTERIE_KEY`` say, where both are set.
+
+        Raises InvalidParameters if the file that ``COTERIE_KEY_FILE`` names is none.
+        """
+        url = os.environ.get("COTERIE_URL", "")
+        key = read_secret_variable("COTERIE_KEY")
+        return cls(
+            AnalystConnection(url, key, environment=True) if url and key else None
+        )
 
     def keep(self, url: str, key: str) -> None:
         """Know another analyst and key from now on."""
-        self.known = Known(url, key)
+        self.known = AnalystConnection(url, key)
 
     def forget(self) -> None:
         """Know none."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hmac
-import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -13,10 +11,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from clustering_protocols.errors import Forbidden, InvalidParameters, Unauthenticated
+from clustering_protocols.common.errors import (
+    Forbidden,
+    InvalidParameters,
+    Unauthenticated,
+)
 from coterie_pages.models.screens import Refusal
-from coterie_pages.served import HEADERS, asset
-from party_sdk.desk.answers import Desk, Form, framed
+from coterie_pages.served_pages import HEADERS, asset
+from party_sdk.desk.responses import Desk, Form, render_in_frame
+from party_sdk.home.defects import place_of
 
 COOKIE: Final = "coterie-desk"
 MOST_BYTES: Final = 65_536
@@ -26,7 +29,7 @@ _STATIC: Final = "/static/"
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that gets no page but this one."""
 
     def __init__(self, status: int, title: str, detail: str, remedy: str) -> None:
@@ -38,13 +41,8 @@ class Refused(Exception):
 class Gate:
     """Lets requests of the one visitor through, and answers all others itself.
 
-    Parameters
-    ----------
-    app : ASGI application
-        All pages.
-    desk : Desk
-    say : callable
-        Called with a line about a defect of a page: its kind and place, no value.
+    app: all pages.
+    say: called with a line about a defect of a page: its kind and place, no value.
     """
 
     def __init__(self, app: ASGIApp, desk: Desk, say: Callable[[str], None]) -> None:
@@ -57,30 +55,32 @@ class Gate:
         request = Request(scope, receive)
         try:
             answer = await self._answer(request)
-        except Refused as no:
-            answer = framed(self._desk, no.told, None, status=no.status)
+        except RequestRefused as no:
+            answer = render_in_frame(self._desk, no.told, None, status=no.status)
         except ClientDisconnect:
             return
         if answer is not None:
             await answer(scope, receive, send)
             return
         try:
-            await self._app(scope, receive, _guarded(send))
+            await self._app(scope, receive, _add_headers(send))
         except Exception as error:  # noqa: BLE001  the page of it is on its way
-            self._say(_place_of(error))
+            self._say(f"defect: {place_of(error)}")
 
     async def _answer(self, request: Request) -> Response | None:
         """Return the answer; None where it is a page that makes it."""
         path = request.url.path
         self._check_host(request)
         if request.method not in {"GET", "POST"}:
-            raise Refused(405, "Pages are read and forms are sent", "Nothing else.", "")
+            raise RequestRefused(
+                405, "Pages are read and forms are sent", "Nothing else.", ""
+            )
         if request.method == "GET" and path.startswith(_OPEN):
-            return self._opened(path.removeprefix(_OPEN))
+            return self._begin_visit(path.removeprefix(_OPEN))
         if request.method == "GET" and (found := _static(path, self._desk.root)):
             return found
         if not path.startswith(f"{self._desk.root}/"):
-            raise Refused(
+            raise RequestRefused(
                 404,
                 "Nothing has this address",
                 "Pages of the desk are behind the link that the terminal shows.",
@@ -94,18 +94,18 @@ class Gate:
         named = request.headers.getlist("host")
         if len(named) == 1 and named[0] in self._desk.hosts:
             return
-        raise Refused(
+        raise RequestRefused(
             421,
             "This is the desk of another name",
             "It is asked for as 127.0.0.1 alone, from this machine.",
             "Open the link that the terminal shows.",
         )
 
-    def _opened(self, token: str) -> Response:
+    def _begin_visit(self, token: str) -> Response:
         try:
             self._desk.openings.take(token)
         except Unauthenticated as error:
-            raise Refused(
+            raise RequestRefused(
                 401,
                 "This link opens nothing",
                 error.detail,
@@ -130,7 +130,7 @@ class Gate:
                 by_itself="hx-request" in request.headers,
             )
         except Unauthenticated:
-            raise Refused(
+            raise RequestRefused(
                 401,
                 "This visit has ended",
                 "Nobody was here for a while, or the desk was opened again. What runs "
@@ -145,7 +145,7 @@ class Gate:
             try:
                 visitor.check(fields.one("token"))
             except (Forbidden, InvalidParameters) as error:
-                raise Refused(
+                raise RequestRefused(
                     403, "This form is not sent", error.detail, _BACK
                 ) from None
             request.state.form = fields
@@ -155,7 +155,7 @@ class Gate:
         origin = request.headers.get("origin", "")
         here = f"http://{request.headers['host']}"
         if not hmac.compare_digest(origin.encode(), here.encode()):
-            raise Refused(
+            raise RequestRefused(
                 403,
                 "This form is not sent",
                 "It was sent from a page of another site.",
@@ -169,12 +169,14 @@ _BACK: Final = "Go back, and send the form from the page itself."
 async def _read(request: Request) -> Form:
     """Return the form in a request of bounded size."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != _FORM:
-        raise Refused(415, "This form is not sent", "It has no form's type.", _BACK)
+        raise RequestRefused(
+            415, "This form is not sent", "It has no form's type.", _BACK
+        )
     body = bytearray()
     async for piece in request.stream():
         body += piece
         if len(body) > MOST_BYTES:
-            raise Refused(
+            raise RequestRefused(
                 413,
                 "This form is too large",
                 f"A form holds {MOST_BYTES // 1024} KiB at most.",
@@ -189,7 +191,9 @@ async def _read(request: Request) -> Form:
             errors="strict",
         )
     except ValueError:
-        raise Refused(400, "This is no form", "It cannot be read.", _BACK) from None
+        raise RequestRefused(
+            400, "This is no form", "It cannot be read.", _BACK
+        ) from None
     fields: dict[str, list[str]] = {}
     for name, value in pairs:
         fields.setdefault(name, []).append(value)
@@ -203,10 +207,10 @@ def _static(path: str, root: str) -> Response | None:
     return None if found is None else Response(found.content, headers=found.headers)
 
 
-def _guarded(send: Send) -> Send:
+def _add_headers(send: Send) -> Send:
     """Return what sends an answer with the headers of all pages, whoever made it."""
 
-    async def sent(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             said = {name.lower() for name, _ in message["headers"]}
             message["headers"] = [
@@ -219,12 +223,4 @@ def _guarded(send: Send) -> Send:
             ]
         await send(message)
 
-    return sent
-
-
-def _place_of(error: Exception) -> str:
-    """Return where a defect is; its text may hold what was on a form."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return (
-        f"defect: {type(error).__name__} in {Path(frame.filename).name}:{frame.lineno}"
-    )
+    return send_with_headers

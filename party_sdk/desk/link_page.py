@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from party_sdk._files import private_folder, write_private
+from party_sdk.home.files import private_folder, write_private
 
 _PAGE: Final = """<!DOCTYPE html>
 <html lang="en">

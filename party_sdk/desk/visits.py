@@ -13,8 +13,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from clustering_protocols.errors import Forbidden, Unauthenticated
-from party_sdk._files import private_folder, write_private
+from clustering_protocols.common.errors import Forbidden, Unauthenticated
+from party_sdk.home.files import private_folder, write_private
 from party_sdk.supervisor.clock import now
 
 OPENS_FOR: Final = timedelta(minutes=5)
@@ -29,11 +29,7 @@ class Openings:
     A file that its owner alone reads holds the digest of the last one, so that another
     process of the owner can make a link.
 
-    Parameters
-    ----------
-    home : Path
-    clock : callable, optional
-        Returns the time.
+    clock: returns the time.
     """
 
     def __init__(self, home: Path, clock: Clock = now) -> None:
@@ -65,7 +61,7 @@ class Openings:
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class DeskVisitor:
     """Who looks.
 
     token: what the forms of this visit send back; it follows from the cookie, and the
@@ -83,12 +79,8 @@ class Visitor:
 class Visits:
     """The visit that goes on, if any: a new one ends the one before.
 
-    Parameters
-    ----------
-    idle : timedelta
-        After how long without anybody a visit ends.
-    clock : callable, optional
-        Returns the time.
+    idle: after how long without anybody a visit ends.
+    clock: returns the time.
     """
 
     def __init__(self, idle: timedelta, clock: Clock = now) -> None:
@@ -102,18 +94,13 @@ class Visits:
         self._digest, self._last = _digest(secret), self._clock()
         return secret
 
-    def visitor(self, secret: str, *, by_itself: bool = False) -> Visitor:
+    def visitor(self, secret: str, *, by_itself: bool = False) -> DeskVisitor:
         """Return who looks.
 
-        Parameters
-        ----------
-        by_itself : bool
-            Whether a page asks again that nobody touched: no sign of a person.
+        by_itself: whether a page asks again that nobody touched: no sign of a person.
 
-        Raises
-        ------
-        Unauthenticated
-            If the visit is not the one that goes on, or nobody was there for too long.
+        Raises Unauthenticated if the visit is not the one that goes on, or nobody was
+            there for too long.
         """
         if not self._digest or not compare_digest(self._digest, _digest(secret)):
             raise Unauthenticated("This is no visit that goes on.")
@@ -123,7 +110,7 @@ class Visits:
             raise Unauthenticated("Nobody was here for too long.")
         if not by_itself:
             self._last = at
-        return Visitor(hmac_digest(secret.encode(), _FORMS, sha256).hex())
+        return DeskVisitor(hmac_digest(secret.encode(), _FORMS, sha256).hex())
 
     def end(self) -> None:
         """End the visit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, ClassVar, Self
 
@@ -12,18 +12,18 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from clustering_protocols import registry
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
-from clustering_protocols.data import MatrixSource, SparseSource, matrix
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.numerics.data_source import MatrixSource, SparseSource, matrix
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.evaluation import Evaluation
+from party_sdk.coordinator.runs import read_runs
 from party_sdk.estimators.errors import as_value_errors
-from party_sdk.results import Result
+from party_sdk.lab import Said, SimulatedSession, Whole, simulate
+from party_sdk.results.new_rows import NewRows
+from party_sdk.results.results import Result
 from party_sdk.tables import IdColumns
-from party_sdk.trials.layouts import Said
-from party_sdk.trials.runs import read_runs
-from party_sdk.trials.simulated import SimulatedSession, Whole, simulate
 
 _SEEDS = 2**31 - 1
 _LARGEST_SEED = 2**53 - 1  # as in terms: a whole number in any language
@@ -36,7 +36,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     ----------
     algorithms : tuple of str
         What protocols call the method; see
-        :class:`~clustering_protocols.suitability.Method`.
+        :class:`~clustering_protocols.common.suitability.Method`.
     """
 
     algorithms: ClassVar[tuple[str, ...]]
@@ -96,7 +96,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         del y
         with as_value_errors():
-            params, evaluation = self._agreed()
+            params, evaluation = self._build_params()
             session = simulate(
                 params,
                 X,
@@ -105,7 +105,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
                 dictionary=self.dictionary,
                 preparation=self.preparation,
                 evaluation=evaluation,
-                choices=_mapping("choices", self.choices),
+                choices=_check_mapping("choices", self.choices),
                 allow=self.allow,
                 seed=self._seed(),
             )
@@ -135,10 +135,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         CannotCluster
             If nobody could, or the columns are not those of the session.
         """
-        check_is_fitted(self)
-        if isinstance(X, list | tuple):
-            return [self._predicted(table) for table in X]
-        return self._predicted(X)
+        return self._of_tables(X, lambda found: found.labels)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether :meth:`fit` has come to its end."""
@@ -146,40 +143,45 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     # What a session is made of
 
-    def _agreed(self) -> tuple[Params, Evaluation | None]:
+    def _build_params(self) -> tuple[Params, Evaluation | None]:
         """Return the session's parameters, and its runs where there are several."""
-        known = registry.protocol(self.protocol)
+        known = catalogue.protocol(self.protocol)
         ways = [way for way in known.methods if way.name in self.algorithms]
         if not ways:
             raise InvalidParameters(
-                f"protocol: {self.protocol!r} has no such method; those that have are "
-                f"{', '.join(sorted(self._protocols()))}."
+                f"{self.protocol!r} has no such method; those that have are "
+                f"{', '.join(sorted(self._protocols()))}.",
+                field="protocol",
             )
         said = {
             "n_clusters": self._numbers(),
             **ways[0].params,
             **self._own(known.params),
         }
-        values = {**said, **_mapping("params", self.params)}
+        values = {**said, **_check_mapping("params", self.params)}
         if twice := sorted({*said, "algorithm"} & (self.params or {}).keys()):
             raise InvalidParameters(
-                f"params: {twice[0]!r} is what this estimator stands for, or has an "
-                "argument of its own."
+                f"{twice[0]!r} is what this estimator stands for, or has an "
+                "argument of its own.",
+                field="params",
             )
         _check_names(self.protocol, values, known.params)
         given, evaluation = read_runs(values, self.choose)
         if evaluation is not None and evaluation.choose == "later":
             raise InvalidParameters(
-                "choose: 'later' needs a coordinator who chooses; read quality_ instead."
+                "'later' needs a coordinator who chooses; read quality_ instead.",
+                field="choose",
             )
-        return registry.parse_params(self.protocol, given), evaluation
+        return catalogue.parse_params(self.protocol, given), evaluation
 
     def _seed(self) -> int:
         """Return the session's seed: a number as it is given, as commands take it."""
         given = self.random_state
         if isinstance(given, int | np.integer) and given >= 0:
             if given > _LARGEST_SEED:
-                raise InvalidParameters(f"random_state: at most {_LARGEST_SEED}.")
+                raise InvalidParameters(
+                    f"at most {_LARGEST_SEED}.", field="random_state"
+                )
             return int(given)
         return int(check_random_state(given).randint(_SEEDS))
 
@@ -202,7 +204,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _protocols(cls) -> set[str]:
         return {
             name
-            for name, known in registry.catalogue().items()
+            for name, known in catalogue.catalogue().items()
             if any(way.name in cls.algorithms for way in known.methods)
         }
 
@@ -224,7 +226,14 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.inertia_ = None if figures is None else figures.inertia
         self.n_iter_ = None if figures is None else figures.n_iter
 
-    def _predicted(self, table: Any) -> IntArray:
+    def _of_tables(self, X: Any, part: Callable[[NewRows], Any]) -> Any:
+        """Return a part of what new rows get: of each table, or of the one."""
+        check_is_fitted(self)
+        if isinstance(X, list | tuple):
+            return [part(self._predict_rows(table)) for table in X]
+        return part(self._predict_rows(X))
+
+    def _predict_rows(self, table: Any) -> NewRows:
         session: SimulatedSession = self.session_
         result: Result = session.results[0]
         with as_value_errors():
@@ -241,9 +250,35 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
             return result.predict(table)
 
 
-def _mapping(name: str, given: Any) -> Mapping[str, Any]:
+class CentreDistances(FederatedClusterer):
+    """Base of the estimators whose clusters lie around centres."""
+
+    def transform(self, X: Any) -> Any:
+        """Return the distances of new rows to all centres.
+
+        Parameters
+        ----------
+        X : table, or list of tables
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        float64 array of shape (n_rows, n_clusters), or a list of them
+            In the units in which the session compared rows, mostly standard deviations.
+
+        Raises
+        ------
+        CannotCluster
+            As of :meth:`predict`.
+        """
+        return self._of_tables(X, lambda found: found.centre_distances)
+
+
+def _check_mapping(name: str, given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping | None):
-        raise InvalidParameters(f"{name}: names and values are needed, as in a dict.")
+        raise InvalidParameters(
+            "names and values are needed, as in a dict.", field=name
+        )
     return given or {}
 
 
@@ -254,8 +289,9 @@ def _check_names(protocol: str, given: Iterable[str], model: type[Params]) -> No
             near = get_close_matches(name, model.model_fields, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise InvalidParameters(
-                f"params: {protocol!r} has no parameter {name!r}.{hint} It has "
-                f"{', '.join(sorted(model.model_fields))}."
+                f"{protocol!r} has no parameter {name!r}.{hint} It has "
+                f"{', '.join(sorted(model.model_fields))}.",
+                field="params",
             )
 
 

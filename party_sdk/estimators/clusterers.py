@@ -7,15 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Params
-from party_sdk.estimators.base import FederatedClusterer, centres
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from party_sdk.estimators.base import CentreDistances, FederatedClusterer, centres
+from party_sdk.lab import Said, SimulatedSession
 from party_sdk.tables import IdColumns
-from party_sdk.trials.layouts import Said
-from party_sdk.trials.simulated import SimulatedSession
 
 
-class FederatedKMeans(FederatedClusterer):
+class FederatedKMeans(CentreDistances):
     """K-means over the tables of several parties, simulated in this process.
 
     Parameters
@@ -26,7 +25,7 @@ class FederatedKMeans(FederatedClusterer):
     protocol : {'dc', 'llf', 'omnifc', 'pqmds'}
         Or any other protocol that has k-means.
     layout : 'rows', 'columns', (int, int) or Layout, optional
-        Who holds what; see :func:`~party_sdk.trials.simulated.simulate`.
+        Who holds what; see :func:`~party_sdk.lab.simulate`.
     n_init, max_iter : int, optional
         The protocol's own by default.
     params : mapping, optional
@@ -95,7 +94,7 @@ class FederatedKMeans(FederatedClusterer):
         self.cluster_centers_ = centres(session.whole, weights.astype(np.float64))
 
 
-class FederatedFuzzyCMeans(FederatedClusterer):
+class FederatedFuzzyCMeans(CentreDistances):
     """Fuzzy c-means over the tables of several parties, simulated in this process.
 
     Parameters and attributes are those of :class:`FederatedKMeans`, and these.

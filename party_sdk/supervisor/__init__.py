@@ -9,38 +9,38 @@ folder of the home, for its owner's eyes, sealed where the home is sealed.
     An :class:`OrderStatus`, written in one step whenever something moved. It holds no
     secret, row, id or value of a cell.
 ``question.json``
-    A :class:`Question`: what a person has to decide before anything goes on.
+    A :class:`PendingQuestion`: what a person has to decide before anything goes on.
 ``answers.json``
-    Every :class:`Answer` that was given. A no stands.
+    Every :class:`Decision` that was given. A no stands.
 
 :class:`Orders` is what a page or a command calls: it never starts anything.
-:class:`Supervisor` runs each order as a process of its own; :func:`running` says whether
-one is at work.
+:class:`Supervisor` runs each order as a process of its own. :func:`find_supervisor`
+returns the process id of the one at work, if there is one.
 """
 
 from party_sdk.supervisor.models import (
-    Answer,
+    Decision,
     Order,
     OrderedTable,
     OrderState,
     OrderStatus,
-    Question,
+    PendingQuestion,
     QuestionKind,
     Trouble,
 )
 from party_sdk.supervisor.orders import Orders
-from party_sdk.supervisor.work import Supervisor, running
+from party_sdk.supervisor.scheduler import Supervisor, find_supervisor
 
 __all__ = [
-    "Answer",
+    "Decision",
     "Order",
     "OrderState",
     "OrderStatus",
     "OrderedTable",
     "Orders",
-    "Question",
+    "PendingQuestion",
     "QuestionKind",
     "Supervisor",
     "Trouble",
-    "running",
+    "find_supervisor",
 ]

@@ -12,14 +12,14 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from clustering_protocols.errors import CoterieError
-from party_sdk.ending import run_to_the_end
-from party_sdk.supervisor.background import Background, End
+from clustering_protocols.common.errors import CoterieError
+from party_sdk.home.defects import place_of
+from party_sdk.home.process_exit import run_to_the_end
+from party_sdk.supervisor.order_runner import End, OrderRunner
 
 
 def main(home: str, session: str, slot: str) -> int:
@@ -28,23 +28,17 @@ def main(home: str, session: str, slot: str) -> int:
     signal.signal(signal.SIGTERM, _stop)
     order = None
     try:
-        order = Background(Path(home), session, slot)
+        order = OrderRunner(Path(home), session, slot)
         return order.run()
     except KeyboardInterrupt:
-        return End.STOPPED if order is None else order.stopped()
+        return End.STOPPED if order is None else order.note_stop()
     except CoterieError as error:  # the status could not be written
         print(f"{session} {slot}: {error}", file=sys.stderr)  # noqa: T201  its log
         return End.TRY_AGAIN
     except Exception as error:  # noqa: BLE001  its text may hold values of cells
         place = place_of(error)
         print(f"{session} {slot}: {place}", file=sys.stderr)  # noqa: T201  its log
-        return End.TRY_AGAIN if order is None else order.failed(place)
-
-
-def place_of(error: Exception) -> str:
-    """Return where an unexpected error came from, and nothing of its text."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
+        return End.TRY_AGAIN if order is None else order.note_failure(place)
 
 
 def _end_with_the_other() -> None:

@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from clustering_protocols.errors import NotReady
-from party_sdk._files import private_folder, waiting
-from party_sdk.memory import PartyFolder
-from party_sdk.sealing import SecretFiles
+from clustering_protocols.common.errors import NotReady
+from party_sdk.home.encryption import SecretFiles
+from party_sdk.home.files import private_folder, wait_for_lock
+from party_sdk.party.folder import PartyFolder
 from party_sdk.supervisor.clock import now
-from party_sdk.supervisor.models import Answers, Order, OrderStatus, Question
+from party_sdk.supervisor.models import Decisions, Order, OrderStatus, PendingQuestion
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -33,7 +33,7 @@ class OrderFiles:
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self.folder = PartyFolder(home, session, slot)
-        self.session, self.slot = session, slot
+        self.home, self.session, self.slot = home, session, slot
         self._files = SecretFiles(home)
         self._is_alone = False
         self._taken: tuple[datetime, str | None] | None = None
@@ -80,10 +80,7 @@ class OrderFiles:
     def tell(self, **changes: Any) -> OrderStatus:
         """Change where the order stands, and return it; nothing is written for no news.
 
-        Raises
-        ------
-        Overtaken
-            If another order was taken than there is now.
+        Raises Overtaken if another order was taken than there is now.
         """
         with self.alone():
             self.check()
@@ -94,11 +91,11 @@ class OrderFiles:
                 self._write(self._status, after)
             return after
 
-    def question(self) -> Question | None:
+    def question(self) -> PendingQuestion | None:
         """Return what a person has to decide, if anything."""
-        return self._read(Question, self._question)
+        return self._read(PendingQuestion, self._question)
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: PendingQuestion) -> None:
         """Keep a question."""
         self._write(self._question, question)
 
@@ -106,11 +103,11 @@ class OrderFiles:
         """Remove the question: it was answered, or is asked no more."""
         self._question.unlink(missing_ok=True)
 
-    def answers(self) -> Answers:
+    def answers(self) -> Decisions:
         """Return all answers so far."""
-        return self._read(Answers, self._answers) or Answers()
+        return self._read(Decisions, self._answers) or Decisions()
 
-    def save_answers(self, answers: Answers) -> None:
+    def save_answers(self, answers: Decisions) -> None:
         """Keep all answers."""
         self._write(self._answers, answers)
 
@@ -120,7 +117,7 @@ class OrderFiles:
         if self._is_alone:
             yield
             return
-        with waiting(self.folder.path / "order.lock"):
+        with wait_for_lock(self.folder.path / "order.lock"):
             self._is_alone = True
             try:
                 yield

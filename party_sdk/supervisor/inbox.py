@@ -7,8 +7,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from clustering_protocols.errors import CoterieError, InvalidParameters
-from party_sdk.invitations import Invitation
+from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.supervisor.files import OrderFiles
 from party_sdk.supervisor.models import Order
 from party_sdk.supervisor.orders import Orders
@@ -21,12 +21,7 @@ _MOST_BYTES = 65_536
 class Inbox:
     """Takes files that end in ``.invitation``, as ``session create`` writes them.
 
-    Parameters
-    ----------
-    folder : Path
-    home : Path
-    ca_file : Path, optional
-        PEM file of the authority that orders of these invitations trust.
+    ca_file: PEM file of the authority that orders of these invitations trust.
     """
 
     def __init__(self, folder: Path, home: Path, ca_file: Path | None = None) -> None:
@@ -43,10 +38,10 @@ class Inbox:
         except OSError:
             found = []
         for path in found:
-            if path.suffix == _ENDING and (line := self._taken(path)):
+            if path.suffix == _ENDING and (line := self._take_file(path)):
                 yield line
 
-    def _taken(self, path: Path) -> str:
+    def _take_file(self, path: Path) -> str:
         try:
             about = path.lstat()
         except OSError:

@@ -8,39 +8,35 @@ from typing import Any, Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
-from clustering_protocols.schema import Schema
+from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.terms.agreements import Seat
+from clustering_protocols.terms.schema import Schema
 from clustering_protocols.wire.states import SessionState, SlotState
-from party_sdk.inspection import Inspection
-from party_sdk.named_tables import NamedTable
+from party_sdk.analyst_client.transport import Trust
+from party_sdk.party.table_files import NamedTable
 
 
-class _Kept(BaseModel):
+class _StoredModel(BaseModel):
     """A value that a file holds; one of a newer release says more, and is read still."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class OrderedTable(_Kept):
+class OrderedTable(_StoredModel):
     """A table and how to read it: what the options of ``party run`` say.
 
     Paths are absolute: the supervisor works in another folder than whoever places it.
 
-    Attributes
-    ----------
-    path : str
-        A file, as an absolute path, or ``postgresql://…``.
-    id_column, columns : tuple of str
-        As ``--id-column`` and ``--columns``; no columns stand for all but the ids.
-    csv : tuple of str
-        As ``--csv``: texts such as ``delimiter=;``.
-    dictionary : Schema, optional
-        As the file of ``--schema``.
-    query, long_form : str, optional
-        As ``--query`` and ``--long``.
-    allow : tuple of str
-        Guards that are switched off, as ``--allow``.
-    objects_file : Path, optional
-        As ``--objects``.
+    path: a file, as an absolute path, or ``postgresql://…``.
+    id_column, columns: as ``--id-column`` and ``--columns``; no columns stand for all
+        but the ids.
+    csv: as ``--csv``: texts such as ``delimiter=;``.
+    dictionary: as the file of ``--schema``.
+    mapping: the text of the file of ``--mapping``; its levels are cells, and ``repr``
+        does not show them. By default the one that the home keeps counts.
+    query, long_form: as ``--query`` and ``--long``.
+    allow: guards that are switched off, as ``--allow``.
+    objects_file: as ``--objects``.
     """
 
     path: str
@@ -48,26 +44,31 @@ class OrderedTable(_Kept):
     columns: tuple[str, ...] = ()
     csv: tuple[str, ...] = ()
     dictionary: Schema | None = None
+    mapping: str | None = Field(default=None, repr=False)
     query: str | None = None
     allow: tuple[str, ...] = ()
     long_form: str | None = None
     objects_file: Path | None = None
 
-    def named(self) -> NamedTable:
+    def to_named_table(self) -> NamedTable:
         """Return the table, to be opened.
 
-        Raises
-        ------
-        InvalidParameters
-            If ``csv`` holds what is not known.
+        Raises InvalidParameters if ``csv`` holds what is not known.
+        Raises InvalidData if the mapping does.
         """
         from party_sdk.tables import Dialect, How
+        from party_sdk.tables.mapping.mapping_files import parse_mapping
+
+        said = None
+        if self.mapping is not None:
+            said = parse_mapping(self.mapping.encode(), "mapping")
 
         how = How(
             id_column=self.id_column,
             columns=self.columns or None,
             schema=self.dictionary,
             dialect=Dialect.parse(self.csv),
+            mapping=said,
             query=self.query,
             allow=self.allow,
         )
@@ -79,31 +80,19 @@ class OrderedTable(_Kept):
         )
 
 
-class Order(_Kept):
+class Order(_StoredModel):
     """What a party is to do in the background.
 
-    Attributes
-    ----------
-    invitation : str
-        A secret; ``repr`` does not show it.
-    table : OrderedTable, optional
-        None as long as nobody has named one: a question then.
-    choices : dict
-        What this party decides alone, as ``--choice``.
-    labels, report : Path, optional
-        Where labels (memberships stand beside them) and the report (HTML) are to be
-        written; absolute. Without ``labels`` the result stays in the home.
-    confirm : bool
-        Whether each contribution is a question before it leaves.
-    notify : tuple of str
-        Addresses of mail or webhooks that the analyst is to tell, as ``--notify``.
-    ca_file : Path, optional
-    allow_http : bool
-        As the options of these names.
-    force : bool
-        Whether files that are in the way are replaced.
-    withdrawn : str, optional
-        The reason, once it is withdrawn; empty for none given.
+    invitation: a secret; ``repr`` does not show it.
+    table: none as long as nobody has named one: a question then.
+    choices: what this party decides alone, as ``--choice``.
+    labels, report: where labels (memberships stand beside them) and the report (HTML)
+        are to be written; absolute. Without ``labels`` the result stays in the home.
+    confirm: whether each contribution is a question before it leaves.
+    notify: addresses of mail or webhooks that the analyst is to tell, as ``--notify``.
+    allow_http: as the options of these names.
+    force: whether files that are in the way are replaced.
+    withdrawn: the reason, once it is withdrawn; empty for none given.
     """
 
     invitation: str = Field(repr=False)
@@ -121,6 +110,11 @@ class Order(_Kept):
         default=None, description="SHA-256 of the file when the order was placed."
     )
 
+    @property
+    def trust(self) -> Trust:
+        """Return whom the party trusts on the way to the analyst."""
+        return Trust(ca_file=self.ca_file, allow_http=self.allow_http)
+
 
 class OrderState(StrEnum):
     """Where an order stands."""
@@ -136,7 +130,7 @@ class OrderState(StrEnum):
 ENDED: Final = frozenset({OrderState.COMPLETED, OrderState.FAILED, OrderState.DECLINED})
 
 
-class Trouble(_Kept):
+class Trouble(_StoredModel):
     """What went wrong: a headline, what it was, and what to do."""
 
     headline: str
@@ -144,28 +138,18 @@ class Trouble(_Kept):
     remedy: str
 
 
-class OrderStatus(_Kept):
+class OrderStatus(_StoredModel):
     """Where an order stands, for whoever looks.
 
-    Attributes
-    ----------
-    stage, stage_number, n_stages
-        What the session is at; stages count from 1.
-    round, n_rounds
-        Rounds count from 1 through all stages. ``n_rounds`` is the largest number of
-        updates where the protocol says it, and ``updates`` how many are done.
-    awaited, awaited_since
-        Slots, or ``the analyst``, for whom the session waits.
-    moved : float, optional
-        By how much the last update moved the result, if the protocol tells.
-    outage_since : datetime, optional
-        Since when the analyst cannot be reached.
-    trouble : Trouble, optional
-        Why it failed, was declined, or is tried again.
-    question : str, optional
-        The id of the question that waits for a person.
-    restarts : int
-        How often its process died and was started again.
+    stage, stage_number, n_stages: what the session is at; stages count from 1.
+    round, n_rounds: rounds count from 1 through all stages. ``n_rounds`` is the largest
+        number of updates where the protocol says it, and ``updates`` how many are done.
+    awaited, awaited_since: slots, or ``the analyst``, for whom the session waits.
+    moved: by how much the last update moved the result, if the protocol tells.
+    outage_since: since when the analyst cannot be reached.
+    trouble: why it failed, was declined, or is tried again.
+    question: the id of the question that waits for a person.
+    restarts: how often its process died and was started again.
     """
 
     session: str
@@ -203,38 +187,22 @@ class QuestionKind(StrEnum):
     TABLE = "table"  # no rule names one: place the order with a table, or say no
     RISKS = "risks"
     SAFETY_NUMBER = "safety-number"
+    MAPPING = "mapping"  # another one than the session is kept with
     AGREEING = "agreeing"  # signatures, keys and keyed digests, once for all
     CONTRIBUTION = "contribution"
     CHOICE = "choice"  # a contribution that the protocol asks about
 
 
-class AskedMember(_Kept):
-    """A member, beside the safety number."""
-
-    slot: str
-    name: str
-    known: bool
-    fingerprint: str
-    n_rows: int
-    n_columns: int
-
-
-class Question(_Kept):
+class PendingQuestion(_StoredModel):
     """What a person has to decide; answered once, by yes or no.
 
-    Attributes
-    ----------
-    id : str
-        Follows from what is asked: the same question after a restart has the same id.
-    sentence : str
-        What is asked, in a sentence or two.
-    risks : dict
-        Code and sentence of each risk that is to be accepted.
-    safety_number, members
-        What is to be compared with the other members.
-    contribution : Inspection, optional
-        What would leave: arrays with name, shape, dtype, range and bytes, and envelopes.
-        The ranges are the party's own: they belong on its operator's screen alone.
+    id: follows from what is asked: the same question after a restart has the same id.
+    sentence: what is asked, in a sentence or two.
+    risks: code and sentence of each risk that is to be accepted.
+    safety_number, members: what is to be compared with the other members.
+    contribution: what would leave: arrays with name, shape, dtype, range and bytes, and
+        envelopes. The ranges are the party's own: they belong on its operator's screen
+        alone.
     """
 
     id: str
@@ -242,12 +210,12 @@ class Question(_Kept):
     sentence: str
     risks: dict[str, str] = {}
     safety_number: str = ""
-    members: tuple[AskedMember, ...] = ()
+    members: tuple[Seat, ...] = ()
     contribution: Inspection | None = None
     asked_at: AwareDatetime
 
 
-class Answer(_Kept):
+class Decision(_StoredModel):
     """What a person decided, when, and why."""
 
     question: str
@@ -257,15 +225,15 @@ class Answer(_Kept):
     at: AwareDatetime
 
 
-class Answers(_Kept):
+class Decisions(_StoredModel):
     """All answers of an order, the oldest first."""
 
-    given: tuple[Answer, ...] = ()
+    given: tuple[Decision, ...] = ()
 
-    def but_noes(self) -> Answers:
+    def but_noes(self) -> Decisions:
         """Return those that said yes: whoever places an order anew is asked again."""
-        return Answers(given=tuple(each for each in self.given if each.yes))
+        return Decisions(given=tuple(each for each in self.given if each.yes))
 
-    def to(self, question: str) -> Answer | None:
+    def to(self, question: str) -> Decision | None:
         """Return the answer to a question, if there is one."""
         return next((each for each in self.given if each.question == question), None)

@@ -7,36 +7,32 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
-from clustering_protocols.wire.states import SlotState
-from party_sdk._transport import Transport
-from party_sdk.client import AnalystClient
-from party_sdk.invitations import Invitation
-from party_sdk.leaving import come_back, leave
-from party_sdk.memory import PartyFolder
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.application.home import Home
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.leave import come_back
 from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles, Overtaken, orders_in
 from party_sdk.supervisor.models import (
-    Answer,
-    Answers,
+    Decision,
+    Decisions,
     Order,
     OrderState,
     OrderStatus,
-    Question,
+    PendingQuestion,
     QuestionKind,
     Trouble,
 )
 
 _SQL = ("postgresql://", "postgres://")
+_PATIENCE = 10.0  # seconds: somebody waits for the end of an order
 
 
 class Orders:
     """The orders of a home.
 
-    Parameters
-    ----------
-    home : Path
-        The folder that holds the parties; sealed, a passphrase has to be at hand
+    home: the folder that holds the parties; sealed, a passphrase has to be at hand
         (``COTERIE_PASSPHRASE_FILE``), or each call raises :class:`NotReady`.
     """
 
@@ -50,14 +46,10 @@ class Orders:
         with yes stands, a no is asked again. A party that left before its slot was taken
         comes back by that.
 
-        Raises
-        ------
-        InvalidParameters
-            If the invitation is none, or a file of the table is not there.
-        GuardRefused
-            If there is an order with another invitation.
-        NotReady
-            If an order is under way, or completed.
+        Raises InvalidParameters if the invitation is none, or a file of the table is
+            not there.
+        Raises GuardRefused if there is an order with another invitation.
+        Raises NotReady if an order is under way, or completed.
         """
         invitation = Invitation.parse(order.invitation)
         files = OrderFiles(self.home, invitation.session, invitation.slot)
@@ -85,7 +77,7 @@ class Orders:
         """Return where an order stands; :class:`NotReady` if there is none."""
         return self._files(session, slot).status()
 
-    def question(self, session: str, slot: str) -> Question | None:
+    def question(self, session: str, slot: str) -> PendingQuestion | None:
         """Return what a person has to decide, or None if nothing."""
         return self._files(session, slot).question()
 
@@ -101,12 +93,9 @@ class Orders:
 
         A no before the slot is taken is for the others to read, with the reason.
 
-        Raises
-        ------
-        NotReady
-            If this is not what is asked now: it was answered, or is asked no more.
-        InvalidParameters
-            If a yes does not answer it: the order wants a table.
+        Raises NotReady if this is not what is asked now: it was answered, or is asked
+            no more.
+        Raises InvalidParameters if a yes does not answer it: the order wants a table.
         """
         files = self._files(session, slot)
         with files.alone():
@@ -118,7 +107,7 @@ class Orders:
                     "Name the table: place the order again with one (party order "
                     f"{session} {slot} --data FILE)."
                 )
-            answer = Answer(
+            answer = Decision(
                 question=asked.id,
                 kind=asked.kind,
                 yes=yes,
@@ -126,7 +115,7 @@ class Orders:
                 at=now(),
             )
             given = (*files.answers().given, answer)
-            files.save_answers(Answers(given=given))
+            files.save_answers(Decisions(given=given))
             files.unask()
             # the no is carried out by the order's own process: it tells the others
             return files.tell(state=OrderState.QUEUED, question=None)
@@ -137,12 +126,9 @@ class Orders:
         Nothing more is sent, whether the others can be told or not. Where its process is
         at work, the supervisor stops it first.
 
-        Raises
-        ------
-        NotReady
-            If it is completed.
-        CoterieError
-            If the analyst cannot be told; the order is withdrawn all the same.
+        Raises NotReady if it is completed.
+        Raises CoterieError if the analyst cannot be told; the order is withdrawn all
+            the same.
         """
         files = self._files(session, slot)
         with files.alone():
@@ -180,7 +166,7 @@ class Orders:
 def is_free(folder: PartyFolder) -> bool:
     """Return whether no process runs this party."""
     try:
-        with folder.locked():
+        with folder.lock():
             return True
     except NotReady:
         return False
@@ -194,7 +180,8 @@ def carry_out(files: OrderFiles, order: Order) -> None:
         headline="Withdrawn", detail=detail, remedy="Nothing: nothing more is sent."
     )
     try:
-        _tell_the_others(files, order, reason)
+        here = Home(path=files.home, trust=order.trust, patience=_PATIENCE)
+        here.withdraw(order.invitation, reason)
     finally:  # killed before this, it is withdrawn again
         with files.alone(), suppress(Overtaken):  # placed anew meanwhile
             if files.status().state is not OrderState.COMPLETED:
@@ -206,25 +193,10 @@ def carry_out(files: OrderFiles, order: Order) -> None:
                 )
 
 
-def _tell_the_others(files: OrderFiles, order: Order, reason: str) -> None:
-    parsed = Invitation.parse(order.invitation)
-    with Transport(
-        parsed.url, ca_file=order.ca_file, allow_http=order.allow_http, patience=10
-    ) as transport:
-        if files.folder.exists:
-            leave(files.folder, transport, reason, parsed.code)
-        else:
-            client = AnalystClient(transport)
-            client.decline(parsed.code, SlotState.DECLINED, reason)
-
-
 def digest_of(path: str) -> str | None:
     """Return the SHA-256 of a table's file; None of a database's address.
 
-    Raises
-    ------
-    InvalidParameters
-        If the file cannot be read.
+    Raises InvalidParameters if the file cannot be read.
     """
     if path.startswith(_SQL):
         return None

@@ -10,29 +10,23 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.explaining import explain
-from clustering_protocols.terms import Terms
-from party_sdk.policy_files import ORDERS, policy_file
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.validation_messages import explain
+from clustering_protocols.terms.terms import Terms
+from party_sdk.home.policy_files import ORDERS, policy_file
 from party_sdk.supervisor.models import Order, OrderedTable
+from party_sdk.tables import read_mapping, write_mapping
 from party_sdk.tables.dictionaries import read_schema
 
 
 class OrderRule(BaseModel):
     """One table of the section; its keys are those of the options of ``party run``.
 
-    Attributes
-    ----------
-    coordinator : str
-        The name of a trusted card, or a public key: who invites.
-    title, slot : str
-        Patterns such as ``Wards *``; everything by default.
-    protocol : tuple of str, optional
-        One or several; all by default.
-    data : str
-        The table; beside ``policy.toml`` unless it is absolute.
-    labels, report : str, optional
-        Where to write; ``{session}`` and ``{slot}`` stand for those.
+    coordinator: the name of a trusted card, or a public key: who invites.
+    title, slot: patterns such as ``Wards *``; everything by default.
+    protocol: one or several; all by default.
+    data: the table; beside ``policy.toml`` unless it is absolute.
+    labels, report: where to write; ``{session}`` and ``{slot}`` stand for those.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,6 +40,7 @@ class OrderRule(BaseModel):
     columns: tuple[str, ...] = ()
     csv: tuple[str, ...] = ()
     dictionary: str | None = None
+    mapping: str | None = None
     query: str | None = None
     allow: tuple[str, ...] = ()
     long: str | None = None
@@ -64,10 +59,7 @@ class OrderRule(BaseModel):
     def covers(self, terms: Terms, slot: str, known: Mapping[str, str]) -> bool:
         """Return whether an invitation to these terms gets this table.
 
-        Parameters
-        ----------
-        known : mapping of str to str
-            The public key of each name whose card was trusted.
+        known: the public key of each name whose card was trusted.
         """
         key = known.get(self.coordinator, self.coordinator)
         return (
@@ -77,7 +69,7 @@ class OrderRule(BaseModel):
             and (not self.protocol or terms.protocol.name in self.protocol)
         )
 
-    def applied(self, order: Order, home: Path, session: str, slot: str) -> Order:
+    def apply_to(self, order: Order, home: Path, session: str, slot: str) -> Order:
         """Return an order with the table and the outputs of this rule."""
         table = OrderedTable(
             path=self._data(home),
@@ -87,6 +79,9 @@ class OrderRule(BaseModel):
             dictionary=None
             if self.dictionary is None
             else read_schema(home / self.dictionary),
+            mapping=None
+            if self.mapping is None
+            else write_mapping(read_mapping(home / self.mapping)).decode(),
             query=self.query,
             allow=self.allow,
             long_form=self.long,
@@ -115,10 +110,8 @@ class OrderRule(BaseModel):
 def read_rules(home: Path) -> Sequence[OrderRule]:
     """Return the rules of a home, in their order; the first that covers counts.
 
-    Raises
-    ------
-    InvalidParameters
-        With the number and the key of the table that cannot be read.
+    Raises InvalidParameters: with the number and the key of the table that cannot be
+        read.
     """
     path = policy_file(home)
     if not path.exists():

@@ -11,11 +11,11 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from clustering_protocols.errors import GuardRefused
-from party_sdk.addresses import host_of
-from party_sdk.identities import Acquaintances
-from party_sdk.invitations import Invitation
-from party_sdk.policy_files import read_policy
+from clustering_protocols.common.errors import GuardRefused
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.home.addresses import host_of
+from party_sdk.home.identities import Acquaintances
+from party_sdk.home.policy_files import read_policy
 from party_sdk.supervisor.rules import read_rules
 
 
@@ -26,9 +26,7 @@ def check_stranger(home: Path, invitation: Invitation) -> None:
     the policy. An address that is not public, or without TLS, has to stand in
     ``analysts`` of the policy.
 
-    Raises
-    ------
-    GuardRefused
+    Raises GuardRefused.
     """
     policy, known = read_policy(home), Acquaintances(home).read()
     policy.check_inviter(invitation.url, invitation.coordinator, known)

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray
 from party_sdk.tables.codes import (
     CODES,
     DATES,
@@ -31,13 +31,9 @@ def code_warnings(
 
     Of a large table rows evenly spread over it are looked at; counts are of all rows.
 
-    Parameters
-    ----------
-    columns : sequence of Column
-    spool : Spool
-        The table's rows, with a column for each of these.
-    dates : mapping of name to float64 array of shape (n_rows,)
-        Days since 1970-01-01 of columns of dates that no dictionary describes.
+    spool: the table's rows, with a column for each of these.
+    dates: mapping of name to float64 (n_rows,); days since 1970-01-01 of columns of
+        dates that no dictionary describes.
     """
     sample = _sample(spool)
     told = [
@@ -52,7 +48,7 @@ def code_warnings(
     yield from told[:_MOST_TOLD]
     if len(told) > _MOST_TOLD:
         yield f"{len(told) - _MOST_TOLD} more values stand apart from their columns."
-    if coded := list(_coded(columns, sample)):
+    if coded := list(_find_coded_columns(columns, sample)):
         more = f" and {len(coded) - _MOST_TOLD} more" * (len(coded) > _MOST_TOLD)
         yield (
             "Whole numbers of few values, perhaps codes of categories: "
@@ -96,7 +92,7 @@ def _sentence(column: Column, found: LoneValue, count: int) -> str:
     )
 
 
-def _coded(columns: Sequence[Column], sample: FloatArray) -> Iterator[str]:
+def _find_coded_columns(columns: Sequence[Column], sample: FloatArray) -> Iterator[str]:
     """Yield the columns without a description that hold few whole numbers."""
     for place, column in enumerate(columns):
         if column.field is None and column.is_numeric:

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.schema import day_number
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.schema import day_number
 
 CODES: Final = frozenset(
     sign * float(digit * length)
@@ -142,12 +142,8 @@ def lone_values(x: FloatArray, known: frozenset[float] = CODES) -> list[LoneValu
     or by how many rows hold them. Any other value counts if it is repeated and lies
     farther from the others than these from each other; a zero may lie nearer.
 
-    Parameters
-    ----------
-    x : float64 array of shape (n,)
-        NaN is no value.
-    known : set of float
-        Values that are codes elsewhere.
+    x: float64 (n,); NaN is no value.
+    known: values that are codes elsewhere.
     """
     values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
     low, high = _n_codes(values, known), _n_codes(values[::-1], known)
@@ -195,12 +191,8 @@ def _apart(
 ) -> Iterator[tuple[float, int]]:
     """Yield the first values that are codes here, with their counts.
 
-    Parameters
-    ----------
-    values : float64 array
-        From the end that is looked at.
-    own, other : int
-        How many values at this and at the other end are codes elsewhere.
+    values: float64 array; from the end that is looked at.
+    own, other: how many values at this and at the other end are codes elsewhere.
     """
     end = len(values) - other
     # 7 and 99 are codes elsewhere, and 7 may be the largest number here

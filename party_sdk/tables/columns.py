@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.schema import Field, Schema, day_number, normal
-from party_sdk.tables.kinds import BOOLEANS, Kind
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.schema import Field, Schema, day_number, normal
+from party_sdk.tables.parsing.column_kinds import BOOLEANS, Kind
 from party_sdk.tables.report import HEADER, form
 
 _YES_AND_NO: Final = BOOLEANS | {
@@ -32,20 +32,17 @@ _DAY_FIRST: Final = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})\b")
 class Column:
     """One column to read.
 
-    Attributes
-    ----------
-    kind
-        What the table holds, as far as it shows by itself.
-    field
-        What the dictionary says of it, if there is one.
-    codes
-        Texts that stand for no value.
+    kind: what the table holds, as far as it shows by itself.
+    field: what the dictionary says of it, if there is one.
+    codes: texts that stand for no value.
+    header: its name in the table, where a mapping gives it another.
     """
 
     name: str
     kind: Kind
     field: Field | None = None
     codes: frozenset[str] = frozenset()
+    header: str = ""
 
     @classmethod
     def of(
@@ -84,7 +81,7 @@ class Column:
 
     def heads(self, text: str) -> bool:
         """Return whether a cell repeats the column's name."""
-        return normal(text) == self.name
+        return normal(text) == (self.header or self.name)
 
     @property
     def spellings(self) -> Mapping[str, float] | None:
@@ -110,13 +107,13 @@ def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
     if spellings is not None and not (
         types.is_boolean(cells.type) and column.type == "boolean"
     ):
-        return _spelled(column, texts(cells), spellings)
+        return _look_up_spellings(column, cells, spellings)
     if not column.is_described:
         return _presence(column, cells), []
     if column.is_date:
         return _days(column, cells)
     if not (is_numeric(cells.type) or types.is_boolean(cells.type)):
-        cells, bad = _parsed(column, texts(cells))
+        cells, bad = _parse_numbers(column, texts(cells))
     else:
         bad = []
     found = _floats(cells)
@@ -248,7 +245,7 @@ def _presence(column: Column, cells: pa.Array) -> FloatArray:
     return found
 
 
-def _parsed(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Bad]]:
+def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Bad]]:
     """Return texts as numbers, as the dictionary or the rest of the column says."""
     clean = compute.utf8_trim_whitespace(cells)
     missing = compute.is_in(clean, value_set=pa.array(sorted({"", *column.codes})))
@@ -256,7 +253,7 @@ def _parsed(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Bad]]:
     try:
         return compute.cast(given, pa.float64()), []
     except pa.ArrowInvalid:
-        found = [(None if t is None else _float(t), t) for t in given.to_pylist()]
+        found = [(None if t is None else number_of(t), t) for t in given.to_pylist()]
     bad = [
         Bad(row, _no(column, text, "number"))
         for row, (value, text) in enumerate(found)
@@ -265,13 +262,17 @@ def _parsed(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Bad]]:
     return pa.array([value for value, _ in found], pa.float64()), bad
 
 
-def _spelled(
+def _look_up_spellings(
     column: Column, cells: pa.Array, spellings: Mapping[str, float]
 ) -> tuple[FloatArray, list[Bad]]:
     """Return the number of each spelling: looked up once for each that occurs."""
-    coded = cells.dictionary_encode()
+    is_coded = types.is_dictionary(cells.type)
+    coded = cells if is_coded else texts(cells).dictionary_encode()
     table, unknown = [], {}
-    for place, text in enumerate(coded.dictionary.to_pylist()):
+    for place, text in enumerate(texts(coded.dictionary).to_pylist()):
+        if text is None:
+            table.append(math.nan)
+            continue
         clean = normal(text)
         found = spellings.get(clean)
         if found is None and column.type == "boolean":
@@ -308,11 +309,12 @@ def _alike(level: str, text: str) -> bool:
 @cache
 def _numeric(codes: frozenset[str]) -> tuple[float, ...]:
     """Return the codes of no value that are numbers, such as -9."""
-    values = [_float(code) for code in codes]
+    values = [number_of(code) for code in codes]
     return tuple(v for v in values if v is not None and math.isfinite(v))
 
 
-def _float(text: str) -> float | None:
+def number_of(text: str) -> float | None:
+    """Return the number that a text with a decimal point is; None if it is none."""
     try:
         return None if "_" in text else float(text)
     except ValueError:
@@ -321,7 +323,7 @@ def _float(text: str) -> float | None:
 
 def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
     """Return ids of one or several columns as written, and a mask of rows without one."""
-    from clustering_protocols.preparation.alignment.identifiers import join
+    from clustering_protocols.shared_stages.alignment.identifiers import join
 
     named = [texts(part) for part in parts]
     empty = np.zeros(len(named[0]), dtype=bool)

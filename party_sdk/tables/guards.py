@@ -9,15 +9,16 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.tables.columns import Column
 from party_sdk.tables.names import UNNAMED, maybe_truth
+from party_sdk.tables.parsing.limits import LARGE_FILE
 
 RUNNING: Final = "running-number"
 LARGE: Final = "large-integers"
 TOTALS: Final = "totals-row"
-SWITCHES: Final = (RUNNING, LARGE, TOTALS)
+SWITCHES: Final = (RUNNING, LARGE, TOTALS, LARGE_FILE)
 """Guards that a party may switch off for a table, by ``--allow``."""
 
 MOST_MAGNITUDE: Final = 1e150
@@ -77,14 +78,11 @@ class Spread:
         return largest
 
 
-class Watch:
+class NumberGuard:
     """Follows the numbers of a table, batch by batch.
 
-    Attributes
-    ----------
-    missing : int64 array of shape (n_columns,)
-    low, high : float64 arrays of shape (n_columns,)
-        NaN of a column without a value.
+    missing: int64 (n_columns,).
+    low, high: float64 (n_columns,); NaN of a column without a value.
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
@@ -134,7 +132,7 @@ class Watch:
         self._rising[open_] &= (steps > 0).all(axis=0)
 
     @property
-    def running(self) -> list[str]:
+    def running_columns(self) -> list[str]:
         """Return the columns that look like row numbers."""
         enough = self.n_rows >= 2 * _LEAST_ROWS
         return [
@@ -160,35 +158,37 @@ class Watch:
         return bool(equal[given].mean() >= 0.5 and above[given].sum() >= enough)
 
     @property
-    def naming(self) -> frozenset[str]:
+    def id_like_columns(self) -> frozenset[str]:
         """Return the columns whose values may be ids: they rise, or by one and the same."""
         rising = self._rising & (self.n_rows >= 2 * _LEAST_ROWS)
         pairs = zip(self._columns, rising, strict=True)
-        return frozenset([*self.running, *(c.name for c, rises in pairs if rises)])
+        return frozenset(
+            [*self.running_columns, *(c.name for c, rises in pairs if rises)]
+        )
 
     def warnings(self) -> list[str]:
         """Return what an operator should look at, as sentences."""
         said = []
         constant = (self.low == self.high) & (self.missing == 0)
         constant &= np.abs(self.low) <= _EXACT  # larger ones may differ, but for digits
-        if zeros := self._named(constant & (self.low == 0)):
+        if zeros := self._quote_names(constant & (self.low == 0)):
             said.append(f"Nothing but 0: {zeros}. It tells nothing apart.")
-        if named := self._named(constant & (self.low != 0)):
+        if named := self._quote_names(constant & (self.low != 0)):
             said.append(f"One value in all rows: {named}. It tells nothing apart.")
         all_read = all(column.is_described for column in self._columns)
         if self.n_rows > 1 and len(constant) and constant.all() and all_read:
             said.append("No column tells two rows apart: is this the right table?")
-        if empty := self._named(self.missing == self.n_rows):
+        if empty := self._quote_names(self.missing == self.n_rows):
             said.append(f"No value in any row: {empty}.")
         rising = self._rising & ~self._running & (self.n_rows >= 2 * _LEAST_ROWS)
-        if named := self._named(rising):
+        if named := self._quote_names(rising):
             said.append(f"Rising whole numbers, perhaps ids: {named}.")
         if truths := maybe_truth(column.name for column in self._columns):
             shown = ", ".join(map(repr, truths))
             said.append(f"Perhaps classes to be found, not data: {shown}.")
         return said
 
-    def _named(self, chosen: Any) -> str:
+    def _quote_names(self, chosen: Any) -> str:
         described = [column.is_described for column in self._columns]
         places = np.flatnonzero(chosen & np.array(described, dtype=bool))
         return ", ".join(repr(self._columns[place].name) for place in places[:10])
@@ -234,15 +234,16 @@ def _against_field(column: Column, x: FloatArray, tell: Any) -> None:
     tell(x > most, "above the dictionary's maximum")
 
 
+def is_total(text: str) -> bool:
+    """Return whether a cell says that its row sums up the others."""
+    return text.strip().rstrip(":").casefold() in _TOTAL_WORDS
+
+
 def totals(texts: pa.Array) -> IntArray:
     """Return the places of texts that say that their row sums up the others."""
     coded = texts.dictionary_encode()
     words = [str(text or "") for text in coded.dictionary.to_pylist()]
-    named = [
-        place
-        for place, text in enumerate(words)
-        if text.strip().rstrip(":").casefold() in _TOTAL_WORDS
-    ]
+    named = [place for place, text in enumerate(words) if is_total(text)]
     if not named:
         return np.empty(0, np.int64)
     codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)

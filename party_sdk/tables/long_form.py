@@ -13,13 +13,15 @@ import pyarrow as pa
 from pyarrow import compute
 from scipy.sparse import coo_array
 
-from clustering_protocols.data import SparseSource
-from clustering_protocols.errors import InvalidData
-from clustering_protocols.explaining import did_you_mean
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.common.validation_messages import did_you_mean
+from clustering_protocols.numerics.data_source import SparseSource
 from party_sdk.tables.columns import Column
-from party_sdk.tables.dialect import from_mapping
-from party_sdk.tables.opening import How, opened, read_again
+from party_sdk.tables.mapping.model import TableMapping
+from party_sdk.tables.parsing.dialect import from_mapping
+from party_sdk.tables.read_options import How
 from party_sdk.tables.report import Findings, sentences
+from party_sdk.tables.single_columns import read_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +46,12 @@ def occurrences(
 ) -> SparseSource:
     """Return co-occurrences as a sparse source of rows; nothing is densified.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-    form : LongForm
-    objects : sequence of str, optional
-        The ids of all objects, which all sites must have alike; rows are in this order,
-        and objects without a line have an empty row. By default those that occur here,
-        sorted.
+    objects: the ids of all objects, which all sites must have alike; rows are in this
+        order, and objects without a line have an empty row. By default those that occur
+        here, sorted.
 
-    Raises
-    ------
-    InvalidData
-        If a column is missing, has gaps, or the count is no number; if a line names an
-        object that is not among ``objects``.
+    Raises InvalidData if a column is missing, has gaps, or the count is no number; if a
+        line names an object that is not among ``objects``.
     """
     rows, known = _codes(table, form.object)
     columns, items = _codes(table, form.item)
@@ -81,31 +75,28 @@ def open_long(
     form: LongForm,
     objects: Sequence[str] | None = None,
     dialect: Any = None,
+    mapping: TableMapping | None = None,
+    allow: Sequence[str] = (),
 ) -> SparseSource:
     """Return a file of co-occurrences in long form as a source of sparse rows.
 
-    Parameters
-    ----------
-    path : Path
-        A file with one line per object and item.
-    form, objects
-        As for :func:`occurrences`.
-    dialect
-        As for :func:`~party_sdk.tables.open_table`.
+    path: a file with one line per object and item.
+    form, objects: as for :func:`occurrences`.
+    dialect, mapping, allow: as for :func:`~party_sdk.tables.open_table`.
     """
     names = [name for name in (form.object, form.item, form.count) if name]
-    with opened(path, How(dialect=from_mapping(dialect))) as source:
-        source.names.require(names)
-        columns = [Column(name, "words") for name in names[:2]]
-        columns += [Column(name, "number") for name in names[2:]]
-        batches = [
-            pa.table(list(cells), names) for cells, _ in read_again(source, columns, ())
-        ]
-        findings = Findings()
-        source.tell(columns, findings)
-    if findings:
-        raise InvalidData(sentences(findings, source.places.word))
-    return occurrences(pa.concat_tables(batches), form, objects)
+    columns = [Column(name, "words") for name in names[:2]]
+    columns += [Column(name, "number") for name in names[2:]]
+    how = How(dialect=from_mapping(dialect), mapping=mapping, allow=allow)
+    found = read_cells(path, how, columns)
+    said = found.said
+    if said.left_out:
+        findings = Findings(said.left_out, said.more_left_out)
+        raise InvalidData(sentences(findings, said.counts))
+    if not found.batches:
+        raise InvalidData(f"{path.name!r} has no rows.")
+    table = pa.Table.from_batches(found.batches).rename_columns(names)
+    return occurrences(table, form, objects)
 
 
 def _codes(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from clustering_protocols.errors import InvalidData
-from clustering_protocols.schema import normal
-from party_sdk.tables.report import listed
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.terms.schema import normal
+from party_sdk.tables.report import format_names
 
 IdColumns = str | Sequence[str] | None
 UNNAMED = re.compile(r"Unnamed: \d+(_level_\d+)?")
@@ -23,14 +23,7 @@ class Names:
 
     A column without a name is called by its position, as pandas does.
 
-    Parameters
-    ----------
-    given : iterable of str
-
-    Raises
-    ------
-    InvalidData
-        If two columns have the same name.
+    Raises InvalidData if two columns have the same name.
     """
 
     def __init__(self, given: Iterable[str]) -> None:
@@ -44,21 +37,19 @@ class Names:
             twice = sorted(name for name, count in counted.items() if count > 1)
             where = [str(i + 1) for i, name in enumerate(self.all) if name in twice[:1]]
             raise InvalidData(
-                f"Two columns have the same name: {listed(twice)}, columns "
+                f"Two columns have the same name: {format_names(twice)}, columns "
                 f"{', '.join(where[:10])}."
             )
         pairs = zip(self.all, found, strict=True)
         blank = [name for name, as_given in pairs if as_given.strip() != as_given]
-        said = f"Blanks around the names of {listed(blank)} were taken off."
+        said = f"Blanks around the names of {format_names(blank)} were taken off."
         self.warnings = (said,) if blank else ()
 
     def position(self, name: str) -> int:
         """Return where a column stands.
 
-        Raises
-        ------
-        InvalidData
-            If there is none of that name; the sentence says what there is.
+        Raises InvalidData if there is none of that name; the sentence says what there
+            is.
         """
         self.require([name])
         return self._places[normal(name)]
@@ -69,10 +60,10 @@ class Names:
         if not absent:
             return
         near = [close for name in absent for close in _near(name, self.all)]
-        hint = f" Did you mean {listed(near)}?" if near else ""
+        hint = f" Did you mean {format_names(near)}?" if near else ""
         raise InvalidData(
             f"There is no column {', '.join(map(repr, absent))}.{hint} "
-            f"There are {listed(self.all)}."
+            f"There are {format_names(self.all)}."
         )
 
 
@@ -82,7 +73,7 @@ def _near(name: str, known: Sequence[str]) -> list[str]:
     return [folded[close] for close in found]
 
 
-def naming(id_column: IdColumns) -> tuple[str, ...]:
+def normalise_id_columns(id_column: IdColumns) -> tuple[str, ...]:
     """Return the columns that name the rows; none where they have no names."""
     if id_column is None or isinstance(id_column, str):
         return () if id_column is None else (normal(id_column),)
@@ -92,7 +83,7 @@ def naming(id_column: IdColumns) -> tuple[str, ...]:
     return names
 
 
-def chosen(
+def choose_columns(
     names: Names, ids: Sequence[str], columns: Sequence[str] | None
 ) -> tuple[str, ...]:
     """Return the columns to cluster: those that are chosen, or all but the ids."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from clustering_protocols.errors import InvalidData
+from clustering_protocols.common.errors import InvalidData
 
 MOST_SHOWN: Final = 10
 HEADER: Final = "repeats the names of columns: delete this row"
@@ -62,18 +62,11 @@ class ColumnReport(BaseModel):
 class CheckReport(BaseModel):
     """How a table is read, and whether it can be.
 
-    Attributes
-    ----------
-    file : str
-        The file's name, without its folder.
-    counts : str
-        What ``line`` counts: lines of a text file, rows of another.
-    rows : int
-        0 where the table cannot be read.
-    dialect : mapping
-        How a text file is written; ``--csv NAME=VALUE`` freezes a part of it.
-    problems : sequence of Finding
-        At most ten; ``more_problems`` counts the others.
+    file: the file's name, without its folder.
+    counts: what ``line`` counts: lines of a text file, rows of another.
+    rows: 0 where the table cannot be read.
+    dialect: how a text file is written; ``--csv NAME=VALUE`` freezes a part of it.
+    problems: at most ten; ``more_problems`` counts the others.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -87,6 +80,11 @@ class CheckReport(BaseModel):
     more_problems: int = 0
     warnings: tuple[str, ...] = ()
 
+    @property
+    def dialect_texts(self) -> dict[str, str]:
+        """Return how a text file is written, each part as people write it."""
+        return {name: _format_part(part) for name, part in self.dialect.items()}
+
     def require_none(self) -> None:
         """Raise :class:`InvalidData` with the problems, if there are any."""
         if self.problems:
@@ -99,12 +97,18 @@ class CheckReport(BaseModel):
         return InvalidData(f"{self.file}: {said}" if placed and self.file else said)
 
 
+def _format_part(part: Any) -> str:
+    if isinstance(part, Sequence) and not isinstance(part, str):
+        return " ".join(map(repr, part))
+    return repr(part) if isinstance(part, str) and len(part) < 3 else str(part)
+
+
 class Findings:
     """Collects findings: the first ten with their places, the others by number."""
 
-    def __init__(self) -> None:
-        self.shown: list[Finding] = []
-        self.more = 0
+    def __init__(self, shown: Iterable[Finding] = (), more: int = 0) -> None:
+        self.shown = list(shown)
+        self.more = more
         self._headers: set[int | None] = set()
 
     def add(
@@ -153,7 +157,7 @@ def _shape_of(character: str) -> str:
     return character if " " <= character <= "~" else "?"
 
 
-def listed(names: Iterable[str], most: int = 12) -> str:
+def format_names(names: Iterable[str], most: int = 12) -> str:
     """Return names for a sentence, quoted, and how many more there are."""
     names = list(names)
     shown = [repr(name) for name in names[:most]]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from clustering_protocols.records.arrays import FloatArray
 from party_sdk.tables.columns import Column
-from party_sdk.tables.kinds import Kind
 from party_sdk.tables.names import Names
-from party_sdk.tables.places import Places
+from party_sdk.tables.parsing.column_kinds import Kind
+from party_sdk.tables.parsing.row_places import Places
 from party_sdk.tables.report import Findings
 
 Cells: TypeAlias = Sequence[pa.Array]
@@ -18,6 +19,20 @@ Cells: TypeAlias = Sequence[pa.Array]
 
 class Again(Exception):
     """The beginning of a file was not like the rest: it is read again, otherwise."""
+
+
+class Batch(NamedTuple):
+    """Some rows of a table.
+
+    cells: of the columns that were asked for.
+    names: of the columns that name the rows.
+    original: float64 arrays of the columns whose cells a mapping changes, in their
+        order: numbers that stand for the cells as the table has them.
+    """
+
+    cells: Cells
+    names: Cells
+    original: Sequence[FloatArray] = ()
 
 
 class Source(Protocol):
@@ -44,20 +59,21 @@ class Source(Protocol):
         ...
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def format_description(self) -> dict[str, Any]:
         """Return how the table is written, for people."""
         ...
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
-    ) -> Iterator[tuple[Cells, Cells]]:
+    ) -> Iterator[Batch]:
         """Yield the cells of columns, and those that name the rows, in order.
 
-        Raises
-        ------
-        Again
-            If all of it has to be read again.
+        Raises Again if all of it has to be read again.
         """
+        ...
+
+    def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
+        """Return texts of numbers with a point, and of dates with the year first."""
         ...
 
     def tell(self, columns: Sequence[Column], findings: Findings) -> None:

@@ -1,45 +1,49 @@
-"""The rows of a table as float64 in a file without a name, and its ids as Arrow."""
+"""The rows of a table as float64, and columns as Arrow, in files without a name."""
 
 from __future__ import annotations
 
-import errno
+import mmap
+import os
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any, overload
 
 import numpy as np
 import pyarrow as pa
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.data import BATCH_ROWS
-from clustering_protocols.errors import StorageFull
+from clustering_protocols.numerics.data_source import BATCH_ROWS
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from party_sdk.home.disk_room import report_full_disk
 
 
 class Spool:
     """Rows of float64 that are written once and then read any number of times.
 
-    The file has no name: nothing is left behind, however the process ends. It lies where
-    ``TMPDIR`` says.
+    width: numbers in a row.
+    file: without a name: nothing is left behind, however the process ends. The spool
+        has a descriptor of its own, so that whoever opened the file may close it.
+    n_rows: how many rows the file holds already; 0 empties it.
+
+    Raises ValueError if the file is shorter than that.
     """
 
-    def __init__(self, width: int) -> None:
-        self.n_rows, self.width = 0, width
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the table
+    def __init__(self, width: int, file: IO[bytes], n_rows: int = 0) -> None:
+        self.n_rows, self.width = n_rows, width
+        self._file = os.fdopen(os.dup(file.fileno()), "r+b")
         weakref.finalize(self, self._file.close)
+        if not n_rows:
+            empty(self._file)
+        elif _size(self._file) != 8 * width * n_rows:
+            raise ValueError("the file holds another number of rows")
 
     def write(self, X: FloatArray) -> None:
         """Append a batch of rows; :class:`StorageFull` if there is no room."""
-        try:
+        with _report_full_disk(f"the rows as numbers ({8 * self.width} bytes each)"):
             self._file.write(np.ascontiguousarray(X).data)
             self._file.flush()
-        except OSError as error:
-            if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
-                raise
-            raise StorageFull(
-                "The folder for temporary files has no room for the rows as numbers "
-                f"({8 * self.width} bytes each); TMPDIR names another folder."
-            ) from None
         self.n_rows += len(X)
 
     def batches(self) -> Iterator[FloatArray]:
@@ -62,6 +66,66 @@ class Spool:
         """Return a copy of the rows with these numbers, in this order."""
         shape = (self.n_rows, self.width)
         return np.array(np.memmap(self._file, np.float64, mode="r", shape=shape)[rows])
+
+
+class ColumnSpool:
+    """Columns of Arrow that are written batch by batch, and then mapped.
+
+    file: without a name, as of :class:`Spool`.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._writer: pa.RecordBatchStreamWriter | None = None
+
+    def write(self, columns: Sequence[pa.Array]) -> None:
+        """Append a batch; :class:`StorageFull` if there is no room."""
+        batch = pa.record_batch(list(columns), [str(i) for i in range(len(columns))])
+        with _report_full_disk("columns as text"):
+            if self._writer is None:
+                empty(self._file)
+                self._writer = pa.ipc.new_stream(self._file, batch.schema)
+            self._writer.write_batch(batch)
+
+    def begin_again(self) -> None:
+        """Forget what was written: all is read once more, otherwise."""
+        self._writer = None
+
+    def close(self) -> None:
+        """Write the end."""
+        with _report_full_disk("columns as text"):
+            if self._writer is None:
+                empty(self._file)
+            else:
+                self._writer.close()
+                self._file.flush()
+
+
+def mapped_batches(file: IO[bytes]) -> list[pa.RecordBatch]:
+    """Return the batches that a :class:`ColumnSpool` wrote, as maps of its file.
+
+    Raises pyarrow.ArrowInvalid if the file holds something else.
+    """
+    if not _size(file):
+        return []
+    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    with pa.ipc.open_stream(pa.py_buffer(mapped)) as stream:
+        return list(stream)
+
+
+def empty(file: IO[bytes]) -> None:
+    """Take everything out of a file."""
+    file.seek(0)
+    file.truncate()
+
+
+def _size(file: IO[bytes]) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _report_full_disk(what: str) -> AbstractContextManager[None]:
+    place = Path(tempfile.gettempdir())
+    return report_full_disk(place, f"There go {what}; TMPDIR names another folder.")
 
 
 class ArrowIds(Sequence[str]):
@@ -102,3 +166,8 @@ class ArrowIds(Sequence[str]):
     def arrow(self) -> pa.ChunkedArray:
         """Return the ids as Arrow has them."""
         return self._ids
+
+
+def mapped_ids(file: IO[bytes]) -> ArrowIds:
+    """Return the only column that a :class:`ColumnSpool` wrote, as a map of its file."""
+    return ArrowIds([batch.column(0) for batch in mapped_batches(file)])

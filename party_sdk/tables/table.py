@@ -2,19 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Self
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.tables.columns import Column
-from party_sdk.tables.places import Places
+from party_sdk.tables.parsing.row_places import Places
 from party_sdk.tables.report import MOST_SHOWN, CheckReport, Findings
-from party_sdk.tables.spool import ArrowIds, Spool
+from party_sdk.tables.spool import ArrowIds, Spool, mapped_batches
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnmappedCells:
+    """What a mapping changed of a table.
+
+    headers: what the table calls the columns, in their order.
+    changed: the places of those whose cells it changed, ascending.
+    cells: of these, numbers that stand for the cells as the table has them.
+    """
+
+    headers: tuple[str, ...]
+    changed: tuple[int, ...]
+    cells: pa.Table
+
+    @classmethod
+    def of(
+        cls,
+        headers: Sequence[str],
+        changed: Sequence[int],
+        file: IO[bytes],
+        n_rows: int,
+    ) -> Self:
+        """Return what a :class:`~party_sdk.tables.spool.ColumnSpool` wrote, mapped.
+
+        Raises ValueError if the file holds other columns, or another number of rows.
+        """
+        names = [str(place) for place in range(len(changed))]
+        schema = pa.schema([(name, pa.float64()) for name in names])
+        batches = mapped_batches(file) if changed else []
+        cells = pa.Table.from_batches(batches, schema)
+        if changed and len(cells) != n_rows:
+            raise ValueError("the file holds another number of rows")
+        return cls(tuple(headers), tuple(changed), cells)
+
+    def put_into(self, rows: FloatArray, cells: pa.Table) -> FloatArray:
+        """Write cells of the table into mapped rows, and return them."""
+        for place, column in zip(self.changed, cells.columns, strict=True):
+            rows[:, place] = column.to_numpy()
+        return rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,15 +67,10 @@ class Table:
     one): numbers, 0 or 1 of yes and no, the place of a level among the dictionary's,
     days since 1970-01-01; NaN where there is no value.
 
-    Attributes
-    ----------
-    report : CheckReport
-    naming : tuple of str
-        The columns that name the rows.
-    file : Path or None
-        Where it came from.
-    unfit : Findings
-        What hinders to cluster it as it is, with no preparation agreed: gaps, words.
+    naming: the columns that name the rows.
+    file: where it came from.
+    unfit: what hinders to cluster it as it is, with no preparation agreed: gaps, words.
+    unmapped: what a mapping changed; None where it changed nothing.
     """
 
     report: CheckReport
@@ -44,11 +81,17 @@ class Table:
     places: Places
     unfit: Findings
     spool: Spool
+    unmapped: UnmappedCells | None = None
 
     @property
     def n_rows(self) -> int:
         """Return the number of rows."""
         return self.spool.n_rows
+
+    @property
+    def original(self) -> DataSource:
+        """Return the rows with names and cells of the table, before any mapping."""
+        return self if self.unmapped is None else _UnmappedRows(self, self.unmapped)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -68,10 +111,7 @@ class Table:
 
         At most ten pairs, by their lines or rows; no id is named.
 
-        Parameters
-        ----------
-        compared : callable, optional
-            Returns an id in the form in which it counts; as it is by default.
+        compared: returns an id in the form in which it counts; as it is by default.
         """
         if self.ids is None:
             return ""
@@ -94,3 +134,26 @@ class Table:
         )
         word = self.report.counts.capitalize()
         return f"{word}s {', '.join(pairs)}{more} have the same id."
+
+
+class _UnmappedRows:
+    """The rows of a table that a mapping changed, as the table has them."""
+
+    def __init__(self, table: Table, unmapped: UnmappedCells) -> None:
+        self._table, self._unmapped = table, unmapped
+        self.n_rows, self.ids = table.n_rows, table.ids
+        self.columns = unmapped.headers
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield the rows."""
+        begin, cells = 0, self._unmapped.cells
+        for rows in self._table.batches():
+            yield self._unmapped.put_into(rows, cells.slice(begin, len(rows)))
+            begin += len(rows)
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers, whichever the order."""
+        cells = self._unmapped.cells
+        if cells.num_columns:
+            cells = cells.take(pa.array(rows))
+        return self._unmapped.put_into(self._table.take(rows), cells)

@@ -11,13 +11,13 @@ from sklearn.datasets import load_iris
 
 from clustering_protocols.algorithms.coincidence import (
     COINCIDENCE,
+    equalise_coordinates,
     n_alike,
     n_coinciding,
     strongest,
-    united,
 )
 from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray
 
 NEAR = COINCIDENCE / 4
 
@@ -41,7 +41,7 @@ coordinates = st.builds(lambda whole, step: whole + step, st.integers(-2, 2), st
 
 
 @given(st.integers(1, 7), st.integers(1, 3), st.data())
-def test_runs_of_near_coordinates_take_that_of_the_lowest_cluster(
+def test_near_centroids_become_the_first_of_their_chain(
     k: int, m: int, data: st.DataObject
 ) -> None:
     rows = st.lists(coordinates, min_size=m, max_size=m)
@@ -49,28 +49,28 @@ def test_runs_of_near_coordinates_take_that_of_the_lowest_cluster(
     unit = np.array(
         data.draw(st.lists(st.sampled_from([0.5, 1.0, 4.0]), min_size=m, max_size=m))
     )
-    found = united(V, unit)
+    found = equalise_coordinates(V, unit)
     assert np.array_equal(found, plainly(V, unit))
-    assert np.array_equal(united(found, unit), found)
+    assert np.array_equal(equalise_coordinates(found, unit), found)
 
 
 def test_what_does_not_coincide_keeps_all_its_bits() -> None:
     V = np.random.default_rng(0).normal(size=(50, 4))
-    assert united(V, np.ones(4)).tobytes() == V.tobytes()
+    assert equalise_coordinates(V, np.ones(4)).tobytes() == V.tobytes()
 
 
 def test_near_is_measured_in_the_unit_of_each_feature() -> None:
     V = np.array([[0.0, 0.0], [NEAR, NEAR]])
-    found = united(V, np.array([1.0, 1e-3]))
+    found = equalise_coordinates(V, np.array([1.0, 1e-3]))
     assert found.tolist() == [[0.0, 0.0], [0.0, NEAR]]
     assert n_coinciding(found) == 0
-    assert n_coinciding(united(V, np.ones(2))) == 1
+    assert n_coinciding(equalise_coordinates(V, np.ones(2))) == 1
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
 def test_a_chain_is_one_run_and_takes_the_lowest_number(order: list[int]) -> None:
     V = np.array([[0.0], [0.8], [1.6]])[order] * COINCIDENCE
-    assert (united(V, np.ones(1)) == V[0]).all()
+    assert (equalise_coordinates(V, np.ones(1)) == V[0]).all()
 
 
 def test_of_equal_degrees_the_lowest_number_gets_the_row() -> None:
@@ -94,7 +94,7 @@ def test_how_near_counts_as_equal_is_a_share_of_the_larger() -> None:
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3)))[1:])
-def test_of_runs_that_come_to_one_place_the_first_numbers_the_clusters(
+def test_coinciding_starts_number_clusters_as_the_first(
     order: tuple[int, ...],
 ) -> None:
     """Their objectives differ by rounding, which would pick another on another machine."""

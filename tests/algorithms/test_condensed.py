@@ -13,7 +13,7 @@ from sklearn.cluster import DBSCAN, AgglomerativeClustering
 from sklearn.datasets import load_digits, load_iris, make_blobs
 
 from clustering_protocols.algorithms import (
-    condensed,
+    condensed_distances,
     dbscan,
     embedding,
     fuzzy_cmeans,
@@ -22,7 +22,7 @@ from clustering_protocols.algorithms import (
     kmedoids,
     nmf,
 )
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.numerics.scores import adjusted_rand
 
 X, CLASSES = make_blobs(200, 5, centers=6, cluster_std=2.0, random_state=0)
 D = pdist(X)
@@ -32,11 +32,11 @@ D = pdist(X)
 def test_condensed_and_square_are_the_same(n: int) -> None:
     away = np.random.default_rng(n).random(n * (n - 1) // 2)
     full = squareform(away, checks=False) if n > 1 else np.zeros((1, 1))
-    assert condensed.n_rows(away) == n
-    assert np.array_equal(condensed.square(away), full)
+    assert condensed_distances.n_rows(away) == n
+    assert np.array_equal(condensed_distances.square(away), full)
     row = np.empty(n)
     for i in range(n):
-        condensed.read_row(away, n, i, row)
+        condensed_distances.read_row(away, n, i, row)
         assert np.array_equal(row, full[i])
 
 
@@ -46,7 +46,7 @@ def test_nearest_rows_are_those_of_a_stable_sort(count: int) -> None:
     full = squareform(coarse)
     np.fill_diagonal(full, -1.0)
     expected = np.argsort(full, axis=1, kind="stable")[:, :count]
-    rows, away = condensed.nearest(coarse, count)
+    rows, away = condensed_distances.nearest(coarse, count)
     assert np.array_equal(rows, expected)
     assert np.array_equal(
         away, np.maximum(np.take_along_axis(full, expected, axis=1), 0)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist, pdist
-from support.shapes import lumps
 
 from clustering_protocols import simulation
 from clustering_protocols.algorithms import graph_parts, neighbors
@@ -23,10 +22,11 @@ from clustering_protocols.algorithms.spectral import (
     neighbor_graph,
     spectral_embedding,
 )
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.algorithms.shapes import lumps
 
 SPECTRAL: dict[str, Any] = {
     "n_clusters": 3,

@@ -15,11 +15,11 @@ from hypothesis import given, strategies as st
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 
-from clustering_protocols import row_blocks
 from clustering_protocols.algorithms import kmeans as of_kmeans, lloyd
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
-from clustering_protocols.blocks import ONE_THREAD, LocalEngine
-from clustering_protocols.row_blocks import ArrayRows
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
+from clustering_protocols.numerics.row_blocks import ArrayRows
 
 BLOBS = make_blobs(3000, 7, centers=9, cluster_std=3.0, random_state=0)[0]
 SETS = {
@@ -91,7 +91,7 @@ def test_a_run_that_is_cut_off_ends_where_scikit_learn_s_does(max_iter: int) -> 
 
 @pytest.mark.parametrize("n_rows", [1, 255, 256, 1000])
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
-def test_the_same_bits_on_any_number_of_threads_and_in_any_blocks(
+def test_threads_and_blocks_do_not_change_a_bit(
     in_small_blocks: Any, n_threads: int, n_rows: int
 ) -> None:
     X = BLOBS[:1200] * [1e-30, 1.0, 1e6, 1.0, 1.0, 1e-3, 1e20]
@@ -108,8 +108,8 @@ def test_sums_do_not_depend_on_the_order_of_rows(seed: int) -> None:
     order = rng(seed).permutation(len(X))
     place = np.empty_like(order)
     place[order] = np.arange(len(X))
-    units = lloyd.Rows.of(ArrayRows(X), ONE_THREAD, 4)
-    moved = lloyd.Rows(
+    units = lloyd.ScaledRows.of(ArrayRows(X), ONE_THREAD, 4)
+    moved = lloyd.ScaledRows(
         given=ArrayRows(X[order]),
         units=units.units,
         engine=ONE_THREAD,
@@ -125,7 +125,7 @@ def test_sums_do_not_depend_on_the_order_of_rows(seed: int) -> None:
 def test_sums_are_exact_to_rounding_beside_a_value_far_out(far: float) -> None:
     X = rng(3).normal(loc=5.0, size=(5000, 2))
     X[17, 0] = far
-    rows = lloyd.Rows.of(ArrayRows(X), ONE_THREAD, 1)
+    rows = lloyd.ScaledRows.of(ArrayRows(X), ONE_THREAD, 1)
     sums, counts, inertia = rows.sums(np.zeros((1, 2)))
     assert counts.tolist() == [5000]
     for f in range(2):
@@ -139,7 +139,7 @@ def test_sums_are_exact_to_rounding_beside_a_value_far_out(far: float) -> None:
     assert float(inertia) == pytest.approx(expected, rel=1e-12)
 
 
-def test_tight_groups_far_from_each_other_keep_the_digits_of_inertia() -> None:
+def test_inertia_is_precise_for_tight_distant_groups() -> None:
     X = np.repeat([[0.0, 0.0], [1e6, 1e6]], 2000, axis=0)
     X += 1e-3 * rng(1).normal(size=X.shape)
     found = kmeans(X, np.array([[0, 2000]]), 300)
@@ -184,7 +184,7 @@ def test_rows_in_another_order_of_memory_give_the_same() -> None:
 
 
 @pytest.mark.parametrize("n_rows", [2, 1000])
-def test_an_empty_cluster_takes_the_farthest_row_as_scikit_learn_s(
+def test_an_empty_cluster_is_refilled_as_in_scikit_learn(
     in_small_blocks: Any, n_rows: int
 ) -> None:
     X = np.vstack([BLOBS[:400], BLOBS[:1], BLOBS[:1] + 1000.0])
@@ -213,9 +213,11 @@ def test_only_many_rows_are_shared_by_threads(
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 100)
     for least, expected in ((X.size * 3 + 1, ONE_THREAD), (X.size * 3, engine)):
         monkeypatch.setattr(lloyd, "WORTH_A_THREAD", least)
-        assert lloyd.Rows.of(ArrayRows(X), engine, 3).engine is expected
+        assert lloyd.ScaledRows.of(ArrayRows(X), engine, 3).engine is expected
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", X.size)
-    assert lloyd.Rows.of(ArrayRows(X), engine, 3).engine is ONE_THREAD  # of one block
+    assert (
+        lloyd.ScaledRows.of(ArrayRows(X), engine, 3).engine is ONE_THREAD
+    )  # of one block
 
 
 def test_the_nearest_centroid_of_an_exact_tie_is_the_lowest() -> None:
@@ -251,7 +253,7 @@ def test_machines_with_narrower_vectors_give_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_rotation_does_not_decide_between_centres_that_are_equally_far(
+def test_a_rotation_does_not_change_how_ties_are_resolved(
     seed: int,
 ) -> None:
     """Rows of yes and no have many ties, and a rotation rounds each of them anew."""
@@ -264,7 +266,7 @@ def test_a_rotation_does_not_decide_between_centres_that_are_equally_far(
     assert turned.inertia == pytest.approx(here.inertia)
 
 
-def test_rows_at_a_centre_but_for_rounding_are_not_moved_to_an_empty_one() -> None:
+def test_rounding_alone_does_not_refill_an_empty_cluster() -> None:
     Q, _ = np.linalg.qr(rng(1).normal(size=(4, 4)))
     places = np.hstack([np.eye(2), np.eye(2)])[[0, 1] * 50]
     noise = 1e-15 * rng(2).normal(size=(100, 4))

@@ -9,11 +9,12 @@ import pytest
 from scipy.stats import kstest
 from sklearn.datasets import make_blobs
 
-from clustering_protocols import limits, row_blocks
 from clustering_protocols.algorithms import lloyd, oversampling
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
-from clustering_protocols.blocks import LocalEngine
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.common import limits
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import LocalEngine
+from clustering_protocols.numerics.scores import adjusted_rand
 
 X, CLASSES = make_blobs(6000, 5, centers=12, cluster_std=0.7, random_state=4)
 KEY = np.array([3, 2**63 + 5], dtype=np.uint64)
@@ -31,7 +32,7 @@ def drawn(seed: int, n_init: int = 1, n_threads: int = 1) -> Any:
 
 @pytest.mark.parametrize("n_rows", [1, 3, 256, 1001])
 @pytest.mark.parametrize("n_threads", [1, 2, 3])
-def test_the_same_rows_on_any_number_of_threads_and_in_any_blocks(
+def test_threads_and_blocks_do_not_change_the_drawn_rows(
     monkeypatch: pytest.MonkeyPatch, n_threads: int, n_rows: int
 ) -> None:
     if n_rows == 1:

@@ -9,13 +9,13 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.datasets import make_circles
 
-from clustering_protocols import row_blocks
 from clustering_protocols.algorithms import lloyd
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
-from clustering_protocols.blocks import LocalEngine
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import LocalEngine
+from clustering_protocols.numerics.scores import adjusted_rand
 
 
 def drawn(X: Any, most: int, **others: Any) -> Representatives:
@@ -23,7 +23,7 @@ def drawn(X: Any, most: int, **others: Any) -> Representatives:
     return Representatives.draw(row_blocks.of(X), most, rng, **others)
 
 
-def test_each_is_the_mean_of_the_rows_that_are_nearest_to_a_drawn_one() -> None:
+def test_a_representative_is_the_mean_of_its_nearest_rows() -> None:
     X = np.random.default_rng(0).normal(size=(700, 5))
     some = drawn(X, 40)
     assert np.array_equal(some.drawn, np.unique(some.drawn))
@@ -46,7 +46,7 @@ def test_the_same_bits_in_any_blocks_and_on_any_threads(
         assert getattr(whole, name).tobytes() == getattr(cut, name).tobytes()
 
 
-def test_rows_that_are_equal_join_one_and_the_others_stay_where_they_were() -> None:
+def test_equal_rows_share_one_representative() -> None:
     X = np.repeat(np.eye(3), 30, axis=0)
     some = drawn(X, 12)
     assert np.array_equal(some.V, X[some.drawn])

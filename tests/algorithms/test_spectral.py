@@ -19,7 +19,7 @@ from sklearn.neighbors import kneighbors_graph
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.spectral import neighbor_graph, spectral_embedding
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.numerics.scores import adjusted_rand
 
 
 def cluster(X: Any, k: int, seed: int = 0) -> Any:

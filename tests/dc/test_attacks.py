@@ -18,14 +18,14 @@ from support.attacks import (
 )
 
 from clustering_protocols import simulation
-from clustering_protocols.errors import GuardRefused
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.protocols.dc import (
     Anchor,
     DataCollaboration,
     anchors,
     selfcheck,
 )
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 SETS = {"wine": load_wine, "breast cancer": load_breast_cancer}
 every_set = pytest.mark.parametrize("name", SETS)
@@ -52,7 +52,7 @@ def test_uniform_anchors_are_unmixed_by_source_separation(name: str) -> None:
 @every_set
 @pytest.mark.parametrize("kind", ["gaussian", "rotated"])
 @pytest.mark.parametrize("n_rows", [None, 2000])
-def test_other_anchors_give_source_separation_no_more_than_a_guess(
+def test_source_separation_does_no_better_than_a_guess(
     name: str, kind: Any, n_rows: int | None
 ) -> None:
     """Threat 85 with the control: no further than a random mixture, plus 0.10."""
@@ -77,7 +77,7 @@ def test_the_covariance_of_the_anchors_shows_no_feature(
 
 
 @every_set
-def test_anchors_with_the_spreads_of_the_features_would_show_them(
+def test_anchors_with_standard_deviations_would_reveal_features(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(anchors, "equal_spread", lambda _, spread: spread)
@@ -88,7 +88,7 @@ def test_anchors_with_the_spreads_of_the_features_would_show_them(
 
 
 @every_set
-def test_the_self_check_prints_what_the_known_anchor_attack_rebuilds(
+def test_the_self_check_reports_the_known_anchor_attack(
     name: str,
 ) -> None:
     """Threat 86: the attacker's numbers, from the upload and the colluder's anchors."""
@@ -127,7 +127,7 @@ def eavesdrop(parts: simulation.Split) -> tuple[dict[str, Any], Any]:
 
 
 @every_set
-def test_without_the_anchors_the_known_anchor_attack_finds_little(name: str) -> None:
+def test_the_known_anchor_attack_fails_without_anchors(name: str) -> None:
     upload = upload_of(name)
     rng = np.random.default_rng(SEED)
     guessed = rng.normal(size=(len(upload.anchors), upload.truth.shape[1]))

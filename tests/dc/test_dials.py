@@ -14,13 +14,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.preprocessing import StandardScaler
 from support.attacks import correlations, principal, uploads
 
-from clustering_protocols import registry, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import GuardRefused, ProtocolFailed
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration, messages, party
-from clustering_protocols.simulation import Session, Split, numbered
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.simulation import Session, Split, number_rows
+from clustering_protocols.terms.terms import Layout
 
 SEED = 0
 SETS = {
@@ -80,7 +80,7 @@ def test_distances_are_those_of_the_standardised_pooled_rows(
     np.testing.assert_allclose(pdist(Z), expected, rtol=1e-9)
 
 
-def test_rows_that_lack_no_column_keep_their_distances_on_a_ragged_lattice() -> None:
+def test_complete_rows_keep_distances_on_a_ragged_lattice() -> None:
     parts = split("wine", "ragged")
     given = params(scaling="none", output="coordinates")
     first = simulation.run(given, parts.layout, parts.data, SEED).outcomes["r1c1"]
@@ -97,7 +97,9 @@ def test_as_many_dimensions_travel_as_there_are_columns(name: str) -> None:
 
 
 def test_terms_of_today_mean_what_they_did() -> None:
-    assert registry.chosen(DataCollaboration(n_clusters=3)) == {"n_clusters": 3}
+    assert catalogue.find_changed_params(DataCollaboration(n_clusters=3)) == {
+        "n_clusters": 3
+    }
     assert DataCollaboration(n_clusters=3).dimensions == "all_but_one"
 
 
@@ -113,7 +115,7 @@ def test_a_single_column_takes_terms_that_say_so() -> None:
 
 
 def test_the_terms_bring_a_risk_of_their_own() -> None:
-    risks = registry.protocol("dc").risks_of
+    risks = catalogue.protocol("dc").risks_of
     for layout in LAYOUTS.values():
         assert "all-dimensions-are-sent" in risks(params(), layout)
         assert "all-dimensions-are-sent" not in risks(params("all_but_one"), layout)
@@ -176,7 +178,7 @@ def test_an_analyst_alone_finds_about_as_much_either_way(name: str) -> None:
 
 
 @pytest.mark.threat(104)
-def test_a_column_that_is_constant_at_one_party_is_read_of_the_others() -> None:
+def test_all_dimensions_reveal_a_column_constant_at_a_party() -> None:
     """All dimensions: the direction in which its rows do not vary is that column."""
     found = {d: constant_column(d) for d in ("all_but_one", "all")}
     assert found["all"] > 0.999
@@ -214,7 +216,7 @@ def told(given: DataCollaboration, parts: Split, **choices: Any) -> tuple[str, s
     return answer.notes.get("  left out", ""), answer.asks
 
 
-def test_a_party_reads_both_ends_of_the_dial_and_is_asked_above_a_half() -> None:
+def test_a_party_is_asked_when_over_half_its_rows_are_rebuilt() -> None:
     parts = split("wine", "mixed")
     sentence, asks = told(params(), parts)
     assert sentence.startswith("nothing (dimensions 'all'): an analyst with one party")
@@ -236,7 +238,7 @@ def test_with_one_dimension_less_nobody_is_asked() -> None:
     assert not asks
 
 
-def test_who_has_said_a_limit_is_not_asked_and_a_lower_one_refuses() -> None:
+def test_a_stated_limit_replaces_the_question_or_refuses() -> None:
     parts = split("wine", "mixed")
     assert told(params(), parts, rebuild_limit=1)[1] == ""
     with pytest.raises(GuardRefused, match=r"'rebuild_limit' is 90\.0%"):
@@ -244,11 +246,11 @@ def test_who_has_said_a_limit_is_not_asked_and_a_lower_one_refuses() -> None:
 
 
 @pytest.mark.parametrize("columns", [[0], [0, 0]], ids=["single", "twice the same"])
-def test_a_party_of_one_dimension_is_asked_although_less_would_be_refused(
+def test_a_party_of_one_dimension_is_asked_before_sending_all(
     columns: list[int],
 ) -> None:
     X = SETS["iris"]
-    ids = numbered(len(X))
+    ids = number_rows(len(X))
     pieces: dict[str, FloatArray] = {"r1c1": X[:, columns], "r1c2": X[:, 1:]}
     data = {slot: MatrixSource(piece, ids=ids) for slot, piece in pieces.items()}
     running = Session(params(), Layout.lattice(1, 2), data, SEED)

@@ -10,10 +10,14 @@ from sklearn.preprocessing import PolynomialFeatures
 from support.examples import begun
 from support.lies import again
 
-from clustering_protocols import engine, packets, registry, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import GuardRefused, InvalidArray, ProtocolFailed
+from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidArray,
+    ProtocolFailed,
+)
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import (
     Anchor,
     DataCollaboration,
@@ -22,12 +26,13 @@ from clustering_protocols.protocols.dc import (
     selfcheck,
 )
 from clustering_protocols.protocols.dc.shared_anchors import AnchorRows
-from clustering_protocols.simulation import Session, numbered
-from clustering_protocols.terms import Layout, Slot
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.simulation import Session, number_rows
+from clustering_protocols.terms.terms import Layout, Slot
 
 
 def table(X: FloatArray) -> MatrixSource:
-    return MatrixSource(X, ids=numbered(len(X)))
+    return MatrixSource(X, ids=number_rows(len(X)))
 
 
 FEATURES, ROWS = 3, 30
@@ -122,7 +127,7 @@ ONE_DIMENSION = {
 
 
 @pytest.mark.parametrize("name", ONE_DIMENSION)
-def test_data_of_one_dimension_are_refused_unless_the_party_says_so(name: str) -> None:
+def test_data_of_one_dimension_need_explicit_permission(name: str) -> None:
     data = {"r1c1": table(ONE_DIMENSION[name]), "r1c2": WIDE}
     with pytest.raises(GuardRefused, match="one dimension"):
         run(data)
@@ -148,7 +153,7 @@ def model(coordinates: list[float], labels: list[int]) -> messages.RowGroupModel
     )
 
 
-def test_labels_are_those_of_the_nearest_centroids_or_of_one_as_near() -> None:
+def test_labels_of_nearest_centroids_pass_also_at_ties() -> None:
     party._check_nearest(model([0.5, 2.5, 9.0, 4.0], [0, 1, 2, 1]))
     party._check_nearest(model([1.5, 1.5, 4.0], [0, 1, 2]))
     party._check_nearest(model([1.5 + 1e-12], [0]))
@@ -208,7 +213,7 @@ def test_two_shares_are_counted_and_the_larger_one_limits() -> None:
 
 # Attempts
 
-EXAMPLES = registry.protocol("dc").examples()
+EXAMPLES = catalogue.protocol("dc").examples()
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
@@ -217,7 +222,7 @@ def test_every_attempt_sends_the_same_numbers(number: int) -> None:
     given = EXAMPLES[number]
     running = begun(given, 3, Session)
     compared = 0
-    while not running.over:
+    while not running.is_over:
         if running.open.stage in {"anchors", "upload"}:
             for slot, task in running.open.tasks.items():
                 first = running.answer(slot, task)
@@ -228,7 +233,7 @@ def test_every_attempt_sends_the_same_numbers(number: int) -> None:
     assert compared >= len(given.layout.slots)
 
 
-def attempted(running: Session, slot: str, task: bytes) -> engine.Answer:
+def attempted(running: Session, slot: str, task: bytes) -> engine.TaskOutcome:
     """Return the answer to a second attempt, after the first was answered."""
     second = again(running.agreement, task, 2)
     journal = running.answer(slot, task).journal
@@ -236,7 +241,7 @@ def attempted(running: Session, slot: str, task: bytes) -> engine.Answer:
     return running.party(slot).reply(*known, second, running.data[slot])
 
 
-def numbers_of(answer: engine.Answer) -> tuple[Any, ...]:
+def numbers_of(answer: engine.TaskOutcome) -> tuple[Any, ...]:
     """Return what an answer says but for its attempt: sent, and kept of it."""
     packet = packets.read(answer.contribution)
     arrays = {name: array.tobytes() for name, array in packet.arrays.items()}

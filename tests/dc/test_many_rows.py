@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine, make_circles
 
-from clustering_protocols import limits, row_blocks, simulation
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols import simulation
+from clustering_protocols.common import limits
+from clustering_protocols.contract.sizing import PROCESS, Extent
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration, analyst, needs
-from clustering_protocols.sizing import PROCESS, Extent
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 SEED = 4
 LAYOUT = Layout.lattice(2)
@@ -96,7 +98,7 @@ class Traced(simulation.Session):
 
 
 @pytest.mark.usefixtures("few")
-def test_a_step_holds_no_array_of_all_rows_and_no_more_than_is_said(
+def test_a_step_stays_below_the_stated_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1 << 16)
@@ -106,7 +108,9 @@ def test_a_step_holds_no_array_of_all_rows_and_no_more_than_is_said(
     parts = simulation.split(X, LAYOUT, SEED)
     session = Traced(SPECTRAL, parts.layout, parts.data, seed=SEED)
     session.to_the_end()
-    said = needs.needs(SPECTRAL, Extent(rows=n, features=width, layout=LAYOUT))
+    said = needs.DcSizes().needs(
+        SPECTRAL, Extent(rows=n, features=width, layout=LAYOUT)
+    )
     of_blocks = 10 * 8 * row_blocks.BLOCK_ITEMS  # what the process is counted for
     assert session.most < said.analyst_memory - PROCESS + of_blocks
     assert session.most < 8 * n * width

@@ -12,17 +12,14 @@ from hypothesis import given, strategies as st
 from scipy import stats
 from scipy.spatial.distance import pdist
 
-from clustering_protocols import engine, packets, row_blocks, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.blocks import ONE_THREAD, LocalEngine
-from clustering_protocols.data import DataSource, MatrixSource
-from clustering_protocols.errors import InvalidArray, ProtocolFailed
-from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.preparation.statistics.by_leader import (
-    PooledMoments,
-    measure,
-    pool,
-)
+from clustering_protocols import engine, simulation
+from clustering_protocols.common.errors import InvalidArray, ProtocolFailed
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import (
     Anchor,
     DataCollaboration,
@@ -34,10 +31,15 @@ from clustering_protocols.protocols.dc import (
     messages,
 )
 from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
-from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.recipe import Ranges
-from clustering_protocols.schema import Schema, numbers
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.statistics.by_leader import (
+    PooledMoments,
+    measure,
+    pool,
+)
+from clustering_protocols.terms.preparation import Ranges
+from clustering_protocols.terms.schema import Schema, numbers
+from clustering_protocols.terms.terms import Layout
 
 LAYOUT = Layout.lattice(2, 2)
 TRUTH = np.arange(90) % 3
@@ -91,7 +93,7 @@ batch_sizes = st.lists(st.integers(1, 9), min_size=1, max_size=5)
 
 
 @given(sizes=batch_sizes, width=st.integers(1, 6), seed=st.integers(0, 2**32 - 1))
-def test_principal_axes_are_those_of_the_centred_matrix_however_it_is_cut(
+def test_principal_axes_do_not_depend_on_the_batches(
     sizes: list[int], width: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -132,7 +134,7 @@ def test_dependent_columns_lower_the_rank() -> None:
     ("rank", "n_rows", "width"),
     [(5, 100, 4), (2, 100, 1), (1, 100, 1), (0, 100, 1), (5, 4, 3), (1, 1, 1)],
 )
-def test_one_dimension_less_than_the_data_have_is_sent_and_at_least_one(
+def test_one_dimension_fewer_is_sent_but_at_least_one(
     rank: int, n_rows: int, width: int
 ) -> None:
     assert kernels.reduced_width(rank, n_rows) == width
@@ -143,7 +145,7 @@ def test_only_a_spread_of_nought_counts_as_one() -> None:
     assert kernels.spread_or_one(spread).tolist() == [1.0, 1e-9, 0.5, 3.0]
 
 
-def test_an_affine_map_takes_rows_of_batches_to_the_images_of_the_matrix() -> None:
+def test_an_affine_map_of_batches_equals_that_of_the_matrix() -> None:
     rng = np.random.default_rng(0)
     offset, scale, F = rng.normal(size=4), rng.uniform(1, 2, 4), rng.normal(size=(4, 2))
     rows = rng.normal(size=(11, 4))
@@ -199,9 +201,7 @@ def test_full_width_projections_keep_all_distances(cells: tuple[int, int]) -> No
     np.testing.assert_allclose(pdist(Z), pdist(np.vstack(rows)), rtol=1e-9)
 
 
-def test_rows_that_lack_a_column_group_keep_their_distances_at_the_anchors_mean() -> (
-    None
-):
+def test_rows_without_a_column_group_lie_at_the_anchor_mean() -> None:
     layout = Layout(slots=Layout.lattice(3, 2).slots[:-1])
     rows, row_groups, drawn = full_width(layout, seed=8)
     Z = mapped(ISOMETRIC, row_groups, [block.shape[1] for block in drawn])
@@ -233,7 +233,7 @@ def target(blocks: list[FloatArray], n_features: int) -> FloatArray:
     ("widths", "n_features"), [((4,), 5), ((4, 3), 5), ((4, 2, 3), 5), ((4, 4), 3)]
 )
 @pytest.mark.parametrize("form", ["affine", "linear"])
-def test_isometric_maps_are_the_least_squares_fit_to_the_truncated_svd(
+def test_isometric_maps_are_the_least_squares_solution(
     form: str, widths: Sequence[int], n_features: int
 ) -> None:
     blocks = narrow_blocks(widths)
@@ -271,12 +271,12 @@ def test_a_factor_folded_over_blocks_is_that_of_the_whole(
     W = Q * spread @ np.linalg.qr(rng.normal(size=(10, 10)))[0]
     monkeypatch.setattr(factors, "_LEAST_ROWS", n_rows)
     columns = np.split(W, [3, 4], axis=1)
-    R = factors.grouped([columns], 0, ONE_THREAD)
+    R = factors.factor_groups([columns], 0, ONE_THREAD)
     values = np.linalg.svd(R, compute_uv=False)
     np.testing.assert_allclose(values, spread, rtol=1e-6)
     np.testing.assert_allclose(R.T @ R, W.T @ W, atol=1e-14)
     for n_threads in (2, 3):
-        again = factors.grouped([columns], 0, LocalEngine(n_threads))
+        again = factors.factor_groups([columns], 0, LocalEngine(n_threads))
         assert again.tobytes() == R.tobytes()
 
 
@@ -327,7 +327,7 @@ def moments(rows: FloatArray) -> PooledMoments:
     return pool([measure(MatrixSource(rows), moments=True, ranges=True)])
 
 
-def test_gaussian_anchors_are_normal_with_the_mean_and_spread_of_each_feature() -> None:
+def test_gaussian_anchors_have_the_moments_of_each_feature() -> None:
     rows = np.random.default_rng(0).uniform(
         [0.0, 1e6, 5.0], [1.0, 1e6 + 9, 5.1], (99, 3)
     )
@@ -349,7 +349,7 @@ def test_anchors_have_equal_spreads_under_maps_that_only_centre(kind: Any) -> No
     np.testing.assert_allclose(drawn.mean(axis=0), rows.mean(axis=0), atol=2.0)
 
 
-def test_uniform_anchors_are_uniform_in_the_range_of_each_feature() -> None:
+def test_uniform_anchors_fill_the_range_of_each_feature() -> None:
     rows = np.random.default_rng(0).normal([0.0, 1e6], [1.0, 3.0], (99, 2))
     low, high = rows.min(axis=0), rows.max(axis=0)
     drawn = anchors.uniform(Ranges(low, high), 5000, KeyedStream(bytes(32)))
@@ -361,7 +361,7 @@ def test_uniform_anchors_are_uniform_in_the_range_of_each_feature() -> None:
 @pytest.mark.parametrize(
     ("n_rows", "n_features", "drawn"), [(None, 6, 500), (None, 200, 1000), (70, 6, 70)]
 )
-def test_there_are_500_anchors_or_five_per_feature_unless_the_terms_say(
+def test_the_number_of_anchors_follows_terms_or_features(
     n_rows: int | None, n_features: int, drawn: int
 ) -> None:
     assert anchors.n_anchors(Anchor(n_rows=n_rows), n_features) == drawn
@@ -386,7 +386,7 @@ class Recorder:
         monkeypatch.setattr(anchors, "draw", draw)
 
 
-def test_a_column_group_draws_the_same_anchors_and_another_group_others(
+def test_anchors_are_equal_within_a_column_group_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     recorder = Recorder(monkeypatch)
@@ -434,14 +434,14 @@ def test_separate_groups_are_found_whatever_the_options() -> None:
             assert outcome.cluster_sizes.tolist() == [30, 30, 30]
 
 
-def test_parties_of_one_row_group_get_equal_labels_of_their_own_rows() -> None:
+def test_parties_of_one_row_group_get_equal_labels() -> None:
     outcomes = run(DataCollaboration(n_clusters=4)).outcomes
     assert np.array_equal(outcomes["r1c1"].labels, outcomes["r1c2"].labels)
     assert np.array_equal(outcomes["r2c1"].labels, outcomes["r2c2"].labels)
     assert {len(outcome.labels) for outcome in outcomes.values()} == {45}
 
 
-def test_anchors_of_the_dictionary_s_ranges_are_those_of_equal_pooled_ones(
+def test_declared_and_pooled_ranges_give_the_same_anchors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And no ranges are pooled: the leader sees nobody's."""
@@ -487,7 +487,7 @@ def sent_projections(simulated: simulation.Simulated) -> dict[str, Any]:
     }
 
 
-def test_a_party_sends_its_principal_components_turned_and_without_the_last() -> None:
+def test_a_party_sends_rotated_components_without_the_last() -> None:
     simulated = run(DataCollaboration(n_clusters=3, scaling="center"))
     for slot in LAYOUT.slots:
         rows = X[np.ix_(PARTS.rows[slot.row], PARTS.columns[slot.column])]
@@ -539,7 +539,7 @@ def test_parameters_that_the_data_do_not_fit_end_the_session(
         run(wanted)
 
 
-def test_a_lattice_with_an_empty_cell_labels_the_rows_of_all_parties() -> None:
+def test_a_lattice_with_an_empty_cell_labels_all_rows() -> None:
     slots = LAYOUT.slots[:3]
     data = {slot.name: PARTS.data[slot.name] for slot in slots}
     outcomes = run(DataCollaboration(n_clusters=3), data, Layout(slots=slots)).outcomes
@@ -588,7 +588,7 @@ def test_dependent_columns_far_from_zero_are_no_dimension(
 
 
 @pytest.mark.parametrize("mean", [0.0, 3.0, 1e3, 1e6])
-def test_fewer_rows_than_columns_span_one_dimension_less_than_rows(mean: float) -> None:
+def test_n_rows_span_n_minus_one_dimensions(mean: float) -> None:
     rows = np.random.default_rng(0).normal(mean, 1.0, size=(12, 30))
     data = {"r1c1": MatrixSource(rows)}
     outcomes = run(DataCollaboration(n_clusters=2), data, Layout.lattice(1)).outcomes

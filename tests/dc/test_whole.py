@@ -17,12 +17,18 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
 from support.analyst_process import COTERIE, Analyst
 
-from clustering_protocols import limits, registry, row_blocks, simulation
+from clustering_protocols import catalogue, simulation
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
+from clustering_protocols.common import limits
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidData,
+    InvalidParameters,
+)
 from clustering_protocols.contract import Outcome
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import (
     Anchor,
     DataCollaboration,
@@ -31,7 +37,7 @@ from clustering_protocols.protocols.dc import (
 )
 from clustering_protocols.protocols.dc.common_space import CommonSpace
 from clustering_protocols.quality.clusterings import of_clustering
-from clustering_protocols.terms import Layout, Slot
+from clustering_protocols.terms.terms import Layout, SessionRequest, Slot
 from party_sdk.cli import main
 
 SEED = 4
@@ -45,7 +51,7 @@ def scaled(X: Any) -> Any:
 
 
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
-def test_predicted_labels_of_the_training_rows_are_the_labels_of_the_result(
+def test_predicted_labels_of_training_rows_are_their_labels(
     load: Any,
 ) -> None:
     X = load().data
@@ -54,11 +60,11 @@ def test_predicted_labels_of_the_training_rows_are_the_labels_of_the_result(
     run = simulation.run(params, parts.layout, parts.data, SEED)
     for slot, outcome in run.outcomes.items():
         assert outcome.predict is not None
-        assert np.array_equal(outcome.predict(parts.data[slot]), outcome.labels)
+        assert np.array_equal(outcome.predict(parts.data[slot]).labels, outcome.labels)
 
 
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
-def test_predicted_labels_of_new_rows_agree_with_the_pooled_model(load: Any) -> None:
+def test_predicted_labels_of_new_rows_match_the_pooled_model(load: Any) -> None:
     X = load().data
     rng = np.random.default_rng(SEED)
     new = rng.permutation(len(X)) < len(X) // 4
@@ -72,7 +78,7 @@ def test_predicted_labels_of_new_rows_agree_with_the_pooled_model(load: Any) -> 
         names = [parts.data[slot].columns.index(f"x{j}") for j in range(X.shape[1])]
         order = np.argsort(names)
         assert outcome.predict is not None
-        found = outcome.predict(MatrixSource(X[new][:, order]))
+        found = outcome.predict(MatrixSource(X[new][:, order])).labels
         assert adjusted_rand(expected, found) >= 0.95
 
 
@@ -97,14 +103,16 @@ def test_new_rows_with_other_columns_are_refused() -> None:
 def test_a_predictor_that_cannot_be_is_refused_and_says_why(
     layout: Layout, params: dict[str, Any], why: str
 ) -> None:
-    proposal = registry.Proposal(
-        protocol="dc",
-        params={"n_clusters": 2, "predictor": True, **params},
+    proposal = SessionRequest(
+        protocol={
+            "name": "dc",
+            "params": {"n_clusters": 2, "predictor": True, **params},
+        },
         layout=layout,
         seed=1,
     )
     with pytest.raises(InvalidParameters, match=why):
-        registry.draw_up("s", proposal)
+        catalogue.draw_up("s", proposal)
 
 
 def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:
@@ -148,7 +156,7 @@ def test_complete_row_groups_of_a_ragged_lattice_lose_nothing() -> None:
     assert "different columns" in str(report["ragged lattice"])
 
 
-def test_distances_within_complete_row_groups_do_not_depend_on_the_others() -> None:
+def test_complete_row_groups_keep_their_distances() -> None:
     X = load_wine().data
     ragged = Layout(
         slots=(
@@ -182,11 +190,13 @@ def answer(choices: dict[str, Any], params: dict[str, Any]) -> Outcome:
         SEED,
         choices={"r1c1": choices},
     )
-    while not session.over:
+    while not session.is_over:
         session.turn()
     # without the rows, as where a result is read again later
     known = (session.journals["r1c1"], session.memories["r1c1"])
-    return session.party("r1c1").conclude(*known, session.closed.results["r1c1"], None)
+    return session.party("r1c1").conclude(
+        *known, session.final_step.results["r1c1"], None
+    )
 
 
 def first_rows() -> Any:
@@ -201,7 +211,7 @@ def test_a_party_brings_a_transformer_of_its_own() -> None:
     assert adjusted_rand(answer({}, params).labels, own.labels) >= 0.95
 
 
-def test_a_transformer_that_leaves_nothing_out_is_refused_unless_allowed() -> None:
+def test_a_full_width_transformer_needs_permission() -> None:
     full = {"transformer": PCA(13).fit(first_rows())}
     with pytest.raises(GuardRefused, match="allow_full_width"):
         answer(full, {"n_clusters": 3})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,14 +10,14 @@ import pytest
 from support.analyst_process import Analyst
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
-from support.plans import HOSTILE, NEW, hidden, invitations, plan, wrong
 
-from clustering_protocols.terms import digest
+from clustering_protocols.terms.terms import digest
 from coterie import Coordinator
+from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.connection import Connection
-from party_sdk.identities import Acquaintances, OwnIdentity
-from party_sdk.invitations import Invitation
-from party_sdk.offers import offered_sheet
+from party_sdk.home.identities import Acquaintances, OwnIdentity
+from party_sdk.reports.offers import offered_sheet
+from tests.desk.plans import HOSTILE, NEW, hidden, invitations, plan, wrong
 
 # Analyst and key
 
@@ -59,7 +60,7 @@ def test_an_address_that_is_none_stays_in_its_field(
     assert field.attrib["value"] == url
 
 
-def test_an_analyst_with_another_key_is_refused_until_somebody_says_so(
+def test_a_changed_analyst_key_needs_confirmation(
     browser: DeskBrowser, analyst: Analyst
 ) -> None:
     kept = browser.desk.home / "analysts.json"
@@ -72,14 +73,17 @@ def test_an_analyst_with_another_key_is_refused_until_somebody_says_so(
     assert again.status_code == 303
 
 
+@pytest.mark.parametrize("name", ["COTERIE_KEY", "COTERIE_KEY_FILE"])
 def test_the_environment_gives_analyst_and_key(
-    monkeypatch: pytest.MonkeyPatch, analyst: Analyst
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, analyst: Analyst, name: str
 ) -> None:
     monkeypatch.delenv("COTERIE_KEY", raising=False)
     monkeypatch.setenv("COTERIE_URL", analyst.url)
-    assert Connection.given().known is None
-    monkeypatch.setenv("COTERIE_KEY", analyst.key)
-    known = Connection.given().known
+    assert Connection.read_environment().known is None
+    file = tmp_path / "key"
+    file.write_text(f"{analyst.key}\n")
+    monkeypatch.setenv(name, str(file) if name.endswith("_FILE") else analyst.key)
+    known = Connection.read_environment().known
     assert known is not None
     assert (known.url, known.key, known.environment) == (
         analyst.url,
@@ -178,7 +182,7 @@ def test_answers_that_nobody_offered_are_refused(desk: DeskBrowser) -> None:
         ({"table_1": "no.csv"}, "dictionary.1", "no.csv"),
     ],
 )
-def test_what_is_wrong_stands_at_its_field_and_what_was_typed_stays(
+def test_errors_stand_at_their_fields_and_input_is_kept(
     desk: DeskBrowser,
     coordinator: Coordinator,
     changed: dict[str, str],
@@ -282,40 +286,68 @@ def test_sent_twice_it_is_one_session(
     assert len(coordinator.sessions()) == before + 1
 
 
-def test_a_table_that_changed_meanwhile_opens_nothing(
+def test_a_table_that_changed_meanwhile_changes_no_terms(
     desk: DeskBrowser, coordinator: Coordinator
 ) -> None:
     table = desk.desk.tables / "pilot.csv"
     table.write_text("id,a,b\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
-    review = drafted(desk, "a", "b", ids_1="id")
-    assert "number" in texts(review)
+    review = drafted(desk, {"b": {"role": "describe"}}, ids_1="id")
+    assert "described in profiles alone" in texts(review)
     table.write_text("id,a,c\np,1.5,2.5\nq,2.5,0.5\nr,0.5,1.5")
+    made = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    terms = coordinator.session(made[0].session).terms
+    assert terms.dictionary is not None
+    said = {field.name: field.role for field in terms.dictionary[0].fields}
+    assert said == {"a": "cluster", "b": "describe"}, "as they were read in the review"
+
+
+def test_a_dictionary_that_changed_meanwhile_opens_nothing(
+    desk: DeskBrowser, coordinator: Coordinator
+) -> None:
+    file = desk.desk.tables / "own.json"
+    file.write_text('{"fields": [{"name": "a"}, {"name": "b"}]}')
+    review = desk.post(NEW, plan(dictionary_1="own.json"))
+    file.write_text('{"fields": [{"name": "a"}]}')
     before = len(coordinator.sessions())
     page = desk.post(NEW, {**hidden(review), "do": "open"})
     assert "a file has changed" in texts(page)
     assert len(coordinator.sessions()) == before
-    made = invitations(desk.post(NEW, {**hidden(page), "do": "open"}))
-    terms = coordinator.session(made[0].session).terms
-    assert terms.dictionary is not None
-    assert [field.name for field in terms.dictionary[0].fields] == ["a"], (
-        "a column that nobody ticked is not taken"
-    )
 
 
-def drafted(desk: DeskBrowser, *fields: str, **changed: Any) -> httpx.Response:
-    """Look at the terms with these fields of a table ticked, once they are listed."""
-    said = {"table_1": "pilot.csv", **changed}
-    listed = hidden(desk.post(NEW, plan(**said)))["listed.1"]
-    return desk.post(NEW, plan(**said, listed_1=listed, field_1=list(fields)))
+CELLS = ("name", "role", "type", "unit", "minimum", "maximum", "levels", "title")
 
 
-def ticks(page: httpx.Response) -> dict[str, bool]:
-    """Return the fields that a page lists, and whether each is ticked."""
-    return {
-        each.attrib["value"]: "checked" in each.attrib
-        for each in tree(page).iter("input")
-        if each.attrib.get("name") == "field.1"
+def drafted(
+    desk: DeskBrowser, changed: dict[str, dict[str, str]], **said: Any
+) -> httpx.Response:
+    """Look at the terms with these cells of variables, once they are listed."""
+    form = plan(**{"table_1": "pilot.csv", **said})
+    page = desk.post(NEW, form)
+    rows = variables(page)
+    for name, cells in changed.items():
+        rows[name].update(cells)
+    sent = {
+        f"variable.{cell}.1": [row[cell] for row in rows.values()]
+        for cell in (*CELLS, "decimals")
     }
+    return desk.post(NEW, {**form, **sent, "listed.1": hidden(page)["listed.1"]})
+
+
+def variables(page: httpx.Response) -> dict[str, dict[str, str]]:
+    """Return the cells of each variable that a page lists, by its name."""
+    found: dict[str, list[str]] = {cell: [] for cell in (*CELLS, "decimals")}
+    for each in tree(page).iter():
+        if each.tag not in {"input", "select"}:
+            continue
+        named = each.attrib.get("name", "").split(".")
+        if named[0] != "variable":
+            continue
+        chosen = [
+            o.attrib["value"] for o in each.iter("option") if "selected" in o.attrib
+        ]
+        found[named[1]].append(chosen[0] if chosen else each.attrib["value"])
+    rows = zip(*found.values(), strict=True)
+    return {row[0]: dict(zip(found, row, strict=True)) for row in rows}
 
 
 def test_a_dictionary_takes_no_field_silently(desk: DeskBrowser) -> None:
@@ -323,35 +355,76 @@ def test_a_dictionary_takes_no_field_silently(desk: DeskBrowser) -> None:
     table = desk.desk.tables / "pilot.csv"
     table.write_text(f"id,hba1c,died,ward\n{rows}")
     page = desk.post(NEW, plan(table_1="pilot.csv", ids_1="id"))
-    assert ticks(page) == {"hba1c": True, "died": True, "ward": False}
-    assert "Tick the fields to cluster" in texts(page)
-    review = drafted(desk, "hba1c", ids_1="id")
+    roles = {name: row["role"] for name, row in variables(page).items()}
+    assert roles == {"hba1c": "cluster", "died": "cluster", "ward": "leave-out"}
+    assert "Say which variables to cluster" in texts(page)
+    change = {
+        "hba1c": {"unit": "mmol/mol", "minimum": "0", "maximum": "200,5"},
+        "died": {"role": "describe", "type": "boolean", "title": "Died"},
+    }
+    review = drafted(desk, change, ids_1="id")
     assert "digest" in hidden(review)
-    assert "died" in texts(review), "it is said what is left out"
-    assert "a ticked field" not in texts(review)
+    assert "ward" in texts(review), "it is said what is left out"
+    assert "Nothing was guessed" not in texts(review)
     form = {**hidden(review), "do": "form"}
-    assert ticks(desk.post(NEW, form)) == {"hba1c": True, "died": False, "ward": False}
-    none = drafted(desk, ids_1="id")
-    assert "No field is ticked" in texts(none)
+    again = variables(desk.post(NEW, form))
+    assert again["died"]["role"] == "describe"
+    assert again["hba1c"]["maximum"] == "200,5"
     table.rename(table.with_name("other.csv"))
     other = desk.post(NEW, {**form, "do": "review", "table.1": "other.csv"})
-    assert "Tick the fields to cluster" in texts(other), "another table is listed anew"
+    assert "Say which variables" in texts(other), "another table is listed anew"
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"role": "cluster"}, "A string needs levels"),
+        ({"role": "describe", "levels": "x,x"}, "Two levels are the same"),
+        ({"minimum": "low"}, "minimum: give a number"),
+    ],
+)
+def test_what_is_wrong_with_a_variable_stands_in_its_row(
+    desk: DeskBrowser, cells: dict[str, str], said: str
+) -> None:
+    rows = "\n".join(f"{n / 7},w{n % 2}" for n in range(9))
+    (desk.desk.tables / "pilot.csv").write_text(f"a,ward\n{rows}")
+    page = drafted(desk, {"ward": cells})
+    assert f"ward: {said}" in texts(page)
+    assert variables(page)["ward"].items() >= cells.items(), "what was typed stays"
+    assert "variable.role.1" in wrong(page)
+
+
+def test_nothing_is_left_to_cluster(desk: DeskBrowser) -> None:
+    (desk.desk.tables / "pilot.csv").write_text("a,b\n1.5,2\n2.5,4\n3.5,1")
+    outcomes = {name: {"role": "describe"} for name in "ab"}
+    page = drafted(desk, outcomes)
+    assert "at least one is clustered" in texts(page)
+
+
+def test_a_table_of_very_many_columns_is_described_in_a_file(
+    desk: DeskBrowser,
+) -> None:
+    names = ",".join(f"v{n}" for n in range(151))
+    cells = "\n".join(",".join(f"{n + m / 7}" for n in range(151)) for m in range(3))
+    (desk.desk.tables / "pilot.csv").write_text(f"{names}\n{cells}")
+    page = desk.post(NEW, plan(table_1="pilot.csv"))
+    assert "151 columns, and a form takes 150" in texts(page)
+    assert variables(page) == {}
 
 
 def test_words_of_rows_are_written_only_where_that_is_ticked(desk: DeskBrowser) -> None:
     rows = "\n".join(f"{n / 7},{'secret-word' if n % 2 else 'other'}" for n in range(9))
     (desk.desk.tables / "pilot.csv").write_text(f"a,ward\n{rows}")
-    page = drafted(desk, "a")
+    page = drafted(desk, {})
     assert "secret-word" not in page.text
     assert "left out" in texts(page)
-    ticked = drafted(desk, "a", "ward")
+    ticked = drafted(desk, {}, levels_1="yes")
     assert "secret-word" in ticked.text
-    listed = desk.post(NEW, plan(table_1="pilot.csv", levels_1="yes"))
-    assert ticks(listed) == {"a": True, "ward": True}
-    assert "secret-word" not in listed.text
+    listed = variables(desk.post(NEW, plan(table_1="pilot.csv", levels_1="yes")))
+    assert listed["ward"]["levels"] == "other,secret-word"
 
 
-def test_invitations_are_written_into_a_folder_for_this_user_alone(
+def test_invitations_are_written_for_this_user_alone(
     desk: DeskBrowser,
 ) -> None:
     form = {**hidden(desk.post(NEW, plan())), "do": "open"}

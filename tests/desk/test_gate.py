@@ -9,7 +9,7 @@ from support.browsing import texts, tree
 from support.desks import DeskBrowser
 from support.in_process import HandClock
 
-from coterie_pages.served import HEADERS
+from coterie_pages.served_pages import HEADERS
 from party_sdk.desk.gate import MOST_BYTES
 
 INVITATION = {"invitation": "no invitation"}
@@ -34,7 +34,7 @@ def test_a_form_of_another_site_changes_nothing_at_the_desk(
 @pytest.mark.threat(110)
 @pytest.mark.parametrize("path", FORMS)
 @pytest.mark.parametrize("token", ["", "0" * 64, ["a", "b"]])
-def test_a_form_without_the_visits_token_changes_nothing_at_the_desk(
+def test_a_form_without_the_visit_token_changes_nothing(
     browser: DeskBrowser, path: str, token: str
 ) -> None:
     refused = browser.post(path, INVITATION | {"token": token})
@@ -220,7 +220,7 @@ def test_a_defect_is_a_page_and_a_line_without_values(
     def broken(_: Path) -> None:
         raise RuntimeError(secret)
 
-    monkeypatch.setattr("party_sdk.desk.listing.orders_in", broken)
+    monkeypatch.setattr("party_sdk.desk.party.party_list.orders_in", broken)
     response = browser.get("/")
     assert response.status_code == 500
     assert "defect" in texts(response)

@@ -10,7 +10,7 @@ from support.browsing import texts, tree
 from support.desks import DeskBrowser
 from support.terminal import ACCEPT, Terminal, opened
 
-from clustering_protocols.house import LIMITS, SUMS_LIMIT
+from clustering_protocols.terms.session_risks import LIMITS, SUMS_LIMIT
 from party_sdk.supervisor import OrderState, Trouble
 from party_sdk.supervisor.files import OrderFiles
 
@@ -33,7 +33,7 @@ def place(files: OrderFiles) -> str:
     return f"/parties/{files.folder.path.parent.name}/r1c1"
 
 
-def test_limits_are_set_for_one_session_and_shown_as_they_were_set(
+def test_limits_of_one_session_are_shown_as_they_were_set(
     browser: DeskBrowser, files: OrderFiles
 ) -> None:
     here = place(files)

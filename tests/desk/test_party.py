@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
 import httpx
 import pytest
-from support.analyst_process import wait_for as wait_longer
+from support.analyst_process import wait_for
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
 from support.standing import supervised
 from support.terminal import ACCEPT, RISKS, Terminal, opened, read
 
-from clustering_protocols.schema import Field, Schema
-from party_sdk.supervisor import OrderState, Question, QuestionKind
+from clustering_protocols.terms.schema import Field, Schema
+from party_sdk.supervisor import OrderState, PendingQuestion, QuestionKind
 from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles
 
 PLACE = "/parties/{}/r1c1"
-wait_for = partial(wait_longer, seconds=60)
 HOSTILE = (
     "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>&amp;\u202e"
 )
@@ -103,6 +101,10 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     kept = browser.desk.home / "copy.csv"
     kept.write_bytes(labels.content)
     assert [line["id"] for line in read(kept)] == [f"p{n:02}" for n in range(12)]
+    assert "formula" not in texts(result)
+    [own] = browser.desk.home.rglob("labels.csv")
+    own.write_text('"id","label"\n"=1+1",0\n')
+    assert "1 cell begins like a formula" in texts(browser.get(place))
     report = browser.get(f"{place}/report.html")
     assert "attachment" in report.headers["Content-Disposition"]
     assert "Ended" in texts(browser.get("/"))
@@ -150,7 +152,7 @@ def test_a_party_declines_with_a_reason_and_comes_back(
         wait_for(lambda: state.status(session, "r1c1").state is OrderState.COMPLETED)
 
 
-def test_a_newer_invitation_leads_to_its_terms_whatever_came_of_the_earlier_one(
+def test_a_newer_invitation_always_leads_to_its_terms(
     online: Terminal, browser: DeskBrowser
 ) -> None:
     """The order for the earlier one may ask, run or be stopped just then."""
@@ -219,7 +221,7 @@ def test_what_leaves_is_asked_and_a_question_is_answered_once(
     assert "queued" in texts(browser.follow(browser.post(f"{place}/again", {})))
 
 
-def test_a_question_waits_for_a_person_before_the_status_tells_of_it(
+def test_the_status_shows_a_question_only_while_it_waits(
     online: Terminal, browser: DeskBrowser, rows: Path
 ) -> None:
     session, invitation = opened(online)
@@ -230,7 +232,7 @@ def test_a_question_waits_for_a_person_before_the_status_tells_of_it(
     files.tell(state=OrderState.RUNNING)
     assert "Waiting for you" not in texts(browser.get("/"))
     kind, sentence = QuestionKind.AGREEING, "May these leave?"
-    files.ask(Question(id="q", kind=kind, sentence=sentence, asked_at=now()))
+    files.ask(PendingQuestion(id="q", kind=kind, sentence=sentence, asked_at=now()))
     shown = texts(browser.get("/"))
     assert "Waiting for you" in shown
     assert sentence in shown
@@ -319,7 +321,7 @@ def test_what_others_wrote_is_shown_at_the_desk_and_never_run(
 
 
 @pytest.mark.threat(114)
-def test_levels_of_a_dictionary_are_shown_at_the_desk_and_never_run(
+def test_dictionary_levels_are_shown_and_never_executed(
     online: Terminal, browser: DeskBrowser
 ) -> None:
     level = HOSTILE.replace("\u202e", "")
@@ -377,7 +379,7 @@ def test_another_invitation_for_the_same_slot_is_refused(
     assert browser.desk.orders.status(session, "r1c1").state is OrderState.QUEUED
 
 
-def test_the_table_page_says_how_many_ids_look_like_the_session_s(
+def test_the_table_page_counts_ids_of_the_session_pattern(
     online: Terminal, browser: DeskBrowser
 ) -> None:
     words = ("session", "create", "Ids", "--protocol", "pqmds", "--column-groups", 2)

@@ -10,13 +10,13 @@ import pytest
 from support.analyst_process import Analyst
 from support.browsing import texts
 from support.desks import DeskBrowser
-from support.plans import HOSTILE, hidden, invitations, opened
 
-from clustering_protocols import hash_chain
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.records import hash_chain
+from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
-from party_sdk.desk import answers
+from party_sdk.desk import responses
+from tests.desk.plans import HOSTILE, hidden, invitations, opened
 
 
 def test_a_session_is_watched_extended_reported_and_cancelled(
@@ -123,7 +123,7 @@ def test_an_analyst_that_is_away_is_asked_again_by_itself(
     desk: DeskBrowser, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = opened(desk)[0].session
-    monkeypatch.setattr(answers, "_PATIENCE", 0.1)
+    monkeypatch.setattr(responses, "_PATIENCE", 0.1)
     analyst.kill()
     page = desk.get(f"/sessions/{session}")
     assert "cannot be reached" in texts(page)

@@ -18,9 +18,9 @@ from support.in_process import Api
 
 from clustering_protocols import contract, simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from party_sdk.application.home import Home
 from party_sdk.cli import main
-from party_sdk.cli.party_options import PartyOptions
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
@@ -41,6 +41,21 @@ def cells(text: str, column: int) -> list[str]:
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row[column])]
 
 
+# Floors
+
+FLOORS = section("Floors")
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["analyst_service", "clustering_protocols", "coterie_pages", "party_sdk"],
+)
+def test_the_page_shows_every_room_of_a_package(package: str) -> None:
+    [floors] = [line for line in FLOORS.splitlines() if f"| `{package}` |" in line]
+    rooms = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")}
+    assert rooms <= set(re.findall(r"`(\w+)`", floors))
+
+
 # One upload
 
 UPLOAD = section("One upload is a straight line")
@@ -49,7 +64,7 @@ FILES = cells(UPLOAD, 2)
 
 def test_the_page_counts_the_files_that_an_upload_passes_through() -> None:
     assert len(set(FILES)) == len(FILES) <= MOST_FILES
-    assert f"passes through {len(FILES)} files" in UPLOAD
+    assert f"passes these {len(FILES)} files" in UPLOAD
 
 
 @contextmanager
@@ -78,7 +93,7 @@ def test_the_command_goes_through_these_files(
     X = np.random.default_rng(0).normal(size=(12, 3))
     np.savetxt(tmp_path / "rows.csv", X, delimiter=",", header="a,b,c", comments="")
     with traced() as called, start_api(driven=True) as api:
-        monkeypatch.setattr(PartyOptions, "transport", lambda *_: api.transport())
+        monkeypatch.setattr(Home, "connect", lambda *_: api.connect())
         parts = simulation.split(X, Layout.lattice(1), seed=0)
         words = ["party", "run", api.open(Dummy(), parts).invitation("r1c1")]
         words += ["--data", str(tmp_path / "rows.csv"), "--home", str(tmp_path / "p")]

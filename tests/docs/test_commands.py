@@ -12,7 +12,10 @@ import click
 import pytest
 from sklearn.datasets import load_wine
 from support.analyst_process import Analyst, free_port
-from support.pages import (
+
+from benchmarks.start import MOST, commands
+from party_sdk.cli import main
+from tests.docs.pages import (
     PAGES,
     REASONS,
     ROOT,
@@ -23,9 +26,6 @@ from support.pages import (
     blocks,
     words,
 )
-
-from benchmarks.start import MOST, commands
-from party_sdk.cli import main
 
 every_page = pytest.mark.parametrize(
     "page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from clustering_protocols import registry
+from clustering_protocols import catalogue
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text()
@@ -34,7 +34,7 @@ def test_the_guide_names_files_that_exist(path: str) -> None:
     assert (ROOT / path).exists()
 
 
-def test_the_guide_says_how_to_add_a_figure_a_field_and_a_protocol() -> None:
+def test_the_guide_explains_each_kind_of_addition() -> None:
     assert len(NAMED) > 30
     for what in ("figure", "field", "protocol"):
         assert f"## Add a {what}\n" in GUIDE
@@ -46,11 +46,11 @@ def test_the_guide_names_targets_of_the_makefile(target: str) -> None:
     assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
-def test_the_citation_is_of_this_version_and_names_the_paper_of_each_protocol() -> None:
+def test_the_citation_has_this_version_and_every_protocol() -> None:
     assert CITATION["version"] == PROJECT["version"]
     assert CITATION["authors"] == PROJECT["authors"]
     noted = {each["notes"] for each in CITATION["references"]}
-    protocols = set(registry.catalogue()) - {"dummy"}
+    protocols = set(catalogue.catalogue()) - {"dummy"}
     assert noted == {f"The protocol {name}." for name in protocols}
 
 

@@ -19,9 +19,9 @@ from benchmarks.evidence_fidelity import (
     way_of,
 )
 from benchmarks.omnifc_fidelity import sample
-from clustering_protocols import registry
-from clustering_protocols.errors import CoterieError
-from party_sdk.measured import evidence as measured, figures
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import CoterieError
+from party_sdk.advice.evidence import evidence as measured, figures
 
 BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 AGAIN = ("iris", "wine")  # small, and bundled with scikit-learn
@@ -51,7 +51,7 @@ def test_the_pictures_are_what_was_measured(tmp_path: Path) -> None:
 
 def numbers(svg: str) -> list[float]:
     """Return the places of the dots: fonts move other things."""
-    return [float(x) for x in re.findall(r'<use [^>]*x="([\d.]+)"', svg)]
+    return [float(x) for x in re.findall(r'<circle cx="([\d.]+)"', svg)]
 
 
 def test_the_page_names_no_machine_and_no_folder() -> None:
@@ -68,13 +68,13 @@ def test_every_way_was_measured_on_every_bundled_set() -> None:
 
 
 def test_every_protocol_has_tables_speed_and_who_learns_what() -> None:
-    advised = {name for name, known in registry.catalogue().items() if known.methods}
+    advised = {name for name, known in catalogue.catalogue().items() if known.methods}
     assert set(evidence.TABLES) == set(evidence.SPEED) == advised
     assert set(measured()["tables"]) == set(measured()["speed"]) == advised
     for name in advised:
-        known = registry.protocol(name)
+        known = catalogue.protocol(name)
         assert all(text in PAGE for text in known.learns.values())
-        assert all(f"`{code}`" in PAGE for code in registry.risk_sentences(name))
+        assert all(f"`{code}`" in PAGE for code in catalogue.risk_sentences(name))
 
 
 @pytest.mark.parametrize("part", ["tables", "speed"])
@@ -109,7 +109,7 @@ def test_a_small_set_measured_again_is_no_worse(
     X, classes = sample(which, row["rows"])
     given = parameters(protocol, way_of(protocol, name, partitioning), X, classes)
     assert given == row["params"]
-    params = registry.parse_params(protocol, given)
+    params = catalogue.parse_params(protocol, given)
     if "refused" in row:
         with pytest.raises(CoterieError, match=re.escape(row["refused"])):
             evaluate(params, X, partitioning, 0)

@@ -32,7 +32,7 @@ def test_behaviour_is_changed_and_nothing_else() -> None:
     assert not any(">>" in line or "==" in line for line in after)
 
 
-def test_no_mutant_is_drawn_twice_and_each_is_one_line_of_a_program() -> None:
+def test_each_mutant_is_unique_and_changes_one_line() -> None:
     mutants = drawn(100)
     assert len({mutant.code for mutant in mutants}) == len(mutants)
     for mutant in mutants:
@@ -41,7 +41,7 @@ def test_no_mutant_is_drawn_twice_and_each_is_one_line_of_a_program() -> None:
         assert [n for n, (a, b) in enumerate(lines, 1) if a != b] == [mutant.line]
 
 
-def test_a_seed_draws_the_same_again_and_places_before_changes_of_one() -> None:
+def test_a_seed_draws_equal_mutants_and_spreads_over_lines() -> None:
     assert drawn(3) == drawn(3)
     assert len({tuple(drawn(2, seed)) for seed in range(5)}) > 1
     assert {

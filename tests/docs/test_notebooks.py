@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import pytest
-from matplotlib import pyplot
-from support.own_analyst import start_warm
-from support.pages import ROOT
+from support.warm_child import start_warm
+
+from tests.docs.pages import ROOT
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -26,15 +24,11 @@ each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
 @pytest.fixture
-def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """The names that a reader has defined, who works in a folder of his own."""
     start_warm(monkeypatch)
     monkeypatch.chdir(tmp_path)
-    before = mpl.get_backend()
-    pyplot.switch_backend("agg")
-    yield {}
-    pyplot.close("all")
-    pyplot.switch_backend(before)
+    return {}
 
 
 def cells(path: Path) -> list[dict[str, Any]]:
@@ -97,4 +91,5 @@ def test_python_of_its_own_page_runs_up_to_other_machines(
     for code in _PYTHON.findall(here):
         exec(compile(code, "docs/python.md", "exec"), reader)
     assert Path("labels.csv").exists()
+    assert Path("north.svg").exists()
     assert reader["labelled"]["label"].tolist() == reader["results"][0].labels.tolist()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from clustering_protocols import registry
+from clustering_protocols import catalogue
 
 ROOT = Path(__file__).parents[2]
 HERE = "{}.{}".format(*sys.version_info)
@@ -86,7 +86,7 @@ def test_the_same_versions_are_named_everywhere() -> None:
     assert f"{VERSIONS[0]} to {VERSIONS[-1]}" in (ROOT / "README.md").read_text()
 
 
-@pytest.mark.parametrize("name", registry.catalogue())
+@pytest.mark.parametrize("name", catalogue.catalogue())
 def test_every_python_runs_a_session_of_every_protocol(name: str) -> None:
     text = (ROOT / "tests" / "http" / f"test_{name}.py").read_text()
     assert "@pytest.mark.every_python\n" in text

@@ -32,20 +32,16 @@ SHOWN = {
         "test_a_coordinator_reads_at_once_that_all_analysts_are_gone"
     ),
     "The analyst's certificate ended on": (
-        "sdk/test_tls.py::"
-        "test_a_certificate_that_has_ended_is_said_with_its_day_and_whom_to_tell"
+        "sdk/test_tls.py::test_an_expired_certificate_is_reported_with_its_day"
     ),
     "shows a certificate of an authority that is not trusted here": (
-        "sdk/test_tls.py::"
-        "test_whoever_shows_no_trusted_certificate_gets_no_token_and_no_second_try"
+        "sdk/test_tls.py::test_an_untrusted_server_gets_no_token_and_no_retry"
     ),
     "The certificate of": (
-        "sdk/test_tls.py::"
-        "test_a_certificate_for_another_name_is_no_matter_of_its_authority"
+        "sdk/test_tls.py::test_a_certificate_for_another_name_is_reported_as_such"
     ),
     "The analyst has no room left": (
-        f"{NIGHT}"
-        "test_below_the_limit_results_are_fetched_and_uploads_refused_with_the_reason"
+        f"{NIGHT}test_low_disk_space_refuses_uploads_but_serves_results"
     ),
     "waiting until": "service/test_sessions.py::test_a_session_shows_who_is_awaited",
     "This command is of the service": (
@@ -53,35 +49,43 @@ SHOWN = {
     ),
     "No valid credential came with the request": (
         "service/test_operation.py::"
-        "test_the_figures_tell_of_sessions_rounds_bytes_steps_and_refusals"
+        "test_metrics_count_sessions_rounds_bytes_and_refusals"
     ),
     "not ready: The database": (
         f"{NIGHT}test_a_change_of_readiness_is_one_line_with_its_reason"
     ),
     "the database is away` with `role": (
-        f"{NIGHT}test_a_role_that_the_database_refuses_is_logged_with_the_reason"
+        f"{NIGHT}test_a_database_login_refusal_is_logged_with_its_reason"
     ),
     "the database is away` with `too many": (
-        f"{NIGHT}test_a_role_that_the_database_refuses_is_logged_with_the_reason"
+        f"{NIGHT}test_a_database_login_refusal_is_logged_with_its_reason"
     ),
     "the database is away` with `Connection": (
         "service/test_administration.py::test_an_outage_of_the_database_is_one_line"
     ),
     "not room for uploads": (
-        f"{NIGHT}"
-        "test_below_the_limit_results_are_fetched_and_uploads_refused_with_the_reason"
+        f"{NIGHT}test_low_disk_space_refuses_uploads_but_serves_results"
     ),
-    "step of …: The blob": (
+    "step of …: The analyst's machine": (
         f"{NIGHT}test_a_step_that_finds_the_disk_full_says_so_and_waits"
     ),
     "not ready: The data folder": (
-        f"{NIGHT}test_a_data_folder_that_cannot_be_written_is_told_with_its_errno"
+        f"{NIGHT}test_a_read_only_data_folder_is_reported_with_its_errno"
     ),
     "step of …: WorkerDied": (
         f"{NIGHT}test_a_worker_that_is_killed_is_logged_with_signal_and_size"
     ),
     "Warning: the certificate": (
         f"{NIGHT}test_serve_warns_of_a_certificate_that_has_ended"
+    ),
+    **dict.fromkeys(
+        ("The analyst's key in", "The store of arrays in"),
+        "service/test_installation.py::"
+        "test_serve_and_backup_name_the_wrong_setting_and_the_remedy",
+    ),
+    "the file": (
+        "service/test_secret_files.py::"
+        "test_a_file_that_is_no_secret_is_refused_by_its_name_alone"
     ),
     "notice given up": ALERTS,
     "Coterie": ALERTS,

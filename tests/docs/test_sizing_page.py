@@ -8,9 +8,9 @@ import re
 import pytest
 
 from benchmarks import sizing, sizing_page
-from clustering_protocols import registry
-from clustering_protocols.sizing import Needs
-from party_sdk.sizing import measured
+from clustering_protocols import catalogue
+from clustering_protocols.contract.sizing import Needs
+from party_sdk.advice.sizing import load_measurements
 
 PAGE = sizing.PAGE.read_text()
 
@@ -22,15 +22,13 @@ def test_the_page_is_what_the_program_writes() -> None:
 def test_every_protocol_that_is_advised_has_its_tables() -> None:
     shown = {way.protocol for way in sizing_page.WAYS}
     assert shown == {
-        name for name, known in registry.catalogue().items() if known.methods
+        name for name, known in catalogue.catalogue().items() if known.methods
     }
 
 
-def test_every_way_that_is_measured_was_and_takes_no_more_memory_than_is_stated() -> (
-    None
-):
+def test_every_measured_case_stays_below_the_stated_memory() -> None:
     for case in sizing.CASES:
-        found = measured()["speeds"][case.protocol][sizing.name_of(case)]
+        found = load_measurements()["speeds"][case.protocol][sizing.name_of(case)]
         assert found["rows"] == case.rows
         assert found["analyst"] > 0
         assert found["party"] > 0
@@ -54,7 +52,7 @@ def test_a_table_has_a_time_for_every_size(way: sizing_page.Way) -> None:
         assert re.search(rf"{took}{took}\|$", line)
 
 
-def test_workers_take_over_what_is_done_on_blocks_and_is_worth_sending() -> None:
+def test_workers_shorten_only_the_work_done_in_blocks() -> None:
     needs = Needs(
         **dict.fromkeys(("rounds", "sent", "kept"), 0),
         analyst_memory=0,

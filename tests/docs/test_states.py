@@ -15,8 +15,7 @@ VOCABULARY = ROOT / "clustering_protocols" / "wire" / "states.py"
 STATES = {state.value for state in (*SessionState, *SlotState)}
 # words that are something else there
 OTHERS = {
-    ("clustering_protocols/problems.py", "cancelled"),  # a problem
-    ("party_sdk/session_values.py", "recruiting"),  # a deadline of the terms
+    ("clustering_protocols/common/error_catalogue.py", "cancelled"),  # a problem
 }
 
 

@@ -9,21 +9,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
-from support.dictionaries import within
+from support.tables import within
 
-from clustering_protocols import engine, limits, packets, row_blocks, simulation
+from clustering_protocols import engine, simulation
 from clustering_protocols.algorithms import lloyd
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.blocks import LocalEngine
+from clustering_protocols.common import limits
 from clustering_protocols.contract import Params
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import LocalEngine
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.dc import DataCollaboration, factors
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC, distances
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy import field
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 THREADS = [1, 2, 3]
 
@@ -165,7 +168,9 @@ def test_a_party_sends_the_same_bytes_on_any_number_of_threads(algorithm: str) -
         session = Threaded(params, layout, data, seed=1, dictionary=said)
         session.n_threads = n_threads
         session.to_the_end()
-        packed = [packets.read(message.payload) for message in session.received]
+        packed = [
+            packets.read(message.payload) for message in session.received_messages
+        ]
         sums = [p.record_digest() for p in packed if p.header.record["kind"] == "sums"]
         assert len(sums) >= 3
         sent.append(sums)
@@ -190,7 +195,7 @@ ANALYSTS: dict[str, tuple[Params, Layout]] = {
 
 
 @pytest.mark.parametrize("name", ANALYSTS)
-def test_an_analyst_finds_the_same_bytes_on_any_number_of_threads(
+def test_threads_do_not_change_the_bytes_of_a_result(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     params, layout = ANALYSTS[name]
@@ -205,7 +210,10 @@ def test_an_analyst_finds_the_same_bytes_on_any_number_of_threads(
         engine_ = LocalEngine(n_threads)
         session = Session(params, layout, data, seed=3, runs_on=engine_)
         session.to_the_end()
-        closed = [*session.closed.results.values(), session.closed.summary or b""]
+        closed = [
+            *session.final_step.results.values(),
+            session.final_step.summary or b"",
+        ]
         read = [engine.read_result(session.agreement, each) for each in closed]
         kept.append([record.encode() for record in read])
     assert kept[0] == kept[1] == kept[2]

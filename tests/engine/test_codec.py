@@ -13,8 +13,8 @@ import safetensors.numpy
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
-from clustering_protocols import codec
-from clustering_protocols.errors import InvalidArray, Malformed
+from clustering_protocols.common.errors import InvalidArray, Malformed
+from clustering_protocols.records import codec
 
 pytestmark = pytest.mark.every_python
 
@@ -75,7 +75,7 @@ def test_header_and_arrays_come_back_as_they_were(
 
 
 @given(header=headers, content=contents, chance=st.randoms(use_true_random=False))
-def test_equal_content_has_equal_bytes_whatever_the_order_of_its_keys(
+def test_the_order_of_keys_does_not_change_the_bytes(
     header: dict[str, Any], content: codec.Arrays, chance: Any
 ) -> None:
     def shuffled(mapping: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def test_equal_content_has_equal_bytes_whatever_the_order_of_its_keys(
 
 
 @given(array=hnp.arrays(np.float64, shapes))
-def test_equal_content_has_equal_bytes_whatever_the_memory_layout(
+def test_the_memory_layout_does_not_change_the_bytes(
     array: np.ndarray[Any, Any],
 ) -> None:
     expected = codec.encode({}, {"a": array})
@@ -268,7 +268,7 @@ def test_a_file_without_its_last_byte_is_refused_at_every_length() -> None:
             codec.decode(content[:length])
 
 
-def test_depth_counts_objects_and_lists_alone_wherever_the_reader_runs() -> None:
+def test_depth_counts_only_objects_and_lists() -> None:
     deepest = json.loads(DEEPEST)
     assert codec.decode(described({}, header=DEEPEST))[0] == deepest
     flat = {"x": "[" * 1000, "y": '\\"[{' * 1000, "z": [[]] * 1000}

@@ -12,21 +12,21 @@ import pytest
 from numba.core import caching
 from numba.core.errors import TypingError
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.compiled import compiled, compiled_once
+from clustering_protocols.numerics.compilation import compile_kernel, compile_once
+from clustering_protocols.records.arrays import FloatArray
 
 SCRIPT = """
 import numpy as np
-from clustering_protocols.algorithms import condensed
-print(condensed.square(np.array([4.0])).tolist())
+from clustering_protocols.algorithms import condensed_distances
+print(condensed_distances.square(np.array([4.0])).tolist())
 """
 
 
 OTHERS = """
 import sys
 import numpy as np
-from clustering_protocols.algorithms import condensed
-assert condensed.square(np.array([4.0])).tolist() == [[0.0, 4.0], [4.0, 0.0]]
+from clustering_protocols.algorithms import condensed_distances
+assert condensed_distances.square(np.array([4.0])).tolist() == [[0.0, 4.0], [4.0, 0.0]]
 assert "scipy.linalg" not in sys.modules
 import numba
 A = np.arange(9.0).reshape(3, 3)
@@ -51,13 +51,13 @@ def doubled(x: int) -> int:
     return 2 * x
 
 
-def test_without_a_folder_to_keep_it_a_function_is_compiled_all_the_same(
+def test_a_function_compiles_without_a_cache_folder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    kept = compiled(doubled)
+    kept = compile_kernel(doubled)
     assert kept(4) == 8
     monkeypatch.setattr(caching.CacheImpl, "_locator_classes", [])
-    assert compiled(doubled)(5) == 10
+    assert compile_kernel(doubled)(5) == 10
 
 
 def added(x: FloatArray, y: FloatArray, out: FloatArray) -> None:
@@ -66,7 +66,7 @@ def added(x: FloatArray, y: FloatArray, out: FloatArray) -> None:
 
 
 def test_arrays_that_are_only_read_are_all_of_one_sort() -> None:
-    kernel = compiled_once(2)(added)
+    kernel = compile_once(2)(added)
     kept = np.arange(4.0)
     kept.flags.writeable = False
     sorts = [np.arange(4.0), kept, np.arange(8.0)[::2]]
@@ -77,7 +77,7 @@ def test_arrays_that_are_only_read_are_all_of_one_sort() -> None:
     assert len(kernel.__wrapped__.signatures) == 1  # type: ignore[attr-defined]  # numba has no types
     assert [each.flags.writeable for each in sorts] == [True, False, True]
     with pytest.raises(TypingError, match="Cannot modify readonly"):
-        compiled_once(3)(added)(*sorts)
+        compile_once(3)(added)(*sorts)
 
 
 def test_numba_cache_dir_names_the_folder(tmp_path: Path) -> None:
@@ -90,4 +90,4 @@ def test_numba_cache_dir_names_the_folder(tmp_path: Path) -> None:
             check=False,
         )
         assert done.stdout == "[[0.0, 4.0], [4.0, 0.0]]\n", done.stderr
-    assert list(tmp_path.rglob("condensed._fill_square*.nbc"))
+    assert list(tmp_path.rglob("condensed_distances._fill_square*.nbc"))

@@ -10,32 +10,34 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from support.examples import begun, dealt
-from support.raw_rows import contains, numbers, tell_tales
 from support.repeats import some
-from support.sealing import read_before_sealing
 
-from clustering_protocols import codec, packets, registry, simulation
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import AgreementMismatch
 from clustering_protocols.contract import Example
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import AgreementMismatch
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.records import codec
 from clustering_protocols.simulation import Session
+from tests.engine.raw_rows import contains, numbers, tell_tales
+from tests.engine.sealing import read_before_sealing
 
 SEED = 3
-FOLDER = Path(registry.protocols.__path__[0])
+FOLDER = Path(catalogue.protocols.__path__[0])
 MINIMUM_ROWS = 10
 
 EXAMPLES = [
     pytest.param(name, example, id=f"{name}-{number}")
-    for name, known in registry.catalogue().items()
+    for name, known in catalogue.catalogue().items()
     for number, example in enumerate(known.examples())
 ]
 # of module scope: the tests of one example come together, and share its sessions
 every_example = pytest.mark.parametrize(("name", "example"), EXAMPLES, scope="module")
-every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 # what takes a second run of an example: of each protocol the first ones, all on command
 SOME = [
     pytest.param(name, example, id=f"{name}-{number}")
-    for name, known in registry.catalogue().items()
+    for name, known in catalogue.catalogue().items()
     for number, example in enumerate(some(known.examples(), ci=2))
 ]
 some_examples = pytest.mark.parametrize(("name", "example"), SOME, scope="module")
@@ -73,7 +75,7 @@ def otherwise(example: Example[Any]) -> simulation.Simulated:
     session = begun(example, SEED, Otherwise)
     session.to_the_end()
     session.kill()
-    return session.simulated()
+    return session.build_simulated()
 
 
 def labels(simulated: simulation.Simulated) -> dict[str, list[int]]:
@@ -82,7 +84,7 @@ def labels(simulated: simulation.Simulated) -> dict[str, list[int]]:
 
 @pytest.mark.thorough
 @some_examples
-def test_neither_what_roles_forget_nor_their_order_changes_a_label(
+def test_forgotten_state_and_order_change_no_label(
     name: str, example: Example[Any]
 ) -> None:
     first, second = finished(example).simulated, otherwise(example)
@@ -114,7 +116,7 @@ def in_order(simulated: simulation.Simulated) -> list[tuple[Any, ...]]:
     return list(map(unsealed, ordered))
 
 
-def unsealed(sent: simulation.Sent) -> tuple[Any, ...]:
+def unsealed(sent: simulation.SentMessage) -> tuple[Any, ...]:
     """Return what a message says to everybody: all of it but sealed bytes."""
     packet = packets.read(sent.payload)
     arrays = {name: array.tobytes() for name, array in packet.arrays.items()}
@@ -187,10 +189,10 @@ def test_the_search_for_raw_rows_would_find_them() -> None:
 
 
 @every_protocol
-def test_the_catalogue_says_who_learns_what_and_which_risks_there_are(
+def test_the_catalogue_lists_readers_and_risks(
     name: str,
 ) -> None:
-    known = registry.protocol(name)
+    known = catalogue.protocol(name)
     assert {"analyst", "party"} <= set(known.learns)
     assert all(sentence.endswith(".") for sentence in known.risks.values())
     for example in known.examples():
@@ -201,7 +203,7 @@ def test_the_catalogue_says_who_learns_what_and_which_risks_there_are(
 
 @every_protocol
 def test_every_parameter_has_a_description_and_survives_json(name: str) -> None:
-    known = registry.protocol(name)
+    known = catalogue.protocol(name)
     for field, info in known.params.model_fields.items():
         nested = info.annotation is not None and hasattr(
             info.annotation, "model_fields"
@@ -209,7 +211,7 @@ def test_every_parameter_has_a_description_and_survives_json(name: str) -> None:
         assert info.description or nested, f"{name}: {field} has no description"
     for example in known.examples():
         values = example.params.model_dump(mode="json")
-        assert registry.parse_params(name, values) == example.params
+        assert catalogue.parse_params(name, values) == example.params
 
 
 @every_protocol

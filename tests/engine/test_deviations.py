@@ -13,19 +13,20 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
-from support.deviations import Drawn, draw
 from support.lies import again
-from support.recorded import small
 from support.repeats import NIGHTLY, thorough
 
-from clustering_protocols import engine, packets, registry
+from clustering_protocols import catalogue, engine
+from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.engine.admission import Admission
-from clustering_protocols.errors import CoterieError
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.task_checks import Admission
 from clustering_protocols.secrecy import envelopes
+from tests.engine.deviations import Drawn, draw
+from tests.engine.recorded import small
 
 REPEAT = os.environ.get("COTERIE_DEVIATION", "")  # protocol:seed:number
-every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 
 # What is the analyst's word: no party can know that it should be another. Each of these
 # is a risk code.
@@ -202,7 +203,7 @@ FOUND = {
 @pytest.mark.parametrize("what", FOUND)
 def test_what_was_found_once_is_refused(what: str) -> None:
     name, seed, how = FOUND[what]
-    examples = list(range(len(registry.protocol(name).examples())))
+    examples = list(range(len(catalogue.protocol(name).examples())))
     assert check(draw(name, examples, f"{name}:{seed}")) == how
 
 
@@ -211,7 +212,7 @@ def test_what_was_found_once_is_refused(what: str) -> None:
 def test_a_party_stops_or_sends_what_an_honest_run_has_it_send(name: str) -> None:
     examples, seed = small(name), "0"
     if NIGHTLY:
-        examples = list(range(len(registry.protocol(name).examples())))
+        examples = list(range(len(catalogue.protocol(name).examples())))
         seed = secrets.token_hex(4)
     count = thorough(ci=100, nightly=2000)
     met = run(name, examples, seed, count)

@@ -12,14 +12,14 @@ from itertools import pairwise
 
 import pytest
 from support.lies import again, moved, signed
-from support.recorded import Recorded, Standing, honest
 
-from clustering_protocols import engine, registry
-from clustering_protocols.data import DataSource
+from clustering_protocols import catalogue, engine
+from clustering_protocols.common.errors import CoterieError, ProtocolFailed, TaskRefused
 from clustering_protocols.engine import MAX_ATTEMPTS
-from clustering_protocols.errors import CoterieError, ProtocolFailed, TaskRefused
+from clustering_protocols.numerics.data_source import DataSource
+from tests.engine.recorded import Recorded, Standing, honest
 
-every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 
 
 def last_slot(session: Recorded) -> str:
@@ -83,7 +83,7 @@ def test_no_stage_is_left_before_it_was_asked(name: str) -> None:
 @every_protocol
 def test_no_result_is_taken_before_everything_was_asked(name: str) -> None:
     session = honest(name)
-    for slot, result in session.closed.results.items():
+    for slot, result in session.final_step.results.items():
         party, memory = session.party(slot), session.memories[slot]
         data = session.data[slot]
         for at in session.standings[slot]:
@@ -124,7 +124,7 @@ def test_who_has_stopped_answers_nothing_more(name: str) -> None:
 
 
 def test_a_party_that_refused_once_stays_stopped() -> None:
-    session = Recorded(registry.protocol("llf").examples()[0])
+    session = Recorded(catalogue.protocol("llf").examples()[0])
     session.turn()
     slot = last_slot(session)
     first = session.standings[slot][0].task

@@ -18,19 +18,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.dishonest_party import Spoiling, draw, lying
-from support.raw_rows import contains, numbers, tell_tales
-from support.recorded import Recorded, honest, small
 from support.repeats import NIGHTLY, thorough
 
-from clustering_protocols import engine, registry
-from clustering_protocols.data import matrix
-from clustering_protocols.errors import CoterieError
+from clustering_protocols import catalogue, engine
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.numerics.data_source import matrix
+from tests.engine.dishonest_party import Spoiling, draw, lying
+from tests.engine.raw_rows import contains, numbers, tell_tales
+from tests.engine.recorded import Recorded, honest, small
 
 REPEAT = os.environ.get("COTERIE_LIE", "")  # protocol:example:seed:number
 EXAMPLES = [
     pytest.param(name, number, id=f"{name}-{number}")
-    for name, known in registry.catalogue().items()
+    for name, known in catalogue.catalogue().items()
     for number in range(len(known.examples()))
 ]
 
@@ -38,7 +38,7 @@ EXAMPLES = [
 def lied(session: Recorded, liar: str, how: Spoiling) -> None:
     """Go on by a round in which one party lies; the analyst checks what it stores."""
     opened = session.open
-    answers: dict[str, engine.Answer] = {
+    answers: dict[str, engine.TaskOutcome] = {
         slot: lying(session, slot, how) if slot == liar else session.ask(slot, task)
         for slot, task in opened.tasks.items()
     }
@@ -46,7 +46,7 @@ def lied(session: Recorded, liar: str, how: Spoiling) -> None:
     for slot, contribution in given.items():
         engine.check_contribution(session.agreement, opened.tasks[slot], contribution)
     session.advance(given)
-    if not session.reopened(opened):
+    if not session.is_reopened(opened):
         session.memories |= {slot: answer.memory for slot, answer in answers.items()}
 
 
@@ -63,7 +63,7 @@ def met(session: Recorded, liar: str, how: Spoiling) -> str:
     try:
         with as_in_production():
             lied(session, liar, how)
-            while not session.over:
+            while not session.is_over:
                 session.turn()
             session.outcomes()
     except CoterieError as error:
@@ -75,7 +75,7 @@ def met(session: Recorded, liar: str, how: Spoiling) -> str:
 
 def nothing_leaked(session: Recorded, liar: str) -> None:
     """No row, and no sum of two, stands in what others sent after the lie."""
-    payloads = [m.payload for m in session.received if m.sender != liar]
+    payloads = [m.payload for m in session.received_messages if m.sender != liar]
     found = np.unique(np.concatenate([*map(numbers, payloads), [np.inf]]))
     for slot, data in session.data.items():
         for rows in tell_tales(matrix(data)) if slot != liar else ():

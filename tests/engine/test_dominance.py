@@ -9,16 +9,18 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from clustering_protocols import engine, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import matrix
-from clustering_protocols.preparation.dominance import Compared
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.recipe import Preparation, Treatment
-from clustering_protocols.schema import Constraints, Field, Schema
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages import dominance
+from clustering_protocols.shared_stages.dominance import ComparedColumns
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.preparation import Preparation, Treatment
+from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.terms import Layout
 
 SETS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
 ROWS, COLUMNS = Layout.lattice(3), Layout.lattice(1, 3)
@@ -26,10 +28,10 @@ ROWS, COLUMNS = Layout.lattice(3), Layout.lattice(1, 3)
 
 def asked(session: Session, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     """Play a session; return what its first party is asked, and its preview."""
-    answers: list[engine.Answer] = []
+    answers: list[engine.TaskOutcome] = []
     reply = engine.PartyEngine.reply
 
-    def seen(self: Any, *given: Any, **named: Any) -> engine.Answer:
+    def seen(self: Any, *given: Any, **named: Any) -> engine.TaskOutcome:
         answer = reply(self, *given, **named)
         if self.slot == "r1c1":
             answers.append(answer)
@@ -81,7 +83,7 @@ def session(
 
 @pytest.mark.threat(152)
 @pytest.mark.parametrize("name", list(SETS))
-def test_declared_ranges_that_make_one_field_the_distance_are_asked_about(
+def test_declared_ranges_that_favour_one_field_raise_a_question(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = SETS[name]().data[:150]
@@ -96,7 +98,7 @@ def test_declared_ranges_that_make_one_field_the_distance_are_asked_about(
 @pytest.mark.threat(152)
 @pytest.mark.parametrize("protocol", [OmniFC, DataCollaboration])
 @pytest.mark.parametrize("name", list(SETS))
-def test_a_weight_that_makes_one_field_the_distance_is_asked_about(
+def test_a_weight_that_favours_one_field_raises_a_question(
     name: str, protocol: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = SETS[name]().data[:150]
@@ -114,6 +116,22 @@ def test_equal_fields_are_not_asked_about(
     assert asks == ""
     r = float(shown.split("|r| ")[1].split(",")[0])
     assert 0.5 < r < 1.0
+
+
+@pytest.mark.threat(152)
+def test_one_field_beside_described_ones_raises_a_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A coordinator may describe all but one: that one is then the geometry."""
+    X = load_iris().data
+    fields = described(X, None).fields
+    outcomes = [field.model_copy(update={"role": "describe"}) for field in fields[1:]]
+    schema = Schema(fields=(fields[0], *outcomes))
+    asks, _ = asked(session(OmniFC(n_clusters=3), X, schema=schema), monkeypatch)
+    assert "Field 'f0' makes up 100%" in asks
+    assert "only described" in asks
+    with pytest.raises(ProtocolFailed, match="One column alone"):
+        session(DataCollaboration(n_clusters=3), X, schema=schema)
 
 
 def test_split_columns_count_the_fields_of_others(
@@ -138,6 +156,39 @@ def test_split_columns_count_the_fields_of_others(
     assert "Field 'a' makes up 98%" in asks
 
 
+def test_fields_of_others_in_0_to_1_are_taken_as_uniform(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A coin beside a constant varies by 1/4, fields of two others by 1/12 each."""
+    names, even = ["coin", "constant", "b", "c"], np.linspace(0, 1, 300)
+    X = np.stack([np.arange(300) % 2, np.full(300, 0.5), even, even[::-1]], axis=1)
+    to_one = Constraints(minimum=0.0, maximum=1.0)
+    fields = [Field(name=name, constraints=to_one) for name in names]
+    dictionary = [Schema(fields=tuple(fields[s])) for s in np.s_[:2, 2:3, 3:]]
+    parts = simulation.split(X, COLUMNS, 0, names, dictionary=dictionary).data
+    params = LosslessFederated(n_clusters=2, scaling="minmax")
+    coin = Session(params, COLUMNS, parts, 0, dictionary=dictionary)
+    asks, _ = asked(coin, monkeypatch)
+    assert "Field 'coin' makes up 60%" in asks
+
+
+@pytest.mark.parametrize(("width", "n_notes"), [(1_000, 1), (1_001, 0)])
+def test_directions_are_looked_at_up_to_a_thousand_columns(
+    width: int, n_notes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check, contexts = dominance.check, []
+
+    def seen(context: Any, *given: Any) -> dominance.DominanceQuestion:
+        contexts.append(context)
+        return check(context, *given)
+
+    monkeypatch.setattr(dominance, "check", seen)
+    session(OmniFC(n_clusters=3), load_iris().data).to_the_end()
+    rows = np.random.default_rng(1).normal(size=(3, width))
+    found = check(contexts[0], [f"f{each}" for each in range(width)], lambda: [rows])
+    assert len(found.notes) == n_notes
+
+
 def test_an_operator_may_let_one_field_dominate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -152,9 +203,11 @@ def test_an_operator_may_let_one_field_dominate(
 # The numbers
 
 
-def compared(rows: FloatArray, fields: list[str], *others: float) -> Compared:
+def compared(rows: FloatArray, fields: list[str], *others: float) -> ComparedColumns:
     Z = rows - rows.mean(axis=0)
-    return Compared(fields=fields, covariance=Z.T @ Z / len(Z), others=np.array(others))
+    return ComparedColumns(
+        fields=fields, covariance=Z.T @ Z / len(Z), others=np.array(others)
+    )
 
 
 @pytest.mark.parametrize("n_fields", [1, 2, 5, 30])
@@ -177,7 +230,7 @@ def test_columns_of_one_field_count_together() -> None:
     assert (name, round(share, 6)) == ("ward", 0.75)
 
 
-def test_what_is_read_is_the_correlation_with_a_principal_component() -> None:
+def test_the_best_read_field_has_the_largest_correlation() -> None:
     X = matrix(simulation.split(load_wine().data, ROWS, 0).data["r1c1"])
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     _, _, directions = np.linalg.svd(Z, full_matrices=False)

@@ -8,20 +8,20 @@ from copy import deepcopy
 from functools import cache
 
 import pytest
-from support.golden import baseline, files
-from support.golden.cases import cases
-from support.golden.comparing import first_differences
-from support.golden.recording import Golden, recorded
 
-from clustering_protocols import registry
+from clustering_protocols import catalogue
 from clustering_protocols.contract import PartyContext
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.numerics.randomness import KeyedStream
+from tests.engine.golden import baseline, files
+from tests.engine.golden.cases import cases
+from tests.engine.golden.comparing import first_differences
+from tests.engine.golden.recording import Golden, recorded
 
 
 def test_sessions_send_what_is_kept_of_them() -> None:
     """In one process: each has to import all that computes, which takes the longest."""
     ended = subprocess.run(
-        [sys.executable, "-m", "support.golden"],
+        [sys.executable, "-m", "tests.engine.golden"],
         env=baseline.environment(),
         capture_output=True,
         text=True,
@@ -29,12 +29,12 @@ def test_sessions_send_what_is_kept_of_them() -> None:
         check=False,
     )
     assert ended.returncode == 0, f"{ended.stdout}{ended.stderr}"
-    assert ended.stdout.count("as kept") == len(registry.catalogue())
+    assert ended.stdout.count("as kept") == len(catalogue.catalogue())
 
 
 def test_there_is_a_file_for_every_protocol_and_no_other() -> None:
     kept = {path.stem for path in files.FOLDER.glob("*")}
-    assert kept == registry.catalogue().keys()
+    assert kept == catalogue.catalogue().keys()
 
 
 @cache
@@ -65,7 +65,7 @@ def test_a_mask_that_changed_is_named_with_its_place() -> None:
         assert "'words' was uint64[9] bbbbbbbbbbbb, is uint64[9] cccccccccccc" in said
 
 
-def test_other_libraries_may_round_and_what_is_bound_to_it_follows() -> None:
+def test_other_libraries_may_differ_by_rounding() -> None:
     rounded = made("dddddddddddd ~ 2 0.5000000000001 0.25", "cccccccccccc")
     assert list(first_differences(KEPT, rounded, exactly=False)) == []
     (said,) = first_differences(KEPT, rounded, exactly=True)

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
-from clustering_protocols import codec, json_form, simulation
-from clustering_protocols.errors import CoterieError, InvalidArray, Malformed
-from clustering_protocols.problems import Problem
+from clustering_protocols import simulation
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError, InvalidArray, Malformed
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
-from party_sdk._requests import content_digest
+from clustering_protocols.records import codec, json_form
+from clustering_protocols.terms.terms import Layout
+from party_sdk.analyst_client.requests import content_digest
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand

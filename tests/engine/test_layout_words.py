@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clustering_protocols.terms import Layout, Slot
+from clustering_protocols.terms.terms import Layout, Slot
 
 
 @pytest.mark.parametrize(("rows", "none"), [((0, 2), 2), ((1, 2), 1), ((0, 1, 5), 3)])

@@ -6,26 +6,42 @@ from typing import Any
 
 import pytest
 
-from clustering_protocols import registry
+from clustering_protocols import catalogue
+from clustering_protocols.catalogue import (
+    build_request,
+    check_opening,
+    check_terms,
+    draw_up,
+    name_of,
+)
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
-from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.contract.disclosures import (
+    Kind,
+    Reader,
+    check_shown,
+    clashes,
+    of_fillings,
+    of_release,
+    to,
+)
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.registry import Proposal, check_terms, draw_up, name_of
-from clustering_protocols.release import Release
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import Layout, Terms, read_terms
-from party_sdk.policy import Policy
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.preparation.preparation import Treatment
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
+from party_sdk.home.policy import Policy
 
 NAMES = ("a", "b")
 
 
 def drawn(params: Params, *columns: int, readers: Any = "everybody") -> Terms:
     layout = Layout.lattice(3, *columns)
-    proposal = Proposal(
-        protocol=name_of(params),
-        params=params.model_dump(mode="json"),
+    proposal = SessionRequest(
+        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
         layout=layout,
         dictionary=(numbers(NAMES, -9, 9),) * layout.n_column_groups,
         release=Release(profiles=readers) if readers else None,
@@ -45,13 +61,13 @@ CLASHING = [
 
 @pytest.mark.threat(155)
 @pytest.mark.parametrize(("params", "n_columns"), CLASHING)
-def test_a_told_profile_beside_rows_up_to_a_motion_is_refused_on_every_side(
+def test_published_profiles_with_rows_up_to_motion_are_refused(
     params: Params, n_columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InvalidParameters, match="profiles 'members'"):
         drawn(params, n_columns)
     with monkeypatch.context() as earlier:
-        earlier.setattr(registry, "_check_opening", lambda *_: None)
+        earlier.setattr(catalogue, "_check_opening", lambda *_: None)
         terms = drawn(params, n_columns)
     assert check_terms(terms) == params, "what was written stays readable"
     policy = Policy(accepted_risks=frozenset(terms.risks))
@@ -65,23 +81,79 @@ def test_the_same_profile_goes_with_sums_of_rows() -> None:
     Policy(accepted_risks=frozenset(terms.risks)).check_terms(terms)
 
 
+def opened_by_nobody(
+    monkeypatch: pytest.MonkeyPatch, params: LosslessFederated, said: str
+) -> None:
+    """Neither is it drawn up, nor joined where an earlier release drew it up."""
+    with pytest.raises(InvalidParameters, match=said):
+        drawn(params, readers=None)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(catalogue, "_check_opening", lambda *_: None)
+        terms = drawn(params, readers=None)
+    assert check_terms(terms) == params
+    with pytest.raises(InvalidParameters, match=said):
+        Policy(accepted_risks=frozenset(terms.risks)).check_terms(terms)
+
+
 @pytest.mark.threat(156)
-def test_a_tolerance_that_ends_after_one_update_is_opened_by_nobody(
+def test_a_tolerance_that_stops_after_one_update_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     params = LosslessFederated(n_clusters=3, tol=1e9)
-    with pytest.raises(InvalidParameters, match="tol: 1e"):
-        drawn(params, readers=None)
-    with monkeypatch.context() as earlier:
-        earlier.setattr(registry, "_check_opening", lambda *_: None)
-        terms = drawn(params, readers=None)
-    assert check_terms(terms) == params
-    with pytest.raises(InvalidParameters, match="tol"):
-        Policy(accepted_risks=frozenset(terms.risks)).check_terms(terms)
+    opened_by_nobody(monkeypatch, params, "tol: 1e")
     drawn(params.model_copy(update={"tol": 0.1}), readers=None)
 
 
-def test_terms_that_lack_a_risk_named_later_are_read_and_opened_by_nobody() -> None:
+@pytest.mark.threat(139)
+def test_degrees_that_are_those_of_c_means_are_opened_by_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No comparison of totals and no audit is made of degrees."""
+    params = LosslessFederated(n_clusters=3, algorithm="fuzzy_cmeans", fuzzifier=1.001)
+    opened_by_nobody(monkeypatch, params, "fuzzifier: 1.001")
+    drawn(params.model_copy(update={"fuzzifier": 1.1}), readers=None)
+    drawn(params.model_copy(update={"algorithm": "cmeans"}), readers=None)
+    catalogue.protocol("llf").check_opening(params, Layout.lattice(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("given", "instead"),
+    [
+        ({"aggregation": "plain"}, "aggregation: .*'masked'; two parties"),
+        ({"analyst_view": "sums"}, "analyst_view: .*Leave it at 'blind'"),
+        ({"participation": 0.6}, "participation: .*set a quorum"),
+        ({"suppress_below": 2}, "suppress_below: .*min_cluster_rows protects"),
+        ({"small_clusters": "move"}, "small_clusters: .*lower min_cluster_rows"),
+        ({"alignment": {"method": "rsa"}}, "alignment: .*take method 'ecdh'"),
+    ],
+    ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
+)
+def test_what_is_the_papers_alone_is_simulated_and_not_opened(
+    given: dict[str, Any], instead: str
+) -> None:
+    params = LosslessFederated.model_validate({"n_clusters": 3, **given})
+    layout = Layout.lattice(1, 3) if "alignment" in given else Layout.lattice(3)
+    request = build_request(params, layout, seed=0)
+    with pytest.raises(InvalidParameters, match=instead):
+        draw_up("s", request)
+    earlier = read_terms(draw_up("s", request, simulated=True))
+    assert check_terms(earlier) == params, "what was written stays readable"
+    with pytest.raises(InvalidParameters, match=instead):
+        check_opening(earlier)
+    with pytest.raises(InvalidParameters, match=instead):
+        Policy(accepted_risks=frozenset(earlier.risks)).check_terms(earlier)
+
+
+def test_former_risks_come_with_no_session_that_is_opened() -> None:
+    for known in catalogue.catalogue().values():
+        assert known.former_risks <= known.risks.keys()
+        for example in known.examples():
+            if known.former_risks & {*known.risks_of(example.params, example.layout)}:
+                with pytest.raises(InvalidParameters):
+                    example.params.check_retired()
+
+
+def test_terms_without_a_later_risk_are_read_but_not_opened() -> None:
     code = "llf.given-start-and-means-show-rows"
     params = LosslessFederated(
         n_clusters=1, init="given", initial_centroids=((0.0, 0.0),)
@@ -97,3 +169,46 @@ def test_terms_that_lack_a_risk_named_later_are_read_and_opened_by_nobody() -> N
     Policy(accepted_risks=frozenset(terms.risks)).check_terms(terms)
     with pytest.raises(InvalidParameters, match="other risks"):
         check_terms(terms.model_copy(update={"risks": before.risks[1:]}))
+
+
+def test_pooled_fillings_show_means_to_those_who_pool_them() -> None:
+    proposal = SessionRequest(
+        protocol={
+            "name": "llf",
+            "params": LosslessFederated(n_clusters=3).model_dump(mode="json"),
+        },
+        layout=Layout.lattice(3),
+        dictionary=(numbers(NAMES, -9, 9),),
+        preparation=(Preparation(fields=(Treatment(name="a", missing="mean"),)),),
+        seed=0,
+    )
+    plans = read_terms(draw_up("s", proposal)).plans
+    assert of_fillings(plans, Layout.lattice(2)) == to(
+        Reader.GROUP, Kind.MEANS, Kind.SUMS
+    )
+    assert not of_fillings(plans, Layout.lattice(1))
+    assert not of_fillings((), Layout.lattice(3))
+    assert not of_fillings(
+        drawn(OmniFC(n_clusters=3), readers=None).plans, Layout.lattice(3)
+    )
+
+
+def test_a_release_shows_nothing_where_no_group_adds_up() -> None:
+    told = Release(profiles="everybody")
+    assert not of_release(told, Layout.lattice(1, 2))
+    assert not of_release(None, Layout.lattice(3))
+    assert of_release(told, Layout.lattice(3)) > of_release(
+        Release(profiles="members"), Layout.lattice(3)
+    )
+
+
+@pytest.mark.parametrize("kinds", [{Kind.GEOMETRY}, {Kind.PLACES}])
+def test_kinds_clash_at_one_reader_alone(kinds: set[Kind]) -> None:
+    first = to(Reader.OUTSIDE, *kinds)
+    assert not list(clashes(first | to(Reader.ALL, Kind.MEANS)))
+    check_shown(first | to(Reader.OUTSIDE, Kind.SUMS, Kind.LABELS, Kind.VALUES))
+    together = first | to(Reader.OUTSIDE, Kind.MEANS)
+    [found] = clashes(together)
+    assert found == (Reader.OUTSIDE, kinds | {Kind.MEANS})
+    with pytest.raises(InvalidParameters):
+        check_shown(together)

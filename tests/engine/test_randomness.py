@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy import stats
 
-from clustering_protocols.arrays import WordArray
-from clustering_protocols.randomness import (
+from clustering_protocols.numerics.randomness import (
     KeyedStream,
     derive_key,
     generator,
     length_prefixed,
 )
+from clustering_protocols.records.arrays import WordArray
 
 KEY = bytes(range(32))
 MEBIBYTE = 1 << 20

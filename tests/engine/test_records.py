@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import Field, ValidationError
 
-from clustering_protocols import codec, packets
-from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
-from clustering_protocols.contract.party import Memory
-from clustering_protocols.errors import (
+from clustering_protocols.common.errors import (
     CoterieError,
     InvalidArray,
     Malformed,
     VersionMismatch,
 )
-from clustering_protocols.records import Record
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.engine import packets
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.records.record import Record
 
 pytestmark = pytest.mark.every_python
 
@@ -101,7 +102,7 @@ def test_one_nan_is_found_wherever_it_lies_in_a_long_array(place: int) -> None:
 
 
 @pytest.mark.parametrize("number", [-0.0, 5e-324, -5e-324, 1.7976931348623157e308])
-def test_minus_zero_subnormals_and_the_largest_numbers_are_accepted(
+def test_extreme_finite_numbers_are_accepted(
     number: float,
 ) -> None:
     read = Example.decode(example(points=np.full((3, 2), number)).encode())
@@ -183,7 +184,7 @@ def test_another_version_is_a_version_mismatch(version: Any) -> None:
         parse(version=version)
 
 
-def test_a_header_with_more_or_less_than_kind_version_and_values_is_malformed() -> None:
+def test_a_header_with_missing_or_extra_keys_is_malformed() -> None:
     header = example().header()
     for changed in (header | {"more": 1}, {"kind": "example", "values": VALUES}):
         with pytest.raises(Malformed):
@@ -219,7 +220,7 @@ def test_a_record_and_its_arrays_cannot_be_changed() -> None:
             array[0] = 0
 
 
-def test_a_record_does_not_freeze_or_copy_the_array_that_it_was_built_from() -> None:
+def test_a_record_shares_its_array_and_keeps_it_writeable() -> None:
     own = np.zeros((3, 2))
     record = example(points=own)
     assert own.flags.writeable
@@ -393,7 +394,7 @@ def test_a_packet_with_a_kind_that_its_stage_lacks_is_malformed(kind: Any) -> No
     [(0, 1), (2, 1), (1, 0)],
     ids=["an envelope without label", "a label without envelope", "no envelope"],
 )
-def test_a_packet_whose_envelopes_do_not_match_their_labels_is_malformed(
+def test_envelopes_that_do_not_match_labels_are_malformed(
     labels: int, sealed: int
 ) -> None:
     header, arrays = codec.decode(PACKET)

@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from clustering_protocols import limits, row_blocks
 from clustering_protocols.algorithms import lloyd
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.blocks import LocalEngine
-from clustering_protocols.errors import InvalidArray
-from clustering_protocols.preparation.statistics import magnitudes
+from clustering_protocols.common import limits
+from clustering_protocols.common.errors import InvalidArray
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import LocalEngine
+from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide, whole
 from clustering_protocols.protocols.dc import DataCollaboration, analyst, messages
 from clustering_protocols.protocols.dc.collaboration import CollaborationMap
 from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
 from clustering_protocols.quality.clusterings import of_clustering
-from clustering_protocols.row_blocks import RowBlocks, SideBySide, whole
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.statistics import magnitudes
 
 B = TypeVar("B")
 R = TypeVar("R")
@@ -139,7 +140,7 @@ def shared_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("items", [1, 301, 4000, 1 << 20])
 @pytest.mark.parametrize("sizes", [(130, 1, 300, 70), (90,)], ids=["many", "few"])
-def test_k_means_of_images_has_the_bits_of_k_means_of_their_array(
+def test_k_means_of_blocks_equals_k_means_of_the_array(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], items: int, engine: str
 ) -> None:
     if items == 1:
@@ -171,7 +172,7 @@ def test_figures_of_blocks_are_those_of_the_array_on_any_engine(
 
 
 @pytest.mark.usefixtures("shared_by_threads")
-def test_kernels_are_bound_to_little_that_does_not_grow_with_rows(
+def test_kernels_bind_little_that_grows_with_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 1000)
@@ -189,7 +190,7 @@ def test_kernels_are_bound_to_little_that_does_not_grow_with_rows(
 
 @pytest.mark.parametrize("wrong", [2e100, -2e100, np.inf, np.nan])
 @pytest.mark.parametrize("place", [0, 33, 59])
-def test_images_that_cannot_be_squared_are_refused_wherever_they_are(
+def test_images_that_cannot_be_squared_are_refused(
     monkeypatch: pytest.MonkeyPatch, wrong: float, place: int
 ) -> None:
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 20)
@@ -200,7 +201,7 @@ def test_images_that_cannot_be_squared_are_refused_wherever_they_are(
         magnitudes.check_blocks("Rows", SideBySide((X, X)), LocalEngine(2))
 
 
-def test_a_map_that_leaves_nothing_of_a_column_group_leaves_the_shift() -> None:
+def test_a_map_without_columns_yields_the_shift() -> None:
     cells = {0: messages.Projections(rows=np.ones((3, 2)), anchors=np.ones((4, 2)))}
     given_ = CollaborationMap(G=np.zeros((2, 3)), g=np.array([1.0, 2.0, 3.0]))
     X_hat = CommonSpace.of([cells], [given_])

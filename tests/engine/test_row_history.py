@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import row_history
-from clustering_protocols.contract.row_history import RowHistory, most_following
+from clustering_protocols.contract.leverage import n_of_leverage_one
+from clustering_protocols.contract.row_history import SHARE, RowHistory, most_following
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 PARTITIONS = st.integers(2, 4).flatmap(
     lambda k: st.integers(2, 9).flatmap(
@@ -92,7 +93,63 @@ def test_of_large_tables_sums_are_counted(monkeypatch: pytest.MonkeyPatch) -> No
     labels = np.arange(60) % 3
     found = history([labels, labels], 60)
     assert not found.whole
-    assert (found.n_following(), found.of_row.size, found.labels.size) == (5, 0, 0)
+    assert (found.n_following(), found.of_row.size) == (5, 0)
+    assert found.labels.shape == (0, 0)
+
+
+def test_a_history_is_kept_of_32768_rows() -> None:
+    assert RowHistory.of_none(32_768).whole
+    assert not RowHistory.of_none(32_769).whole
+
+
+def test_rows_in_no_sum_make_a_partition_one_of_some_rows() -> None:
+    some = history([np.array([-1, 0, 0, 1])], 4)
+    assert (some.n_sums, some.all_rows) == (2, False)
+    every = some.after(np.array([0, 0, 1, 1])).after(np.array([1, 0, 1, 1]))
+    assert (every.n_sums, every.all_rows) == (5, True)
+    assert not history([np.array([-1, -1, -1, -1])], 4).n_sums
+
+
+def test_of_no_sums_no_row_follows() -> None:
+    ones = np.ones(3, np.int64)
+    assert n_of_leverage_one(np.full((2, 3), -1, np.int32), ones) == 0
+    assert n_of_leverage_one(np.empty((0, 3), np.int32), ones) == 0
+    assert n_of_leverage_one(np.empty((2, 0), np.int32), ones[:0]) == 0
+
+
+@settings(max_examples=50)
+@given(PARTITIONS, st.integers(0, 6))
+def test_two_histories_of_the_same_rows_are_one(
+    partitions: list[list[int]], n_first: int
+) -> None:
+    n_rows = len(partitions[0])
+    arrays = [np.array(each) for each in partitions]
+    first, then = (
+        history(some, n_rows) for some in (arrays[:n_first], arrays[n_first:])
+    )
+    found, whole = first.merge(then), history(arrays, n_rows)
+    assert (found.n_sums, found.all_rows) == (whole.n_sums, whole.all_rows)
+    assert found.n_following() == whole.n_following()
+    counted = first.merge(then.without_labels)
+    assert (counted.whole, counted.n_following()) == (False, whole.n_sums)
+
+
+@settings(max_examples=50)
+@given(PARTITIONS, st.permutations(range(7)))
+def test_a_history_over_other_rows_is_that_of_the_same_sums(
+    partitions: list[list[int]], order: list[int]
+) -> None:
+    n_rows = len(partitions[0])
+    place = np.array([row if row < n_rows else -1 for row in order])
+    arrays = [np.array(each) for each in partitions]
+    found = history(arrays, n_rows).reindex(place)
+    again = history([np.append(each, -1)[place] for each in arrays], len(place))
+    assert found.n_following() == again.n_following()
+    assert found.without_labels.reindex(place[:0]).n_sums == found.n_sums
+    everybody = history(arrays, n_rows).all_rows
+    kept = history(arrays, n_rows).without_labels
+    assert kept.reindex(np.arange(n_rows)).all_rows == everybody
+    assert not kept.reindex(np.array([0, -1])).all_rows
 
 
 def test_a_history_beyond_its_bytes_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +171,8 @@ def test_a_history_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "n_rows", "most"), [(0.25, 50, 12), (0.25, 8, 3), (0.0, 99, 3), (1, 9, 9)]
+    ("share", "n_rows", "most"),
+    [(SHARE, 50, 12), (SHARE, 8, 3), (0.0, 99, 3), (1, 9, 9)],
 )
 def test_three_rows_may_follow_of_any_table(
     share: float, n_rows: int, most: int

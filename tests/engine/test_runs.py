@@ -16,19 +16,19 @@ from sklearn.metrics import (
 from support.repeats import in_turn
 
 from clustering_protocols import simulation
-from clustering_protocols.errors import (
+from clustering_protocols.common.errors import (
     CoterieError,
     InvalidParameters,
     ProtocolFailed,
     TaskRefused,
 )
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.figures import Figures
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.terms import Layout
 
 X: Any = load_iris().data
 Z: Any = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -59,7 +59,7 @@ def outcome(found: simulation.Evaluated) -> Any:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("way", "run"), in_turn(list(WAYS), range(len(KS))))
-def test_the_chosen_run_is_that_number_of_clusters_on_pooled_rows(
+def test_the_chosen_run_equals_its_pooled_clustering(
     monkeypatch: pytest.MonkeyPatch, way: str, run: int
 ) -> None:
     monkeypatch.setattr(Evaluation, "best", lambda *_: run)
@@ -102,7 +102,7 @@ def test_of_equal_runs_the_one_with_fewer_clusters_counts() -> None:
     assert Evaluation(n_clusters=KS).best(runs) == 0
 
 
-def test_nobody_who_says_anything_in_time_leaves_it_to_the_usual_rule() -> None:
+def test_silence_until_the_deadline_applies_the_default_rule() -> None:
     later, _ = evaluated("dc", evaluation=Evaluation(n_clusters=KS, choose="later"))
     usual, _ = evaluated("dc", evaluation=Evaluation(n_clusters=KS))
     assert outcome(later).chosen == outcome(usual).chosen
@@ -143,7 +143,7 @@ def test_an_analyst_cannot_choose_another_run_than_the_terms_say(
 
 
 def test_parties_are_told_the_same_figures() -> None:
-    from clustering_protocols import packets
+    from clustering_protocols.engine import packets
     from clustering_protocols.engine.signatures import Conclude
 
     class Teller(simulation.Session):

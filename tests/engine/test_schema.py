@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from clustering_protocols.schema import Field, Schema, day_number
+from clustering_protocols.terms.schema import Field, Schema, day_number
 
 WARD: dict[str, Any] = {
     "fields": [
@@ -42,7 +42,7 @@ def field(**said: Any) -> Field:
     return Field.model_validate_json(json.dumps({"name": "x"} | said))
 
 
-def test_a_dictionary_tells_levels_bounds_and_codes_of_its_fields() -> None:
+def test_a_dictionary_gives_levels_bounds_and_codes() -> None:
     ward = schema()
     assert ward.names == ("age", "crp", "smoker", "sex", "grade", "ward", "day")
     assert ward.field("crp").bounds == (0.0, 500.5)
@@ -58,7 +58,7 @@ def test_a_dictionary_tells_levels_bounds_and_codes_of_its_fields() -> None:
         ward.field("weight")
 
 
-def test_what_was_read_is_written_again_and_nothing_that_was_not_said() -> None:
+def test_a_dictionary_is_written_as_read_without_defaults() -> None:
     written = json.loads(schema().model_dump_json())
     assert written["fields"][0] == WARD["fields"][0]
     assert written["fields"][3] == WARD["fields"][3]
@@ -72,7 +72,7 @@ def test_what_was_read_is_written_again_and_nothing_that_was_not_said() -> None:
     }
 
 
-def test_names_and_levels_are_compared_in_one_form_without_blanks() -> None:
+def test_names_and_levels_are_compared_in_normal_form() -> None:
     assert field(name=" cafe\u0301 ").name == "caf\u00e9"
     assert field(type="string", categories=["e\u0301 ", "f"]).levels == ("\u00e9", "f")
     with pytest.raises(ValidationError, match="same name"):

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from clustering_protocols import engine, registry
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols import catalogue, engine
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Finish, Outcome, PartyContext, Reply, Stage
 from clustering_protocols.contract.selection import Selection, put_back, tell_part
-from clustering_protocols.data import (
+from clustering_protocols.numerics.data_source import (
     BATCH_ROWS,
     DataSource,
     MatrixSource,
@@ -22,14 +22,14 @@ from clustering_protocols.data import (
     check_unique,
     keep_rows,
     matrix,
-    ordered,
+    order_rows,
     sparse_matrix,
 )
-from clustering_protocols.errors import InvalidData
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.record import Record
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 KEPT = np.array([1, 2, 5, 8, 9, 11])
@@ -85,10 +85,10 @@ SHUFFLED = np.array([7, 0, 11, 3, 4])
     [NAMED, SparseSource(csr_array(X), ids=NAMED.ids), Forward(NAMED)],
     ids=["matrix", "sparse", "any other"],
 )
-def test_rows_in_another_order_are_those_of_the_matrix_with_their_ids(
+def test_reordered_rows_keep_their_values_and_ids(
     source: DataSource,
 ) -> None:
-    found = ordered(source, SHUFFLED)
+    found = order_rows(source, SHUFFLED)
     assert matrix(found).tolist() == X[SHUFFLED].tolist()
     assert matrix(found).tolist() == X[SHUFFLED].tolist(), "a second pass is the same"
     assert (found.n_rows, list(found.columns)) == (5, list(source.columns))
@@ -97,9 +97,9 @@ def test_rows_in_another_order_are_those_of_the_matrix_with_their_ids(
 
 
 def test_rows_may_be_kept_and_ordered_of_what_was_ordered() -> None:
-    once = ordered(NAMED, SHUFFLED)
+    once = order_rows(NAMED, SHUFFLED)
     assert matrix(keep_rows(once, np.array([1, 4]))).tolist() == X[[0, 4]].tolist()
-    twice = ordered(once, np.array([2, 0]))
+    twice = order_rows(once, np.array([2, 0]))
     assert matrix(twice).tolist() == X[[11, 7]].tolist()
     assert list(twice.ids or ()) == ["11", "7"]
 
@@ -116,7 +116,7 @@ def test_rows_in_another_order_come_in_batches_that_fit_memory() -> None:
         def take(self, rows: IntArray) -> FloatArray:
             return np.broadcast_to(rows[:, None].astype(float), (len(rows), 1_000_000))
 
-    found = ordered(Wide(), np.arange(9)[::-1])  # type: ignore[arg-type]  # as much of a source as is read
+    found = order_rows(Wide(), np.arange(9)[::-1])  # type: ignore[arg-type]  # as much of a source as is read
     assert [batch[:, 0].tolist() for batch in found.batches()] == [
         [8, 7, 6, 5],
         [4, 3, 2, 1],
@@ -132,11 +132,11 @@ def test_two_rows_with_one_id_are_named_by_their_numbers() -> None:
     assert "smith" not in str(refused.value)
 
 
-def test_a_party_with_an_id_twice_is_refused_unless_the_terms_select_rows() -> None:
+def test_a_duplicate_id_is_refused_where_no_rows_are_selected() -> None:
     twice = MatrixSource(X[:2], ids=["p", "p"])
     with pytest.raises(InvalidData, match="Rows 1 and 2"):
-        Dummy(n_clusters=2).arriving(twice, shared=False)
-    assert Dummy(n_clusters=2).arriving(MatrixSource(X), shared=True) is None
+        Dummy(n_clusters=2).select_rows(twice, shared=False)
+    assert Dummy(n_clusters=2).select_rows(MatrixSource(X), shared=True) is None
 
 
 # What comes back
@@ -196,11 +196,11 @@ def selecting(inner: Stage) -> Stage:
     return replace(inner, analyst=Analyst, party=Party)
 
 
-def test_later_stages_see_selected_rows_and_labels_come_back_in_place(
+def test_labels_of_selected_rows_return_to_their_places(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     params = Dummy(n_clusters=3, void_attempts=1)
-    known = registry.protocol("dummy")
+    known = catalogue.protocol("dummy")
     first, *rest = known.stages(params, Layout.lattice(2))
     monkeypatch.setattr(type(known), "stages", lambda *_: (selecting(first), *rest))
     engine.load.cache_clear()

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from support.lies import altered
 
-from clustering_protocols import engine, packets, simulation
+from clustering_protocols import engine, simulation
+from clustering_protocols.common.errors import CoterieError, ProtocolFailed, RoundClosed
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.errors import CoterieError, ProtocolFailed, RoundClosed
+from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy, messages
 from clustering_protocols.simulation import ANALYST, Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 PARTS = simulation.split(np.arange(30.0).reshape(10, 3), Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
@@ -31,11 +32,13 @@ def labels(simulated: simulation.Simulated) -> dict[str, list[int]]:
 
 def test_a_run_is_a_session_that_goes_to_its_end() -> None:
     whole = session()
-    while not whole.over:
+    while not whole.is_over:
         whole.turn()
     run = simulation.run(Dummy(n_clusters=3), PARTS.layout, PARTS.data, 3)
-    assert labels(whole.simulated()) == labels(run)
-    assert whole.simulated().rounds == run.rounds == 5, "three, and two that are signed"
+    assert labels(whole.build_simulated()) == labels(run)
+    assert whole.build_simulated().rounds == run.rounds == 5, (
+        "three, and two that are signed"
+    )
     assert [(m.sender, m.receiver, m.round) for m in run.sent[:4]] == [
         (ANALYST, A, 1),
         (ANALYST, B, 1),
@@ -58,7 +61,7 @@ def test_a_void_attempt_leaves_the_memories_before_the_round() -> None:
     assert labels(whole.to_the_end()) == labels(session().to_the_end())
 
 
-def test_a_refusal_leaves_the_round_open_and_the_memories_as_they_were() -> None:
+def test_a_refusal_leaves_round_and_memories_unchanged() -> None:
     whole = session()
     whole.turn()
     before = entries(whole.memories)
@@ -68,7 +71,7 @@ def test_a_refusal_leaves_the_round_open_and_the_memories_as_they_were() -> None
     assert entries(whole.memories) == before
 
 
-def test_who_is_absent_is_told_nothing_and_the_others_go_on_with_a_quorum() -> None:
+def test_a_quorum_goes_on_without_an_absent_party() -> None:
     whole = session(quorum=1)
     whole.until(messages.Count)
     whole.turn(absent=[B])
@@ -105,7 +108,7 @@ def test_a_task_that_is_replayed_is_answered_by_the_same_bytes(*, killed: bool) 
     whole = session()
     whole.until(messages.Confirm)
     whole.turn()
-    first = {m.sender: m.payload for m in whole.received if m.round == 4}
+    first = {m.sender: m.payload for m in whole.received_messages if m.round == 4}
     if killed:
         whole.kill()
     sent, after = len(whole.sent), entries(whole.memories)
@@ -122,7 +125,7 @@ def test_a_replayed_answer_does_not_fit_another_attempt() -> None:
         whole.advance(old)
 
 
-def test_what_a_party_is_told_travels_and_the_analyst_stores_its_own_task() -> None:
+def test_a_changed_task_is_sent_and_the_true_one_is_stored() -> None:
     whole = session()
     whole.until(messages.Confirm)
     lie = altered(whole, A, lambda _: {"total": 9})
@@ -134,7 +137,7 @@ def test_what_a_party_is_told_travels_and_the_analyst_stores_its_own_task() -> N
     assert honest in whole.stored
 
 
-def test_a_subclass_is_an_analyst_that_tells_everybody_something_else() -> None:
+def test_a_subclass_can_play_a_lying_analyst() -> None:
     class Liar(Session):
         def tasks(self) -> dict[str, bytes]:
             return super().tasks() | {A: self.open.tasks[B]}
@@ -148,13 +151,13 @@ def test_a_subclass_is_an_analyst_that_tells_everybody_something_else() -> None:
 def test_all_that_the_analyst_stores_is_kept() -> None:
     whole = session(void_attempts=1)
     states = []
-    while not whole.over:
+    while not whole.is_over:
         states.append(whole.open.state)
         whole.turn()
     assert len(states) == 6, "five rounds, of which one was void once"
-    summary = whole.closed.summary
+    summary = whole.final_step.summary
     assert summary is not None
-    stored = [*states, *whole.closed.results.values(), summary]
+    stored = [*states, *whole.final_step.results.values(), summary]
     assert sorted(whole.stored) == sorted([*stored, *(m.payload for m in whole.sent)])
 
 
@@ -190,12 +193,12 @@ def test_a_session_is_open_or_closed() -> None:
         whole.turn()
 
 
-def test_a_protocol_that_cannot_start_fails_once_the_opening_is_signed() -> None:
+def test_a_protocol_that_cannot_start_fails_after_opening() -> None:
     with pytest.raises(ProtocolFailed, match="fail at 'start'"):
         Session(Dummy(fail_at="start"), PARTS.layout, PARTS.data, 3).turn()
 
 
-def test_costs_are_the_bytes_that_travelled_and_the_seconds_of_the_clock() -> None:
+def test_costs_are_bytes_sent_and_seconds_measured() -> None:
     ticks = iter(range(1000))
     whole = Session(
         Dummy(), PARTS.layout, PARTS.data, 3, timer=lambda: float(next(ticks))

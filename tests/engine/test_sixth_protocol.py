@@ -42,7 +42,7 @@ def coterie(environment: dict[str, str], *words: str) -> str:
     return done.stdout
 
 
-def test_the_dummy_under_another_name_runs_through_service_sdk_and_cli(
+def test_a_renamed_protocol_runs_in_service_sdk_and_cli(
     tmp_path: Path, environment: dict[str, str]
 ) -> None:
     data = tmp_path / "rows.csv"

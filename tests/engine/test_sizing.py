@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from clustering_protocols import registry, simulation
+from clustering_protocols import catalogue, simulation
 from clustering_protocols.contract import Params
-from clustering_protocols.sizing import Extent, Needs
-from clustering_protocols.terms import Layout
+from clustering_protocols.contract.sizing import Extent, Needs
+from clustering_protocols.terms.terms import Layout
 
 ROWS, FEATURES = 1200, 24
 SLACK = 0.05
@@ -61,7 +61,7 @@ def table() -> Any:
 
 def session(case: Case) -> tuple[Params, simulation.Session, simulation.Simulated]:
     values = {"n_clusters": 5, **case.values}
-    params = registry.parse_params(case.protocol, values)
+    params = catalogue.parse_params(case.protocol, values)
     parts = simulation.split(table(), case.layout, 0)
     whole = simulation.Session(params, case.layout, parts.data, 0)
     return params, whole, whole.to_the_end()
@@ -69,7 +69,7 @@ def session(case: Case) -> tuple[Params, simulation.Session, simulation.Simulate
 
 def needs_of(params: Params, layout: Layout, updates: int | None = None) -> Needs:
     extent = Extent(rows=ROWS, features=FEATURES, layout=layout, updates=updates)
-    found = registry.protocol(registry.name_of(params)).needs(params, extent)
+    found = catalogue.protocol(catalogue.name_of(params)).sizes().needs(params, extent)
     assert found is not None
     return found
 
@@ -92,7 +92,7 @@ def test_a_session_sends_and_keeps_what_its_protocol_says(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_without_a_number_of_updates_the_most_are_counted(case: Case) -> None:
-    params = registry.parse_params(case.protocol, {"n_clusters": 5, **case.values})
+    params = catalogue.parse_params(case.protocol, {"n_clusters": 5, **case.values})
     most, few = needs_of(params, case.layout), needs_of(params, case.layout, 2)
     assert most.rounds >= few.rounds
     assert most.sent >= few.sent
@@ -100,36 +100,36 @@ def test_without_a_number_of_updates_the_most_are_counted(case: Case) -> None:
 
 
 def test_a_protocol_need_not_say() -> None:
-    known = registry.protocol("dummy")
-    params = registry.parse_params("dummy", {})
+    sizes = catalogue.protocol("dummy").sizes()
+    params = catalogue.parse_params("dummy", {})
     extent = Extent(rows=ROWS, features=FEATURES, layout=ACROSS)
-    assert known.needs(params, extent) is None
-    assert known.most_rows(params, FEATURES) is None
-    assert known.beyond(params) == ""
+    assert sizes.needs(params, extent) is None
+    assert sizes.most_rows(params, FEATURES) is None
+    assert sizes.beyond(params) == ""
 
 
 def test_every_protocol_that_is_advised_says() -> None:
     said = {case.protocol for case in CASES}
     assert said == {
-        name for name, known in registry.catalogue().items() if known.methods
+        name for name, known in catalogue.catalogue().items() if known.methods
     }
 
 
-def test_the_rows_that_fit_omnifc_are_those_that_its_roster_admits() -> None:
-    known = registry.protocol("omnifc")
-    params = registry.parse_params("omnifc", {"n_clusters": 5, "max_rows": 15_000})
-    most = known.most_rows(params, FEATURES)
+def test_the_stated_row_limit_of_omnifc_is_the_enforced_one() -> None:
+    sizes = catalogue.protocol("omnifc").sizes()
+    params = catalogue.parse_params("omnifc", {"n_clusters": 5, "max_rows": 15_000})
+    most = sizes.most_rows(params, FEATURES)
     assert most == 15_000
-    tight = registry.parse_params(
+    tight = catalogue.parse_params(
         "omnifc", {"n_clusters": 5, "memory_limit": 1 << 29, "max_rows": 8_000}
     )
-    few = known.most_rows(tight, FEATURES)
+    few = sizes.most_rows(tight, FEATURES)
     assert few is not None
     assert few < 8_000
     extent = Extent(rows=few, features=FEATURES, layout=ACROSS)
     for rows, fits in ((few, True), (few + 1, False)):
         there = Extent(rows=rows, features=FEATURES, layout=ACROSS)
-        needs = known.needs(tight, there)
+        needs = sizes.needs(tight, there)
         assert needs is not None
         assert (needs.analyst_memory <= 1 << 29) == fits
     assert extent.party_rows == -(-few // 4)

@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustering_protocols import engine, packets, simulation
-from clustering_protocols.engine import Journal, signatures, transcript
-from clustering_protocols.engine.course import AnalystState, Course
+from clustering_protocols import engine, simulation
+from clustering_protocols.common.errors import EnvelopeRefused, Malformed, TaskRefused
+from clustering_protocols.engine import Journal, packets, signatures, transcript
+from clustering_protocols.engine.packets import Packet
+from clustering_protocols.engine.session_state import AnalystState, OngoingSession
 from clustering_protocols.engine.transcript import Entry
-from clustering_protocols.errors import EnvelopeRefused, Malformed, TaskRefused
-from clustering_protocols.packets import Packet
 from clustering_protocols.protocols.dummy import messages
 from clustering_protocols.protocols.dummy.params import Dummy
 from clustering_protocols.protocols.dummy.party import Counter
-from clustering_protocols.rounds import RoundRef
+from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 PARTS = simulation.split(np.arange(36.0).reshape(12, 3), Layout.lattice(3), seed=1)
 A, B, C = PARTS.layout.names
@@ -42,13 +42,13 @@ def relabelled(packet: Packet, **changes: Any) -> bytes:
 
 def test_no_result_is_kept_before_the_protocol_has_ended() -> None:
     whole = session(void_attempts=1)
-    while not whole.over:
+    while not whole.is_over:
         held = AnalystState.decode(whole.open.state).held
         assert bool(held.size) == (whole.open.stage == signatures.CLOSING)
         whole.turn()
 
 
-def test_each_gets_its_own_result_and_the_coordinator_the_summary() -> None:
+def test_parties_get_results_and_the_coordinator_a_summary() -> None:
     done = session().to_the_end()
     assert isinstance(done.summary, messages.Total)
     assert done.summary.total == 12
@@ -58,7 +58,7 @@ def test_each_gets_its_own_result_and_the_coordinator_the_summary() -> None:
 
 def test_signatures_are_kept_until_they_have_been_shown() -> None:
     whole, kept = session(), []
-    while not whole.over:
+    while not whole.is_over:
         state = AnalystState.decode(whole.open.state)
         kept.append((whole.open.stage, len(state.signatures)))
         whole.turn()
@@ -76,38 +76,41 @@ def test_signatures_are_kept_until_they_have_been_shown() -> None:
     [(0, 3), (1, 3), (2, 3), (3, 0)],
     ids=["asked nothing", "agreed", "opened", "shown"],
 )
-def test_signatures_are_kept_while_anybody_stands_at_the_opening_or_before(
+def test_signatures_are_kept_until_all_have_passed_the_opening(
     behind: int, kept: int
 ) -> None:
     """Whoever has answered a later line (the opening is line 2) has seen them."""
     whole = session()
-    lines = [transcript.agreed(whole.session)]
+    lines = [transcript.write_first_line(whole.session)]
     for round_ in (1, 2, 3):
         here = RoundRef(stage="count", round=round_, attempt=1)
-        lines = transcript.noted(lines, here, asks="sign", left_out=(), told=())
-    course = Course(
+        lines = transcript.append_attempt(
+            lines, here, asks="sign", left_out=(), told=()
+        )
+    ongoing = OngoingSession(
         session=whole.session,
         stages=(),
         lines=lines,
         reached={A: 3, B: 3, C: behind},
         signatures=np.ones((3, 64), np.uint8),
     )
-    after = course.answered([A, B])
+    after = ongoing.record_answers([A, B])
     assert after.reached == {A: 4, B: 4, C: behind}
     assert len(after.signatures) == kept
 
 
-def test_the_signatures_of_the_opening_are_shown_to_who_has_not_seen_them() -> None:
+def test_opening_signatures_go_only_to_those_who_lack_them() -> None:
     whole = session()
     opened, after = 2, 3  # lines of the transcript
-    course = Course(
+    ongoing = OngoingSession(
         session=whole.session,
         stages=(),
         lines=[],
         reached={A: opened, B: after, C: 0},
         signatures=np.ones((3, 64), np.uint8),
     )
-    assert {slot: len(course.to_show(slot)) for slot in (A, B, C)} == {A: 3, B: 0, C: 0}
+    unseen = {slot: len(ongoing.list_unseen_signatures(slot)) for slot in (A, B, C)}
+    assert unseen == {A: 3, B: 0, C: 0}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ def test_the_signatures_of_the_opening_are_shown_to_who_has_not_seen_them() -> N
         {"stage": "count"},
     ],
 )
-def test_an_envelope_to_nobody_or_of_another_round_is_refused_on_arrival(
+def test_an_envelope_for_another_round_or_slot_is_refused(
     changes: dict[str, Any],
 ) -> None:
     whole = session()
@@ -158,9 +161,9 @@ def test_a_result_is_read_with_the_rows_that_are_at_hand(
 
     monkeypatch.setattr(Counter, "conclude", watched)
     whole = session()
-    while not whole.over:
+    while not whole.is_over:
         whole.turn()
-    known = (whole.journals[A], whole.memories[A], whole.closed.results[A])
+    known = (whole.journals[A], whole.memories[A], whole.final_step.results[A])
     for rows in (whole.data[A], None):
         whole.party(A).conclude(*known, rows)
         assert seen.pop() is rows
@@ -180,20 +183,18 @@ def entry(round_: int, attempt: int, stage: str = "count") -> Entry:
 
 
 @pytest.mark.parametrize(("round_", "attempt"), [(1, 2), (2, 1), (3, 2)])
-def test_a_session_begins_with_its_first_round_and_a_refusal_names_another(
-    round_: int, attempt: int
-) -> None:
-    known = Journal().following([(entry(1, 1), "0" * 64)]).known
+def test_a_session_must_begin_with_its_first_round(round_: int, attempt: int) -> None:
+    known = Journal().append_entries([(entry(1, 1), "0" * 64)]).transcript_by_attempt
     assert known == {(1, 1): "0" * 64}
     refused = rf"Attempt {attempt} of round {round_} is no next\."
     with pytest.raises(TaskRefused, match=refused):
-        Journal().following([(entry(round_, attempt), "0" * 64)])
+        Journal().append_entries([(entry(round_, attempt), "0" * 64)])
 
 
 def test_rounds_that_were_told_are_counted_in_the_stage_in_hand() -> None:
     lines = [entry(1, 1, "a"), entry(2, 1, "a"), entry(2, 2, "a"), entry(3, 1, "b")]
     told = [
-        Journal().following([(line, "0" * 64) for line in lines[:count]]).told
+        Journal().append_entries([(line, "0" * 64) for line in lines[:count]]).told
         for count in range(5)
     ]
     two = {"task of a": 2}

@@ -16,22 +16,25 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError
 
-from clustering_protocols import errors, house, registry
-from clustering_protocols.agreements import read_agreement
-from clustering_protocols.errors import (
+import clustering_protocols.terms
+from clustering_protocols import catalogue
+from clustering_protocols.common import errors
+from clustering_protocols.common.error_catalogue import URN, Problem
+from clustering_protocols.common.errors import (
     CoterieError,
     InvalidParameters,
     Malformed,
     VersionMismatch,
 )
-from clustering_protocols.preparation import shared_risks
-from clustering_protocols.problems import URN, Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.registry import Proposal
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import (
+from clustering_protocols.shared_stages import shared_risks
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.agreements import read_agreement
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import (
     Layout,
+    SessionRequest,
     Slot,
     Terms,
     canonical_json,
@@ -139,28 +142,29 @@ def test_an_accent_after_a_line_break_does_not_break_the_escape() -> None:
 # Terms
 
 
-def proposal(**changes: Any) -> Proposal:
+def proposal(**changes: Any) -> SessionRequest:
     proposed = {
         "protocol": "dummy",
         "params": {},
         "layout": Layout.lattice(2),
         "seed": 7,
-    }
-    return Proposal.model_validate(proposed | changes)
+    } | changes
+    choice = {"name": proposed.pop("protocol"), "params": proposed.pop("params")}
+    return SessionRequest.model_validate({**proposed, "protocol": choice})
 
 
 def terms(**changes: Any) -> Terms:
-    return read_terms(registry.draw_up("s", proposal())).model_copy(update=changes)
+    return read_terms(catalogue.draw_up("s", proposal())).model_copy(update=changes)
 
 
-def test_terms_hold_what_was_asked_for_and_the_risks_that_it_brings() -> None:
-    drawn = read_terms(registry.draw_up("s", proposal(about={"title": "T"})))
+def test_terms_hold_the_proposal_and_its_risks() -> None:
+    drawn = read_terms(catalogue.draw_up("s", proposal(about={"title": "T"})))
     assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (2, "s", "T", 7)
     assert drawn.protocol.params == {}
-    assert drawn.protocol.version == registry.protocol("dummy").version
+    assert drawn.protocol.version == catalogue.protocol("dummy").version
     assert drawn.risks == ("dummy.row-count-is-known", "house.open-slot")
     assert drawn.layout == Layout.lattice(2)
-    assert registry.check_terms(drawn) == Dummy()
+    assert catalogue.check_terms(drawn) == Dummy()
 
 
 @pytest.mark.parametrize(
@@ -179,7 +183,7 @@ def test_terms_hold_what_was_asked_for_and_the_risks_that_it_brings() -> None:
 def test_the_risks_of_dc_follow_from_parameters_and_layout(
     params: dict[str, Any], row_groups: int, brought: set[str]
 ) -> None:
-    drawn = registry.draw_up(
+    drawn = catalogue.draw_up(
         "s",
         proposal(
             protocol="dc",
@@ -195,9 +199,9 @@ def test_the_risks_of_dc_follow_from_parameters_and_layout(
 
 
 def test_equal_proposals_have_equal_terms_and_digests() -> None:
-    first, second = (registry.draw_up("s", proposal()) for _ in range(2))
+    first, second = (catalogue.draw_up("s", proposal()) for _ in range(2))
     assert first == second
-    assert digest(first) == digest(second) != digest(registry.draw_up("t", proposal()))
+    assert digest(first) == digest(second) != digest(catalogue.draw_up("t", proposal()))
     assert re.fullmatch("[0-9a-f]{64}", digest(first))
 
 
@@ -220,17 +224,17 @@ def test_equal_proposals_have_equal_terms_and_digests() -> None:
         ),
     ],
 )
-def test_a_proposal_that_does_not_fit_is_refused_by_the_name_of_the_field(
+def test_an_unfit_proposal_is_refused_with_its_field_name(
     changes: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InvalidParameters) as refused:
-        registry.draw_up("s", proposal(**changes))
+        catalogue.draw_up("s", proposal(**changes))
     assert said in refused.value.detail
     assert "secret" not in refused.value.detail
 
 
 def test_a_section_that_is_not_used_is_not_written() -> None:
-    written = json.loads(registry.draw_up("s", proposal()))
+    written = json.loads(catalogue.draw_up("s", proposal()))
     assert written.keys() == {
         *("coterie", "session", "protocol", "layout", "seed"),
         *("deadlines", "guards", "risks"),
@@ -242,7 +246,7 @@ def test_a_section_that_is_not_used_is_not_written() -> None:
 def test_what_people_read_is_written_where_it_is_said() -> None:
     about = {"title": "T", "purpose": "P", "legal_basis": "L", "contact": "C"}
     places = {"slots": [{"name": "a", "row": 0, "column": 0, "title": "St. Mary's"}]}
-    written = registry.draw_up("s", proposal(about=about, layout=places))
+    written = catalogue.draw_up("s", proposal(about=about, layout=places))
     assert json.loads(written)["about"] == about
     assert json.loads(written)["layout"] == places
     assert read_terms(written).layout.slot("a").title == "St. Mary's"
@@ -255,28 +259,28 @@ def test_a_session_without_a_title_is_called_by_its_name() -> None:
 
 # Parameters: what differs from the defaults
 
-every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 
 
 @every_protocol
 def test_a_reader_fills_in_the_defaults(name: str) -> None:
-    known = registry.protocol(name)
-    usual = registry.defaults(known.params)
+    known = catalogue.protocol(name)
+    usual = catalogue.defaults(known.params)
     for example in known.examples():
-        written = registry.chosen(example.params)
-        assert registry.parse_params(name, written) == example.params
+        written = catalogue.find_changed_params(example.params)
+        assert catalogue.parse_params(name, written) == example.params
         assert all(usual.get(key, ...) != value for key, value in written.items())
         assert example.params.model_dump(mode="json") == usual | written
 
 
 @every_protocol
-def test_a_default_changes_with_a_new_version_of_the_protocol_alone(name: str) -> None:
+def test_a_changed_default_needs_a_new_protocol_version(name: str) -> None:
     """Terms that were drawn up before would mean something else without one.
 
     Raise ``version`` of the protocol, and record: COTERIE_WRITE_DEFAULTS=1.
     """
-    known = registry.protocol(name)
-    found = {"version": known.version, "defaults": registry.defaults(known.params)}
+    known = catalogue.protocol(name)
+    found = {"version": known.version, "defaults": catalogue.defaults(known.params)}
     recorded = json.loads(DEFAULTS.read_text())
     if os.environ.get("COTERIE_WRITE_DEFAULTS") == "1":
         written = json.dumps(recorded | {name: found}, indent=2, sort_keys=True)
@@ -324,10 +328,10 @@ def with_protocol(**changes: Any) -> Terms:
     return terms(protocol=terms().protocol.model_copy(update=changes))
 
 
-def test_terms_of_another_version_of_the_protocol_are_a_version_mismatch() -> None:
+def test_terms_of_another_protocol_version_are_a_mismatch() -> None:
     for version in (0, 2):
         with pytest.raises(VersionMismatch, match="'dummy'"):
-            registry.check_terms(with_protocol(version=version))
+            catalogue.check_terms(with_protocol(version=version))
 
 
 @pytest.mark.parametrize(
@@ -340,11 +344,11 @@ def test_terms_of_another_version_of_the_protocol_are_a_version_mismatch() -> No
         ("dummy.row-count-is-known", "dummy.row-count-is-known", "house.open-slot"),
     ],
 )
-def test_terms_that_list_other_risks_than_their_parameters_bring_are_refused(
+def test_terms_with_other_risks_than_implied_are_refused(
     risks: tuple[str, ...],
 ) -> None:
     with pytest.raises(InvalidParameters, match="risks"):
-        registry.check_terms(terms(risks=risks))
+        catalogue.check_terms(terms(risks=risks))
 
 
 @pytest.mark.parametrize(
@@ -354,7 +358,7 @@ def test_terms_that_list_other_risks_than_their_parameters_bring_are_refused(
 def test_a_risk_that_has_no_sentence_here_needs_a_newer_release(code: str) -> None:
     agreed = terms()
     with pytest.raises(VersionMismatch, match=f"'{code}' is not known.* newer release"):
-        registry.check_terms(terms(risks=(*agreed.risks, code)))
+        catalogue.check_terms(terms(risks=(*agreed.risks, code)))
 
 
 # Identities
@@ -374,13 +378,13 @@ KEY, OTHER = "ab" * 32, "cd" * 32
 def test_a_slot_without_an_expected_institution_is_a_risk(
     slots: dict[str, str], *, is_open: bool
 ) -> None:
-    drawn = read_terms(registry.draw_up("s", proposal(identities={"slots": slots})))
+    drawn = read_terms(catalogue.draw_up("s", proposal(identities={"slots": slots})))
     assert ("house.open-slot" in drawn.risks) == is_open
-    registry.check_terms(drawn)
+    catalogue.check_terms(drawn)
     lying = [c for c in drawn.risks if c != "house.open-slot"]
     if is_open:
         with pytest.raises(InvalidParameters, match="risks"):
-            registry.check_terms(drawn.model_copy(update={"risks": tuple(lying)}))
+            catalogue.check_terms(drawn.model_copy(update={"risks": tuple(lying)}))
 
 
 @pytest.mark.parametrize(
@@ -401,23 +405,23 @@ def test_identities_of_another_form_or_of_no_slot_are_refused(
 
 
 def test_every_risk_of_the_house_has_a_sentence() -> None:
-    for code, sentence in house.RISKS.items():
+    for code, sentence in session_risks.RISKS.items():
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", code)
         assert sentence.endswith(".")
 
 
-def test_terms_with_parameters_that_the_protocol_refuses_are_refused() -> None:
+def test_terms_with_invalid_parameters_are_refused() -> None:
     for changes in ({"params": {"n_clusters": 101}}, {"name": "unknown"}):
         with pytest.raises(InvalidParameters):
-            registry.check_terms(with_protocol(**changes))
+            catalogue.check_terms(with_protocol(**changes))
 
 
 def test_a_protocol_is_known_by_the_name_of_its_folder() -> None:
-    assert {"dc", "dummy"} <= set(registry.catalogue())
-    assert registry.name_of(DataCollaboration(n_clusters=2)) == "dc"
-    assert registry.name_of(Dummy()) == "dummy"
+    assert {"dc", "dummy"} <= set(catalogue.catalogue())
+    assert catalogue.name_of(DataCollaboration(n_clusters=2)) == "dc"
+    assert catalogue.name_of(Dummy()) == "dummy"
     with pytest.raises(TypeError):
-        registry.name_of(registry.protocol("dc").params.__base__())
+        catalogue.name_of(catalogue.protocol("dc").params.__base__())
 
 
 # Problems and exceptions
@@ -435,12 +439,12 @@ def classes() -> list[type[CoterieError]]:
     ]
 
 
-def test_every_problem_has_one_exception_and_every_exception_one_problem() -> None:
+def test_problems_and_exceptions_correspond_one_to_one() -> None:
     assert Counter(known.problem for known in classes()) == Counter(Problem)
 
 
 @every_problem
-def test_the_exception_of_a_problem_has_its_name_and_comes_back_from_it(
+def test_a_problem_and_its_exception_have_the_same_name(
     problem: Problem,
 ) -> None:
     error = CoterieError.of(problem, "The detail.")
@@ -479,3 +483,8 @@ def test_statuses_are_those_of_http_errors() -> None:
 def test_an_unknown_slug_is_no_problem() -> None:
     with pytest.raises(KeyError):
         Problem.of_slug("no-such-problem")
+
+
+def test_the_import_that_documents_of_0_2_0_show_still_works() -> None:
+    with pytest.warns(DeprecationWarning, match="0.4.0"):
+        assert clustering_protocols.terms.Layout is Layout

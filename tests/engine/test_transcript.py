@@ -12,24 +12,25 @@ import pytest
 from support.examples import begun, dealt
 from support.lies import alter, altered, signed
 
-from clustering_protocols import engine, hash_chain, packets, registry, simulation
-from clustering_protocols.arrays import ByteArray
-from clustering_protocols.engine import signatures, transcript
-from clustering_protocols.errors import (
+from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols.common.errors import (
     CoterieError,
     EnvelopeRefused,
     ProtocolFailed,
     TaskRefused,
 )
-from clustering_protocols.packets import Packet
+from clustering_protocols.engine import packets, signatures, transcript
+from clustering_protocols.engine.packets import Packet
 from clustering_protocols.protocols.dummy import messages
 from clustering_protocols.protocols.dummy.params import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.records import hash_chain
+from clustering_protocols.records.arrays import ByteArray
+from clustering_protocols.terms.terms import Layout
 
 SEED = 5
 A, B, C = "r1c1", "r2c1", "r3c1"
 PARTS = simulation.split(np.arange(36.0).reshape(12, 3), Layout.lattice(3), SEED)
-every_protocol = pytest.mark.parametrize("name", registry.catalogue())
+every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 
 
 def dummies(**params: Any) -> simulation.Session:
@@ -37,7 +38,7 @@ def dummies(**params: Any) -> simulation.Session:
 
 
 def example(name: str) -> simulation.Session:
-    one = registry.protocol(name).examples()[0]
+    one = catalogue.protocol(name).examples()[0]
     return begun(one, SEED, simulation.Session)
 
 
@@ -67,7 +68,7 @@ def refused(session: simulation.Session, slot: str, packet: Packet, match: str) 
 # Lines
 
 
-def test_the_first_line_names_the_agreement_and_each_line_the_one_before() -> None:
+def test_each_transcript_line_names_the_one_before() -> None:
     session = dummies(void_attempts=1)
     session.turn()
     packet = packets.read(session.open.tasks[A])
@@ -82,7 +83,7 @@ def test_the_first_line_names_the_agreement_and_each_line_the_one_before() -> No
 def test_all_parties_know_the_same_transcript_after_every_round() -> None:
     session = dummies(void_attempts=2)
     seen = set()
-    while not session.over:
+    while not session.is_over:
         session.turn()
         known = {journal.transcript for journal in session.journals.values()}
         assert len(known) == 1, "all were asked"
@@ -199,7 +200,7 @@ def test_who_has_a_receipt_was_not_absent() -> None:
         party.reply(*known, lie, data)
     answer = party.reply(*known, lie, data, acknowledged=False)
     assert answer.contribution, "an answer that came too late is no lie"
-    assert party.informed(*known, lie).line > session.journals[A].line
+    assert party.follow_transcript(*known, lie).line > session.journals[A].line
 
 
 # Signatures
@@ -229,7 +230,7 @@ def _forged(honest: ByteArray, how: str) -> ByteArray:
     return lie
 
 
-def test_a_party_that_signs_something_else_ends_the_session_by_name() -> None:
+def test_a_party_with_a_wrong_signature_is_named() -> None:
     session = dummies()
     answers = {slot: session.answer(slot).contribution for slot in PARTS.layout.names}
     answers[B] = alter(
@@ -254,7 +255,7 @@ class TwoCamps(simulation.Session):
         self.begin = begin
         self.story: list[str] = []
         self.named = name
-        one = registry.protocol(name).examples()[0]
+        one = catalogue.protocol(name).examples()[0]
         parts = dealt(one, SEED)
         self.victim = one.layout.names[-1]
         super().__init__(one.params, one.layout, parts.data, SEED)
@@ -295,9 +296,9 @@ def test_nobody_gets_labels_where_one_was_told_another_story(name: str) -> None:
 @every_protocol
 def test_a_result_is_taken_as_it_was_signed_or_not_at_all(name: str) -> None:
     session = example(name)
-    while not session.over:
+    while not session.is_over:
         session.turn()
-    for slot, result in session.closed.results.items():
+    for slot, result in session.final_step.results.items():
         known = (session.journals[slot], session.memories[slot])
         party, data = session.party(slot), session.data[slot]
         packet = packets.read(result)
@@ -312,9 +313,9 @@ def test_a_result_is_taken_as_it_was_signed_or_not_at_all(name: str) -> None:
 
 def test_other_labels_than_were_signed_are_refused() -> None:
     session = dummies(n_clusters=3)
-    while not session.over:
+    while not session.is_over:
         session.turn()
-    result = session.closed.results[A]
+    result = session.final_step.results[A]
     swapped = alter(
         session.agreement, result, lambda r: {"labels": np.roll(r.labels, 1)}
     )
@@ -328,15 +329,15 @@ def test_other_labels_than_were_signed_are_refused() -> None:
 
 def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
     name = "llf"
-    one = next(e for e in registry.protocol(name).examples() if e.params.quorum)
+    one = next(e for e in catalogue.protocol(name).examples() if e.params.quorum)
     session = begun(one, SEED, simulation.Session)
     late = one.layout.names[-1]
-    while not session.over:
+    while not session.is_over:
         closing = session.open.stage == signatures.CLOSING
         session.turn(absent=[late] if closing else [])
     outcomes = session.outcomes()
     assert set(outcomes) == set(one.layout.names), "who is late gets its labels too"
-    few = packets.read(session.closed.results[late])
+    few = packets.read(session.final_step.results[late])
     kept = few.signatures.copy()
     kept[: len(kept) - one.params.quorum + 1] = 0
     lie = packets.encode(replace(few, signatures=kept))
@@ -348,13 +349,15 @@ def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
 def test_one_group_is_told_one_thing() -> None:
     layout = Layout.lattice(2, 2)
     names = layout.names
-    assert transcript.told(layout, "row", dict(zip(names, "aabb", strict=True))) == [
+    assert transcript.group_digests(
+        layout, "row", dict(zip(names, "aabb", strict=True))
+    ) == [
         "a",
         "b",
     ]
-    assert transcript.told(layout, "column", {names[0]: "a"}) == ["a", ""]
+    assert transcript.group_digests(layout, "column", {names[0]: "a"}) == ["a", ""]
     with pytest.raises(ValueError, match="told the same"):
-        transcript.told(layout, "row", dict(zip(names, "abbb", strict=True)))
+        transcript.group_digests(layout, "row", dict(zip(names, "abbb", strict=True)))
 
 
 def test_a_contribution_tells_no_transcript() -> None:

@@ -25,13 +25,14 @@ import pytest
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 import clustering_protocols
-from clustering_protocols import codec, registry
-from clustering_protocols.arrays import item_dtype
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.contract import Stage
-from clustering_protocols.engine.outcomes import labelled_by
-from clustering_protocols.errors import CoterieError
-from clustering_protocols.profiling import stage as profiling
-from clustering_protocols.records import Record
+from clustering_protocols.engine.result_reading import labelled_by
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import item_dtype
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.profiles import stage as profiling
 
 pytestmark = pytest.mark.every_python
 
@@ -42,11 +43,11 @@ MAX_BYTES = 4096
 
 def stages(name: str) -> Iterator[Stage]:
     """Yield the stages of all examples of a protocol; the same stage may come again."""
-    known = registry.protocol(name)
+    known = catalogue.protocol(name)
     for example in known.examples():
         yield from known.stages(example.params, example.layout)
-        if example.release is not None:  # the engine puts it behind them
-            yield profiling.stage(example.release, labelled_by(()), "slot")
+        if release := example.sections.get("release"):  # the engine puts it behind them
+            yield profiling.stage(release, labelled_by(()), "slot")
 
 
 def home_of(record: type[Record]) -> str:
@@ -58,7 +59,7 @@ def home_of(record: type[Record]) -> str:
 def all_records() -> dict[str, dict[str, type[Record]]]:
     """Return every record that a stage writes, by home and kind."""
     found: dict[str, dict[str, type[Record]]] = defaultdict(dict)
-    for name in registry.catalogue():
+    for name in catalogue.catalogue():
         for stage in stages(name):
             for record in stage.records:
                 known = found[home_of(record)].setdefault(record.kind, record)
@@ -279,7 +280,7 @@ def read(home: str, file: str, vector: dict[str, Any]) -> Record:
 
 
 @pytest.mark.parametrize(("home", "file", "vector"), cases(bad=False))
-def test_a_good_vector_is_read_and_written_again_as_the_same_bytes(
+def test_a_valid_vector_survives_a_round_trip(
     home: str, file: str, vector: dict[str, Any]
 ) -> None:
     record = read(home, file, vector)
@@ -301,7 +302,7 @@ def test_every_folder_has_good_and_bad_vectors_small_and_listed(home: str) -> No
     assert complaints(ROOT / home / "vectors") == []
 
 
-@pytest.mark.parametrize("name", registry.catalogue())
+@pytest.mark.parametrize("name", catalogue.catalogue())
 def test_every_record_of_every_stage_has_a_good_vector(name: str) -> None:
     listed = {(v.values[0], v.values[2]["kind"]) for v in cases(bad=False)}
     sent = {(home_of(r), r.kind) for stage in stages(name) for r in stage.records}

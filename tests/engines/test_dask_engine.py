@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import dask_clusters, dask_kernels as kernels
+from support import dask_clusters
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.engines import cluster as of_cluster, dask_engine, tasks
 from analyst_service.engines.cluster import Cluster
 from analyst_service.engines.dask_engine import DaskEngine
-from analyst_service.engines.references import Mapped
-from analyst_service.engines.tasks import Done, Raised, Task
-from clustering_protocols import codec
-from clustering_protocols.blocks import LocalEngine
-from clustering_protocols.errors import ProtocolFailed, Unavailable
+from analyst_service.engines.references import MappedBlobs
+from analyst_service.engines.tasks import BlockFailure, BlockResults, BlockTask
+from clustering_protocols.common.errors import ProtocolFailed, Unavailable
+from clustering_protocols.numerics.blocks import LocalEngine
+from clustering_protocols.records import codec
+from tests.engines import dask_kernels as kernels
 
-NOTHING = Mapped({}, is_checked=False)
+NOTHING = MappedBlobs({}, is_checked=False)
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +40,12 @@ def engine(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> DaskEngine:
 
 
 @pytest.fixture
-def sent(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[Task]:
+def sent(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[BlockTask]:
     """All tasks that go to the cluster."""
-    seen: list[Task] = []
+    seen: list[BlockTask] = []
     submit = cluster.submit
 
-    def noted(task: Task) -> Any:
+    def noted(task: BlockTask) -> Any:
         seen.append(task)
         return submit(task)
 
@@ -54,7 +55,7 @@ def sent(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> list[Task]:
 
 @pytest.mark.parametrize("n_blocks", [0, 1, 2, 1000])
 def test_results_come_in_the_order_of_the_blocks(
-    engine: DaskEngine, sent: list[Task], n_blocks: int
+    engine: DaskEngine, sent: list[BlockTask], n_blocks: int
 ) -> None:
     found = list(engine.map(kernels.square, iter(range(n_blocks))))
     assert found == [block * block for block in range(n_blocks)]
@@ -64,7 +65,7 @@ def test_results_come_in_the_order_of_the_blocks(
 
 
 def test_a_task_is_as_long_as_it_is_worth(
-    engine: DaskEngine, sent: list[Task], monkeypatch: pytest.MonkeyPatch
+    engine: DaskEngine, sent: list[BlockTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_engine, "TASK_SECONDS", 0.035)
     list(engine.map(kernels.busy_square, range(20)))
@@ -96,7 +97,7 @@ def test_what_a_kernel_raises_comes_out(engine: DaskEngine) -> None:
     assert list(engine.map(kernels.square, range(3))) == [0, 1, 4], "it goes on"
 
 
-def test_little_work_stays_here(sent: list[Task]) -> None:
+def test_little_work_stays_here(sent: list[BlockTask]) -> None:
     def connect() -> Cluster:
         raise AssertionError("nothing is worth a connection")
 
@@ -107,7 +108,7 @@ def test_little_work_stays_here(sent: list[Task]) -> None:
 
 
 def test_much_work_begins_here_and_is_sent_at_once_the_next_time(
-    cluster: Cluster, sent: list[Task], monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, sent: list[BlockTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.06)
     engine = DaskEngine(LocalEngine(2), lambda: cluster, NOTHING)
@@ -121,7 +122,9 @@ def test_much_work_begins_here_and_is_sent_at_once_the_next_time(
     assert counts[1] == 20
 
 
-def test_what_would_carry_rows_stays_here(engine: DaskEngine, sent: list[Task]) -> None:
+def test_what_would_carry_rows_stays_here(
+    engine: DaskEngine, sent: list[BlockTask]
+) -> None:
     rows = np.ones((200, 1000))
 
     def seeing(block: int) -> float:
@@ -138,7 +141,7 @@ def test_what_would_carry_rows_stays_here(engine: DaskEngine, sent: list[Task]) 
 
 
 def test_a_kernel_may_be_bound_to_more_the_longer_a_block_takes(
-    engine: DaskEngine, sent: list[Task], monkeypatch: pytest.MonkeyPatch
+    engine: DaskEngine, sent: list[BlockTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound = partial(kernels.row_of, np.ones((200, 1000)))
     assert list(engine.map(bound, range(3))) == [1000.0] * 3
@@ -152,7 +155,7 @@ def test_a_kernel_may_be_bound_to_more_the_longer_a_block_takes(
 def test_rows_of_a_blob_are_read_by_the_worker(
     engine: DaskEngine,
     cluster: Cluster,
-    sent: list[Task],
+    sent: list[BlockTask],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -169,7 +172,7 @@ def test_rows_of_a_blob_are_read_by_the_worker(
     ]
     kernel = partial(kernels.summed, np.ones(8))
     engine = DaskEngine(
-        LocalEngine(1), lambda: cluster, Mapped({digest: blob}, is_checked=False)
+        LocalEngine(1), lambda: cluster, MappedBlobs({digest: blob}, is_checked=False)
     )
     found = list(engine.map(kernel, blocks))
     for one, other in zip(found, LocalEngine(2).map(kernel, blocks), strict=True):
@@ -192,7 +195,7 @@ def test_a_worker_of_other_versions_is_refused_with_a_sentence(
 
 
 @pytest.mark.parametrize(
-    "garbage", [None, 7, [], Done(results=[1, 2], seconds=0.0), Raised]
+    "garbage", [None, 7, [], BlockResults(results=[1, 2], seconds=0.0), BlockFailure]
 )
 def test_garbage_is_no_result(
     engine: DaskEngine, monkeypatch: pytest.MonkeyPatch, garbage: object
@@ -202,7 +205,7 @@ def test_garbage_is_no_result(
         list(engine.map(kernels.square, [1]))
 
 
-def _garbage(garbage: object, _: Task) -> object:
+def _garbage(garbage: object, _: BlockTask) -> object:
     return garbage
 
 
@@ -219,11 +222,13 @@ def test_a_step_that_is_given_up_leaves_no_work(
 
 
 def test_nothing_that_dask_prints_shows_a_number() -> None:
-    task = Task(versions={}, kernel=partial(kernels.row_of, np.ones(3)), blocks=[7.25])
+    task = BlockTask(
+        versions={}, kernel=partial(kernels.row_of, np.ones(3)), blocks=[7.25]
+    )
     for each in (
         task,
-        Done(results=[7.25], seconds=0.0),
-        Raised(error=ValueError("7.25")),
+        BlockResults(results=[7.25], seconds=0.0),
+        BlockFailure(error=ValueError("7.25")),
     ):
         assert "7.25" not in f"{each!r} {each}"
         assert "1." not in repr(task)

@@ -12,18 +12,18 @@ from pathlib import Path
 
 import dask
 import pytest
-from support import dask_kernels as kernels
 from support.analyst_process import wait_for
 from support.dask_clusters import Processes
 from support.repeats import on_command
 from support.tls import certificate
 
-from analyst_service.blobs.opening import BlobPlace
+from analyst_service.blobs.store_factory import BlobPlace
 from analyst_service.engines import cluster as of_cluster, dask_engine
 from analyst_service.engines.dask_engine import DaskEngine
-from analyst_service.engines.references import Mapped
-from clustering_protocols.blocks import LocalEngine
-from clustering_protocols.errors import Unavailable
+from analyst_service.engines.references import MappedBlobs
+from clustering_protocols.common.errors import Unavailable
+from clustering_protocols.numerics.blocks import LocalEngine
+from tests.engines import dask_kernels as kernels
 
 pytestmark = on_command("processes of Dask")
 
@@ -33,8 +33,8 @@ HANDED_OUT = 6  # blocks: two and one more for the two threads, and one after th
 
 @pytest.fixture
 def processes(tmp_path: Path) -> Iterator[Processes]:
-    tests = str(Path(__file__).parents[1])
-    environment = {"COTERIE_DATA_DIR": str(tmp_path), "PYTHONPATH": tests}
+    root = str(Path(__file__).parents[2])  # where workers find the kernels
+    environment = {"COTERIE_DATA_DIR": str(tmp_path), "PYTHONPATH": root}
     running = Processes(2, environment)
     yield running
     running.close()
@@ -48,8 +48,8 @@ def engine(
     monkeypatch.setattr(of_cluster, "_ALONE_SECONDS", 20.0)
     monkeypatch.setattr(of_cluster, "_START_SECONDS", 15.0)
     place = BlobPlace(folder=tmp_path / "blobs")
-    connect = partial(of_cluster.connected, processes.address, SECONDS, place)
-    yield DaskEngine(LocalEngine(1), connect, Mapped({}, is_checked=False))
+    connect = partial(of_cluster.connect, processes.address, SECONDS, place)
+    yield DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
     if of_cluster._kept is not None:
         of_cluster._kept.close()
 
@@ -121,7 +121,7 @@ def test_a_scheduler_that_is_lost_leaves_a_step_for_later(
     assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
 
 
-def test_a_scheduler_that_sleeps_on_what_is_done_leaves_a_step_for_later(
+def test_a_silent_scheduler_postpones_the_step(
     engine: DaskEngine, processes: Processes, tmp_path: Path
 ) -> None:
     # blocks are handed out for the threads that have joined by then
@@ -161,20 +161,20 @@ def settled(environment: dict[str, str]) -> dask.config.set:
     return dask.config.set(distributed=both["distributed"])
 
 
-def test_nobody_without_a_certificate_of_the_cluster_reaches_its_scheduler(
+def test_a_scheduler_refuses_clients_without_its_certificate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, strangers = tmp_path / "ours", tmp_path / "strangers"
     for folder in (ours, strangers):
         folder.mkdir()
         certificate(folder)
-    tests = str(Path(__file__).parents[1])
-    environment = tls(ours, ours / "tls.pem") | {"PYTHONPATH": tests}
+    root = str(Path(__file__).parents[2])  # where workers find the kernels
+    environment = tls(ours, ours / "tls.pem") | {"PYTHONPATH": root}
     running = Processes(1, environment, scheme="tls")
     place = BlobPlace(folder=tmp_path / "blobs")
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
-    connect = partial(of_cluster.connected, running.address, SECONDS, place)
-    engine = DaskEngine(LocalEngine(1), connect, Mapped({}, is_checked=False))
+    connect = partial(of_cluster.connect, running.address, SECONDS, place)
+    engine = DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
     try:
         for folder in (strangers, None):
             given = {} if folder is None else tls(folder, ours / "tls.pem")

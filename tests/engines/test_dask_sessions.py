@@ -11,22 +11,24 @@ import pytest
 from sklearn.datasets import make_blobs
 from support import dask_clusters
 from support.repeats import some
-from support.stepped import Stepped
 from threadpoolctl import threadpool_limits
 
-from analyst_service.blobs.opening import BlobPlace
+from analyst_service.blobs.store_factory import BlobPlace
 from analyst_service.engines import cluster as of_cluster, dask_engine, tasks
 from analyst_service.engines.cluster import Cluster
-from analyst_service.engines.opening import EngineChoice
-from analyst_service.engines.tasks import Task
+from analyst_service.engines.engine_factory import EngineChoice
+from analyst_service.engines.tasks import BlockTask
 from analyst_service.jobs import worker
-from clustering_protocols import limits, row_blocks, simulation
+from clustering_protocols import simulation
 from clustering_protocols.algorithms import lloyd
+from clustering_protocols.common import limits
+from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.contract import Params
-from clustering_protocols.errors import Unavailable
+from clustering_protocols.numerics import row_blocks
 from clustering_protocols.protocols.dc import DataCollaboration, factors
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.engines.stepped import Stepped
 
 DASK = EngineChoice(kind="dask")
 SESSIONS: dict[str, tuple[Params, Layout]] = {
@@ -65,17 +67,17 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture
 def sent(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, played: Stepped
-) -> Iterator[list[Task]]:
+) -> Iterator[list[BlockTask]]:
     """All tasks of a step, whose blocks are small and sent where they may be."""
-    seen: list[Task] = []
+    seen: list[BlockTask] = []
     submit = cluster.submit
 
-    def noted(task: Task) -> Any:
+    def noted(task: BlockTask) -> Any:
         seen.append(task)
         return submit(task)
 
     monkeypatch.setattr(cluster, "submit", noted)
-    monkeypatch.setattr(of_cluster, "connected", lambda *_: cluster)
+    monkeypatch.setattr(of_cluster, "connect", lambda *_: cluster)
     monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.0)
     monkeypatch.setenv("COTERIE_DATA_DIR", str(played.place.folder.parent))
     tasks._blobs.cache_clear()
@@ -103,7 +105,7 @@ def played(
 @pytest.mark.thorough
 @pytest.mark.parametrize("played", some([*SESSIONS], ci=1), indirect=True)
 def test_every_step_stores_the_same_blobs_and_no_row_travels(
-    played: Stepped, sent: list[Task]
+    played: Stepped, sent: list[BlockTask]
 ) -> None:
     for job, digests in played.steps:
         followed = worker.run(replace(job, engine=DASK))
@@ -113,8 +115,8 @@ def test_every_step_stores_the_same_blobs_and_no_row_travels(
         assert_no_row_travelled(played, sent)
 
 
-def assert_no_row_travelled(played: Stepped, sent: list[Task]) -> None:
-    rows = [m.payload for m in played.received if len(m.payload) > 15_000]
+def assert_no_row_travelled(played: Stepped, sent: list[BlockTask]) -> None:
+    rows = [m.payload for m in played.received_messages if len(m.payload) > 15_000]
     assert len(rows) == 4
     for task in sent:
         text = pickle.dumps((task.kernel, task.blocks))
@@ -126,12 +128,12 @@ def assert_no_row_travelled(played: Stepped, sent: list[Task]) -> None:
 
 @pytest.mark.parametrize("played", ["dc"], indirect=True)
 def test_a_cluster_that_is_away_fails_no_session(
-    played: Stepped, sent: list[Task], monkeypatch: pytest.MonkeyPatch
+    played: Stepped, sent: list[BlockTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object) -> Cluster:
         raise Unavailable("The Dask scheduler does not answer.")
 
-    monkeypatch.setattr(of_cluster, "connected", away)
+    monkeypatch.setattr(of_cluster, "connect", away)
     outcomes = [worker.attempt(replace(job, engine=DASK)) for job, _ in played.steps]
     crashed = [each for each in outcomes if isinstance(each, worker.Crashed)]
     assert crashed == [

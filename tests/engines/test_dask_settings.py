@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from analyst_service import settings
-from analyst_service.blobs.opening import BlobPlace
-from analyst_service.engines.opening import EngineChoice
-from analyst_service.settings import Settings
-from clustering_protocols.blocks import LocalEngine
+from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.configuration import settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.engines.engine_factory import EngineChoice
+from clustering_protocols.numerics.blocks import LocalEngine
 
 
 def test_a_missing_dask_is_said_with_how_to_install_it(
@@ -31,7 +31,7 @@ def test_a_scheduler_is_reached_by_tls(address: str) -> None:
 
 
 @pytest.mark.threat(138)
-def test_a_scheduler_without_tls_is_allowed_by_name_and_on_this_machine_alone() -> None:
+def test_a_scheduler_without_tls_is_allowed_only_locally() -> None:
     here, there = "tcp://127.0.0.1:8786", "tcp://10.0.0.7:8786"
     with pytest.raises(ValidationError, match="COTERIE_DASK_PLAIN"):
         Settings(engine="dask", dask_scheduler=here)
@@ -61,7 +61,7 @@ def test_another_address_of_a_scheduler_is_refused(address: str) -> None:
 def test_a_step_that_asks_for_no_dask_imports_none(tmp_path: Path) -> None:
     assert isinstance(EngineChoice().open(BlobPlace(folder=tmp_path), {}), LocalEngine)
     words = (
-        "import sys; import analyst_service.jobs.worker, analyst_service.settings;"
+        "import sys; import analyst_service.jobs.worker, analyst_service.configuration.settings;"
         "print({'dask', 'distributed'} & {name.partition('.')[0] for name in sys.modules})"
     )
     done = subprocess.run(

@@ -8,11 +8,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from support.repeats import on_command
 
-from analyst_service.blobs.opening import BlobPlace
+from analyst_service.blobs.files import FileBlobStore
+from analyst_service.blobs.store_factory import BlobPlace
 from analyst_service.engines import cluster
+from analyst_service.engines.references import MappedBlobs
+from analyst_service.engines.tasks import BlockTask, versions
 
 pytestmark = on_command("processes of Dask")
 STRANGER = """
@@ -36,15 +41,20 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as patch:
         patch.setenv("COTERIE_DATABASE_URL", "postgresql://a:secret@b/c")
         patch.setenv("COTERIE_SMTP_PASSWORD_FILE", "/secret")
+        patch.setenv("PGPASSWORD", "secret")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        patch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "secret")
+        patch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/secret")
         yield
 
 
 @pytest.mark.thorough
-@pytest.mark.threat(138)
+@pytest.mark.threat(138, 176)
 @pytest.mark.usefixtures("secrets")
 def test_who_has_no_certificate_gets_no_worker_to_run_code(tmp_path: Path) -> None:
     """Whichever account it is: here even the one that runs them."""
-    running = cluster.connected("", 60, BlobPlace(folder=tmp_path / "blobs"))
+    place = BlobPlace(folder=tmp_path / "blobs", url="s3://nowhere/blobs")
+    running = cluster.connect("", 60, place)
     try:
         assert running.n_threads() == os.cpu_count()
         own = running._own
@@ -57,10 +67,47 @@ def test_who_has_no_certificate_gets_no_worker_to_run_code(tmp_path: Path) -> No
             check=True,
         ).stdout.split("\n")
         assert [line[:11] for line in said] == ["turned away", "turned away", ""]
-        held = running._client.run(lambda: dict(os.environ))
+        held = running._client.run(_environment)
         assert held
         for environment in held.values():
-            assert not any("secret" in value for value in environment.values())
+            assert b"COTERIE_DATA_DIR" in environment
+            assert b"secret" not in environment
+            assert b"s3://" not in environment
     finally:
         running.close()
         cluster._kept = None
+
+
+def _environment() -> bytes:
+    """What the worker holds, and what its process was started with."""
+    now = "".join(f"{name}={value};" for name, value in os.environ.items())
+    return now.encode() + Path("/proc/self/environ").read_bytes()
+
+
+@pytest.mark.thorough
+@pytest.mark.threat(176)
+def test_local_workers_read_rows_from_the_cache_alone(
+    tmp_path: Path,
+) -> None:
+    """The step has put them into the cache; nobody of the workers asks the store."""
+    place = BlobPlace(folder=tmp_path / "blobs", url="s3://nowhere/blobs")
+    files = FileBlobStore(place.folder)
+    rows = np.arange(4000.0).reshape(500, 8)
+    digest = files.put(rows.tobytes())
+    blob = files.map(digest)
+    blocks = np.frombuffer(blob).reshape(rows.shape)
+    mapped = MappedBlobs({digest: blob}, is_checked=False)
+    running = cluster.connect("", 60, place)
+    try:
+        lean, carried = mapped.lean(blocks)
+        assert carried == 0
+        task = BlockTask(versions=versions(), kernel=_total, blocks=[lean])
+        sent = running.submit(task)
+        assert running.result(sent).results == [rows.sum()]
+    finally:
+        running.close()
+        cluster._kept = None
+
+
+def _total(rows: NDArray[np.float64]) -> float:
+    return float(rows.sum())

@@ -13,14 +13,18 @@ import obstore
 import pytest
 from hypothesis import given, strategies as st
 from obstore.store import MemoryStore
-from support.dask_kernels import Named, Piece, summed
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore
-from analyst_service.engines.references import Mapped, Reference, resolved
-from clustering_protocols import codec
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.errors import Unavailable
+from analyst_service.engines.references import (
+    MappedBlobs,
+    Reference,
+    resolve_references,
+)
+from clustering_protocols.common.errors import Unavailable
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import FloatArray
+from tests.engines.dask_kernels import Named, Piece, summed
 
 X = np.random.default_rng(0).normal(size=(5000, 7))
 
@@ -30,13 +34,13 @@ def files(tmp_path: Path) -> FileBlobStore:
     return FileBlobStore(tmp_path / "blobs")
 
 
-def stored(blobs: Any, X: FloatArray = X) -> tuple[str, FloatArray, Mapped]:
+def stored(blobs: Any, X: FloatArray = X) -> tuple[str, FloatArray, MappedBlobs]:
     """Return the digest of a blob that holds X, X within its map, and the map."""
     digest = blobs.put(codec.encode({}, {"x": X, "y": X[:3] + 1}))
     mapped = blobs.map(digest)
     _, arrays = codec.decode(mapped)
     is_checked = isinstance(blobs, ObjectBlobStore)
-    return digest, arrays["x"], Mapped({digest: mapped}, is_checked=is_checked)
+    return digest, arrays["x"], MappedBlobs({digest: mapped}, is_checked=is_checked)
 
 
 VIEWS = {
@@ -64,7 +68,7 @@ def test_a_view_of_a_blob_travels_as_its_place(files: FileBlobStore, view: str) 
     assert isinstance(lean, Reference)
     assert carried == 0
     assert len(pickle.dumps(lean)) < 500
-    again = resolved(pickle.loads(pickle.dumps(lean)), files)
+    again = resolve_references(pickle.loads(pickle.dumps(lean)), files)
     assert again.dtype == seen.dtype
     assert again.shape == seen.shape
     assert again.tobytes() == seen.tobytes()
@@ -78,7 +82,7 @@ def test_any_slices_of_a_blob_are_shown_again(
     files = FileBlobStore(tmp_path_factory.getbasetemp() / "slices")
     _, rows, mapped = stored(files, X[:40])
     seen = rows[data.draw(st.slices(40)), data.draw(st.slices(7))]
-    again = resolved(mapped.lean(seen)[0], files)
+    again = resolve_references(mapped.lean(seen)[0], files)
     np.testing.assert_array_equal(again, seen)
 
 
@@ -105,7 +109,7 @@ def test_rows_are_found_wherever_blocks_and_kernels_hold_them(
     text = pickle.dumps(lean)
     assert len(text) < 2500
     assert rows[:10].tobytes() not in text
-    kernel_again, again = resolved(pickle.loads(text), files)
+    kernel_again, again = resolve_references(pickle.loads(text), files)
     assert type(again) is Named
     assert type(again.piece) is Piece
     assert again.piece.first == 4
@@ -124,7 +128,7 @@ def test_views_of_several_blobs_name_their_own(files: FileBlobStore) -> None:
         digest, _, _ = stored(files, X[:50] + shift)
         maps[digest] = files.map(digest)
         digests.append(digest)
-    mapped = Mapped(maps, is_checked=False)
+    mapped = MappedBlobs(maps, is_checked=False)
     views = [codec.decode(maps[digest])[1]["x"] for digest in digests]
     found = [mapped.lean(view[3:9])[0] for view in views]
     assert [each.digest for each in found] == digests
@@ -160,7 +164,7 @@ def over(objects: Any, folder: Path, cache_bytes: int = 1 << 30) -> ObjectBlobSt
     return ObjectBlobStore(objects, FileBlobStore(folder), cache_bytes)
 
 
-def test_a_worker_fetches_the_bytes_of_its_rows_once_and_no_others(
+def test_a_worker_fetches_only_its_own_rows_and_only_once(
     objects: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     digest, rows, mapped = stored(over(objects, tmp_path / "analyst"))

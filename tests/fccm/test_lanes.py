@@ -12,17 +12,18 @@ from scipy.sparse import csr_array
 from support.coclusters import Session, blocks, columns_of, kind_of, sites
 
 from benchmarks.fccm_experiments import planted
-from clustering_protocols import packets, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.preparation.alignment import digests
+from clustering_protocols import simulation
+from clustering_protocols.engine import packets
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
-    lanes,
     messages,
     pooled,
     shifts,
+    starts,
 )
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment import digests
 
 GROUPS = (27, 24, 21, 18)
 X = blocks()
@@ -74,10 +75,10 @@ def in_fixed_point(
         Z = of_Z.decode(np.sum([of_Z.encode(w.sum(axis=0)) for w in e], axis=0))
         if not shifts.too_coarse(s.session, Z).any():
             break
-        B = shifts.lowered(s.session, B, Z)
+        B = shifts.lower_shifts(s.session, B, Z)
     sums = of_sums.decode(np.sum(words, axis=0)) / Z
     U = kernels.object_memberships(sums, s.params.lambda_u)
-    return U, np.vstack(e) / Z, shifts.tracking(B, Z)
+    return U, np.vstack(e) / Z, shifts.track_shifts(B, Z)
 
 
 def at_each_site(
@@ -128,7 +129,7 @@ def test_shares_that_overflow_disturb_no_other_start(
 
 def said(s: Session) -> list[dict[str, Any]]:
     """Return the values of all shares."""
-    records = [packets.read(m.payload).header.record for m in s.received]
+    records = [packets.read(m.payload).header.record for m in s.received_messages]
     return [each["values"] for each in records if each["kind"] == "share"]
 
 
@@ -147,7 +148,7 @@ def test_one_start_is_that_of_a_session_without_more(
 # Coming to rest
 
 
-def test_a_start_at_rest_is_frozen_and_its_words_leave_the_vector() -> None:
+def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:
     s = Session(made(lambda_u=0.01, n_init=6), X, GROUPS)
     s.until(messages.Add)
     kept: dict[int, tuple[bytes, bytes]] = {}
@@ -155,7 +156,7 @@ def test_a_start_at_rest_is_frozen_and_its_words_leave_the_vector() -> None:
     while kind_of(s.open.tasks["r1c1"]) == messages.Add.kind:
         asked = packets.read(s.open.tasks["r1c1"]).header.record["values"]["lanes"]
         s.turn()
-        words = packets.read(s.received[-1].payload).arrays["words"]
+        words = packets.read(s.received_messages[-1].payload).arrays["words"]
         assert len(words) == len(asked) * (100 * 4 + 4) + 1
         sizes.append(len(asked))
         known = memory(s)
@@ -260,7 +261,7 @@ def test_of_equal_criteria_the_lowest_start_wins(
 ) -> None:
     s = Session(made(n_init=3, max_iter=1), X, GROUPS).follow()
     known = memory(s).model_copy(update={"criteria": np.array(criteria)})
-    assert lanes.best(known) == best
+    assert starts.best(known) == best
 
 
 def test_more_starts_find_what_one_start_misses() -> None:
@@ -284,9 +285,9 @@ def finds(seed: int, n_init: int) -> bool:
     return len(set(zip(groups, best.objects.argmax(axis=1), strict=True))) == 3
 
 
-def test_a_criterion_is_there_where_only_the_leader_saw_a_start_at_rest() -> None:
+def test_a_criterion_is_sent_if_a_start_may_have_converged() -> None:
     """Its move may be at most the tolerance there, and a last digit more here."""
     params = made(tol=1e-6, max_iter=9)
     moved = 1e-6 + np.array([0.0, 0.9e-9, 1.1e-9, 1.0])
-    found = lanes.may_rest(params, np.array([3, 3, 3, 9]), moved)
+    found = starts.may_rest(params, np.array([3, 3, 3, 9]), moved)
     assert found.tolist() == [True, True, False, True]

@@ -13,16 +13,21 @@ from support.attacks import looks_like_noise
 from support.coclusters import Session, blocks, kind_of
 from support.lies import alter, altered, tell
 
-from clustering_protocols import engine, packets
+from clustering_protocols import engine
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidArray,
+    ProtocolFailed,
+)
 from clustering_protocols.contract import Ask
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.errors import CoterieError, InvalidArray, ProtocolFailed
+from clustering_protocols.engine import packets
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     analyst,
-    lanes,
     messages,
     shifts,
+    starts,
 )
 
 GROUPS = (10, 8, 6)
@@ -94,9 +99,7 @@ OTHERS: dict[str, tuple[Naming, str]] = {
 
 @pytest.mark.parametrize("view", ["blind", "sums"])
 @pytest.mark.parametrize("lie", OTHERS)
-def test_other_starts_than_those_under_way_are_refused_by_every_site(
-    lie: str, view: Any
-) -> None:
+def test_every_site_refuses_starts_that_are_not_running(lie: str, view: Any) -> None:
     """Everybody is told the same lie: the transcript shows nothing."""
     name, match = OTHERS[lie]
     s = some_rest(analyst_view=view)
@@ -126,8 +129,8 @@ def test_a_session_begins_with_every_start(named: list[int]) -> None:
 def test_sizes_are_not_told_while_a_start_is_under_way(
     number: int, named: list[int], match: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def ask_to_tell(session: Any, now: messages.Adding, task: messages.Add) -> Ask:
-        lie = messages.Tell(**dict(task, lanes=named))
+    def ask_to_tell(session: Any, now: messages.SumsState, task: messages.Add) -> Ask:
+        lie = messages.ReportSizes(**dict(task, lanes=named))
         return analyst._ask_tell(session, now.tolerances, lie)
 
     s = at(number - 1)
@@ -139,8 +142,8 @@ def test_sizes_are_not_told_while_a_start_is_under_way(
 def test_sizes_are_not_told_once_only_some_starts_rest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def ask_to_tell(session: Any, now: messages.Adding, task: messages.Add) -> Ask:
-        lie = messages.Tell(**dict(task, lanes=[]))
+    def ask_to_tell(session: Any, now: messages.SumsState, task: messages.Add) -> Ask:
+        lie = messages.ReportSizes(**dict(task, lanes=[]))
         return analyst._ask_tell(session, now.tolerances, lie)
 
     s = some_rest()
@@ -155,9 +158,9 @@ def test_no_iteration_follows_the_last_one(
 ) -> None:
     """Whether the last start has come to rest, or ``max_iter`` is reached."""
 
-    def ask_on(session: Any, moved: Any, task: messages.Tell) -> Ask:
+    def ask_on(session: Any, moved: Any, task: messages.ReportSizes) -> Ask:
         every = list(range(session.params.n_init))
-        now = messages.Adding(
+        now = messages.SumsState(
             number=task.number, lanes=every, telling=False, tolerances=moved
         )
         return analyst._ask(session, now, messages.Add(**dict(task, lanes=every)))
@@ -178,13 +181,13 @@ def test_no_iteration_follows_the_last_one(
 def on(s: Session) -> list[int]:
     """Return the starts of which the leader says that they are under way."""
     known = s.recall("r1c1", messages.Memberships)
-    return lanes.under_way(s.context("r1c1"), known)
+    return starts.under_way(s.context("r1c1"), known)
 
 
 # Overflows
 
 
-def test_an_overflow_of_a_start_that_did_not_happen_costs_a_round_and_no_more() -> None:
+def test_a_false_overflow_of_a_start_costs_rounds_alone() -> None:
     honest = Session(made(), X, GROUPS).follow()
     s = at(4)
     tell(s, lambda _: {"overflowed": [1, 3], "total": EMPTY})
@@ -192,7 +195,7 @@ def test_an_overflow_of_a_start_that_did_not_happen_costs_a_round_and_no_more() 
     U = s.recall("r1c1", messages.Memberships).objects
     expected = honest.recall("r1c1", messages.Memberships).objects
     np.testing.assert_allclose(U, expected, atol=1e-6)
-    assert len(s.received) == len(honest.received) + 3
+    assert len(s.received_messages) == len(honest.received_messages) + 3
 
 
 def test_no_start_leaves_while_sums_are_asked_for_again() -> None:
@@ -212,7 +215,7 @@ def test_overflows_of_starts_that_are_not_under_way_are_refused(
     all_refuse(s, "of other sums that they overflowed")
 
 
-def test_an_overflow_that_is_hidden_is_refused_by_whose_share_it_was(
+def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without that share, the total would be taken for everybody's."""
@@ -222,7 +225,7 @@ def test_an_overflow_that_is_hidden_is_refused_by_whose_share_it_was(
         s.turn()
     who = [slot for slot in s.data if overflows(s, slot)]
     total = analyst.add_tagged(
-        packets.read(m.payload).arrays["words"] for m in s.received[-3:]
+        packets.read(m.payload).arrays["words"] for m in s.received_messages[-3:]
     )
     tell(s, lambda _: {"overflowed": [], "total": total})
     for slot in who:
@@ -253,7 +256,7 @@ def test_a_leader_that_names_other_starts_ends_the_session(
         s.turn()
 
 
-def test_a_start_that_a_site_alone_says_overflowed_has_to_be_under_way() -> None:
+def test_a_site_may_report_overflow_only_of_running_starts() -> None:
     s = at(4)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     given["r1c2"] = alter(s.agreement, given["r1c2"], lambda _: {"overflows": [7]})
@@ -271,7 +274,7 @@ def remembering(s: Session, slot: str, moved: float, lane: int) -> None:
 
 
 @pytest.mark.parametrize("way", [-1, 1])
-def test_a_site_whose_exp_differs_in_the_last_digit_takes_the_leaders_word(
+def test_a_site_accepts_the_leaders_decision_within_rounding(
     way: int,
 ) -> None:
     """About a start at rest, and one under way; further off it stops."""
@@ -300,7 +303,7 @@ def test_the_leader_allows_no_list_but_its_own() -> None:
 
 def at_the_end(**more: Any) -> Session:
     s = Session(made(**more), X, GROUPS)
-    s.until(messages.Tell)
+    s.until(messages.ReportSizes)
     return s
 
 
@@ -309,23 +312,23 @@ def test_marks_cover_which_start_won() -> None:
     s = at_the_end(n_init=2, min_cluster_rows=1)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     known = s.recall("r1c3", messages.Memberships)
-    twice = np.tile(known.objects[:, lanes.best(known) * 3 :][:, :3], 2)
-    other = np.roll([2.0, 1.0], 1 - lanes.best(known))
+    twice = np.tile(known.objects[:, starts.best(known) * 3 :][:, :3], 2)
+    other = np.roll([2.0, 1.0], 1 - starts.best(known))
     same_sizes = known.model_copy(update={"objects": twice, "criteria": other})
     s.memories["r1c3"] = Memory(s.memories["r1c3"].entries).remember([same_sizes])
-    assert lanes.best(same_sizes) != lanes.best(known)
+    assert starts.best(same_sizes) != starts.best(known)
     given["r1c3"] = s.answer("r1c3").contribution
     with pytest.raises(ProtocolFailed, match="do not agree"):
         s.advance(given)
 
 
-def test_the_leader_alone_says_criterion_and_partition_coefficient() -> None:
+def test_only_the_leader_sends_the_quality_measures() -> None:
     s = at_the_end()
     read = [packets.read(s.answer(slot).contribution) for slot in s.open.tasks]
-    leader, *others = [each.read([messages.Told]) for each in read]
-    assert isinstance(leader, messages.Told)
+    leader, *others = [each.read([messages.SizeReport]) for each in read]
+    assert isinstance(leader, messages.SizeReport)
     for each in others:
-        assert isinstance(each, messages.Told)
+        assert isinstance(each, messages.SizeReport)
         assert each.figures is None
     run = s.to_the_end()
     outcome = run.outcomes["r1c2"]
@@ -333,7 +336,7 @@ def test_the_leader_alone_says_criterion_and_partition_coefficient() -> None:
     assert isinstance(summary, messages.Summary)
     assert leader.figures is not None
     assert leader.figures.values == run.figures[0].values
-    assert leader.figures.values == outcome.figures[0].rounded().values
+    assert leader.figures.values == outcome.figures[0].round_values().values
     n_iterations = outcome.report["n_iterations"]
     assert summary.n_iterations == n_iterations <= len(summary.tolerances)
 
@@ -344,7 +347,7 @@ def test_shares_of_several_starts_are_noise(normalisation: Any) -> None:
     s = Session(params, blocks(800, 60), (20, 20, 20)).follow()
     words = [
         packets.read(m.payload).arrays["words"]
-        for m in s.received
+        for m in s.received_messages
         if kind_of(m.payload) == "share"
     ]
     for each in words:

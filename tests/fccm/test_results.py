@@ -14,12 +14,17 @@ from scipy import sparse
 from support.coclusters import Session, blocks, columns_of, sites, terrorist_attacks
 from support.repeats import in_turn, thorough
 
-from clustering_protocols import data as sources, registry, simulation
+from clustering_protocols import catalogue, simulation
 from clustering_protocols.algorithms.coincidence import n_alike
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.data import MatrixSource, SparseSource, sparse_matrix
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.engine import signatures
-from clustering_protocols.errors import InvalidData
+from clustering_protocols.numerics import data_source as sources
+from clustering_protocols.numerics.data_source import (
+    MatrixSource,
+    SparseSource,
+    sparse_matrix,
+)
+from clustering_protocols.numerics.randomness import generator
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
@@ -27,8 +32,8 @@ from clustering_protocols.protocols.fccm import (
     pooled,
     shifts,
 )
-from clustering_protocols.randomness import generator
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.terms import Layout
 
 SEED = 5
 CLOSE = 1e-6
@@ -152,7 +157,7 @@ def test_global_equals_pooled_after_every_iteration(
 
 
 @pytest.mark.parametrize("widths", [(1, 1, 301), (79, *[1] * 11)], ids=["3", "12"])
-def test_a_site_with_most_of_the_items_does_not_overflow_for_ever(
+def test_a_site_with_most_items_stops_overflowing(
     widths: Sequence[int],
 ) -> None:
     params = made(lambda_w=100.0, max_iter=3)
@@ -160,7 +165,7 @@ def test_a_site_with_most_of_the_items_does_not_overflow_for_ever(
     equal_after_every_iteration(Session(params, wide, widths))
 
 
-def test_a_session_that_stops_after_each_iteration_has_that_iteration() -> None:
+def test_stopping_after_n_iterations_gives_the_nth_iteration() -> None:
     layout, data = sites(X, GROUPS)
     for n in range(1, 11):
         params = made(max_iter=n)
@@ -323,7 +328,7 @@ def test_sparse_data_are_never_densified_and_give_the_same_bits(
         slot: Sparse(
             sparse.coo_array(X[:, own]),
             [f"x{j}" for j in own],
-            simulation.numbered(len(X)),
+            simulation.number_rows(len(X)),
         )
         for slot, own in zip(layout.names, columns_of(GROUPS), strict=True)
     }
@@ -344,7 +349,7 @@ def test_a_run_holds_much_less_than_a_dense_site() -> None:
     data = {
         slot: Sparse(
             sparse.random_array((n, m), density=1e-3, rng=rng),
-            ids=simulation.numbered(n),
+            ids=simulation.number_rows(n),
         )
         for slot in layout.names
     }
@@ -488,7 +493,7 @@ def test_it_stops_after_max_iter(max_iter: int) -> None:
 
 
 def summary(session: Session) -> Any:
-    assert session.closed.summary is not None
+    assert session.final_step.summary is not None
     return session.summary()
 
 
@@ -562,7 +567,7 @@ def test_progress_says_how_far_it_has_come() -> None:
 
 
 def test_every_example_has_the_labels_of_the_pooled_run() -> None:
-    known = registry.protocol("fccm")
+    known = catalogue.protocol("fccm")
     for example in known.examples():
         parts = simulation.split(example.X, example.layout, 3)
         found = simulation.evaluate(example.params, example.X, parts, 3)

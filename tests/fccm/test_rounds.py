@@ -14,29 +14,31 @@ from support.attacks import looks_like_noise
 from support.coclusters import Session, blocks, kind_of, sites
 from support.lies import alter, altered, tell
 
-from clustering_protocols import codec, engine, packets, registry, simulation
-from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.contract import Ask, PartyContext
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import (
+from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols.common.errors import (
     InvalidArray,
     InvalidData,
     InvalidParameters,
     ProtocolFailed,
     RowsNotAligned,
 )
-from clustering_protocols.preparation import shared_risks
-from clustering_protocols.preparation.alignment import digests
+from clustering_protocols.contract import Ask, PartyContext
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     analyst,
     kernels,
-    lanes,
     messages,
     shifts,
+    starts,
 )
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.terms import Layout
+from clustering_protocols.shared_stages import shared_risks
+from clustering_protocols.shared_stages.alignment import digests
+from clustering_protocols.terms.terms import Layout
 
 GROUPS = (27, 24, 21, 18)
 X = blocks()
@@ -190,7 +192,7 @@ def test_a_total_that_is_noise_is_refused() -> None:
 
 
 @every_view
-def test_an_overflow_that_did_not_happen_costs_a_round_and_no_more(view: Any) -> None:
+def test_a_false_overflow_costs_extra_rounds_alone(view: Any) -> None:
     honest = session(analyst_view=view).follow()
     s = at(4, analyst_view=view)
     empty = np.empty(0, dtype=np.uint64)
@@ -200,11 +202,11 @@ def test_an_overflow_that_did_not_happen_costs_a_round_and_no_more(view: Any) ->
     assert s.order.tolist() == honest.order.tolist()
     last = max(honest.found)
     np.testing.assert_allclose(s.found[last][0], honest.found[last][0], atol=1e-9)
-    assert len(s.received) == len(honest.received) + 4
+    assert len(s.received_messages) == len(honest.received_messages) + 4
 
 
 @every_view
-def test_an_overflow_that_one_site_alone_is_told_of_ends_the_session(view: Any) -> None:
+def test_an_overflow_reported_to_one_site_ends_the_session(view: Any) -> None:
     empty = np.empty(0, dtype=np.uint64)
     s = at(4, analyst_view=view)
     lie = altered(s, "r1c2", lambda _: {"overflowed": [0], "total": empty})
@@ -214,7 +216,7 @@ def test_an_overflow_that_one_site_alone_is_told_of_ends_the_session(view: Any) 
 
 
 @every_view
-def test_an_overflow_with_a_total_that_one_site_alone_is_told_of_ends_the_session(
+def test_an_overflow_with_a_total_for_one_site_ends_the_session(
     view: Any,
 ) -> None:
     """The total is the true one, so that the digest of it is the same for all."""
@@ -236,7 +238,7 @@ def test_the_last_total_is_compared_too(view: Any) -> None:
 
 def test_sizes_in_which_sites_differ_end_the_session() -> None:
     s = session()
-    s.until(messages.Tell)
+    s.until(messages.ReportSizes)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     given["r1c4"] = alter(
         s.agreement,
@@ -247,12 +249,12 @@ def test_sizes_in_which_sites_differ_end_the_session() -> None:
         s.advance(given)
 
 
-def told(s: Session) -> list[messages.Told]:
+def told(s: Session) -> list[messages.SizeReport]:
     """Return what the sites say of the sizes of the clusters."""
-    s.until(messages.Tell)
+    s.until(messages.ReportSizes)
     answers = [packets.read(s.answer(slot).contribution) for slot in s.open.tasks]
-    found = [answer.read([messages.Told]) for answer in answers]
-    return [each for each in found if isinstance(each, messages.Told)]
+    found = [answer.read([messages.SizeReport]) for answer in answers]
+    return [each for each in found if isinstance(each, messages.SizeReport)]
 
 
 def test_the_leader_alone_says_sizes_and_none_of_a_small_cluster() -> None:
@@ -273,9 +275,9 @@ def test_sizes_are_not_told_before_the_memberships_rest(
 ) -> None:
     """The analyst hands back the true total: it only asks for something else."""
 
-    def ask_to_tell(session: Any, now: messages.Adding, task: messages.Add) -> Ask:
+    def ask_to_tell(session: Any, now: messages.SumsState, task: messages.Add) -> Ask:
         asked = dict(task, number=now.number, lanes=[])
-        return analyst._ask_tell(session, now.tolerances, messages.Tell(**asked))
+        return analyst._ask_tell(session, now.tolerances, messages.ReportSizes(**asked))
 
     s = at(number - 1, analyst_view=view)
     monkeypatch.setattr(analyst, "_ask", ask_to_tell)
@@ -287,12 +289,12 @@ def test_sizes_are_not_told_before_the_memberships_rest(
 
 def test_memberships_whose_sums_are_asked_for_again_do_not_rest() -> None:
     s = session(max_iter=2)
-    s.until(messages.Tell)
+    s.until(messages.ReportSizes)
     here, known = s.context("r1c1"), s.recall("r1c1", messages.Memberships)
-    assert lanes.under_way(here, known) == []
+    assert starts.under_way(here, known) == []
     for repeats in (1, 2):
         again = known.model_copy(update={"repeats": repeats})
-        assert lanes.under_way(here, again) == [0]
+        assert starts.under_way(here, again) == [0]
 
 
 def test_a_mark_of_sizes_is_that_of_no_guess() -> None:
@@ -362,7 +364,7 @@ class Plain:
 def sent_shares(s: Session) -> list[WordArray]:
     return [
         packets.read(message.payload).arrays["words"]
-        for message in s.received
+        for message in s.received_messages
         if kind_of(message.payload) == "share"
     ]
 
@@ -452,7 +454,7 @@ def every_word(message: bytes) -> WordArray:
     return np.frombuffer(message[: len(message) // 8 * 8], dtype=np.uint64)
 
 
-def test_with_sums_the_analyst_has_the_memberships_of_all_objects() -> None:
+def test_sums_let_the_analyst_compute_all_memberships() -> None:
     """The risk `analyst-reads-totals`: equation 2 of what it hands out."""
     s = session(analyst_view="sums").follow()
     total = handed_out(s)[-1]
@@ -475,7 +477,7 @@ def test_all_other_sites_together_have_a_sites_sums(n_init: int) -> None:
 
 
 def test_terms_name_the_risks_that_the_view_brings() -> None:
-    known, layout = registry.protocol("fccm"), Layout.lattice(1, 3)
+    known, layout = catalogue.protocol("fccm"), Layout.lattice(1, 3)
     together = "other-sites-together-see-your-sums"
 
     def own(**params: Any) -> list[str]:

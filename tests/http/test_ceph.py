@@ -10,14 +10,14 @@ import httpx
 import obstore
 import pytest
 from support.analyst_process import Analyst, wait_for
-from support.ceph import Ceph, ceph
 from support.databases import Databases
 from support.repeats import on_command
-from support.several import arrived, assert_whole, fleet, gatherer, start_sessions
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore, open_objects
-from clustering_protocols.errors import StorageFull, Unavailable
+from clustering_protocols.common.errors import StorageFull, Unavailable
+from tests.http.ceph import Ceph, ceph
+from tests.http.several import arrived, assert_whole, fleet, gatherer, start_sessions
 
 pytestmark = on_command("stores of Ceph")
 

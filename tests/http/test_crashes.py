@@ -15,17 +15,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from support import faulty, warm
+from support import warm
 from support.analyst_process import COTERIE, Analyst, Crowd, wait_for
 from support.databases import Databases, each_on_a_database
 from support.repeats import thorough
 
-from analyst_service.models import AuditLine, Contribution
-from analyst_service.settings import Settings
-from clustering_protocols import hash_chain, proofs, simulation
+from analyst_service.configuration.settings import Settings
+from analyst_service.storage.models import AuditLine, Contribution
+from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms import signed_logs
+from clustering_protocols.terms.terms import Layout
+from tests.http import faulty
 
 LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -105,7 +108,7 @@ def whole_blobs(analyst: Analyst) -> None:
 @pytest.mark.thorough
 @pytest.mark.threat(43, 51)
 @pytest.mark.parametrize("fault", faulty.UPLOAD)
-def test_an_analyst_killed_before_an_upload_is_committed_loses_nothing(
+def test_an_analyst_killed_before_a_commit_loses_nothing(
     fragile: Analyst, home: Path, session_id: str, fault: str
 ) -> None:
     """On one database: no database has seen anything of the upload yet."""
@@ -115,7 +118,7 @@ def test_an_analyst_killed_before_an_upload_is_committed_loses_nothing(
 @pytest.mark.thorough
 @pytest.mark.threat(42, 43, 51)
 @each_on_a_database("fault", faulty.COMMIT)
-def test_an_analyst_killed_around_the_commit_of_an_upload_loses_nothing(
+def test_an_analyst_killed_around_a_commit_loses_nothing(
     fragile: Analyst, home: Path, session_id: str, fault: str
 ) -> None:
     run_through(fragile, home, session_id, fault)
@@ -124,7 +127,7 @@ def test_an_analyst_killed_around_the_commit_of_an_upload_loses_nothing(
 @pytest.mark.thorough
 @pytest.mark.threat(43, 51)
 @each_on_a_database("fault", faulty.PIECES)
-def test_an_analyst_killed_over_pieces_of_an_upload_loses_nothing(
+def test_an_analyst_killed_during_pieces_loses_nothing(
     fragile: Analyst,
     home: Path,
     session_id: str,
@@ -132,8 +135,8 @@ def test_an_analyst_killed_over_pieces_of_an_upload_loses_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Every contribution goes in pieces, and those that were synced are there."""
-    monkeypatch.setattr("party_sdk.client.IN_PIECES_FROM", 1)
-    monkeypatch.setattr("party_sdk.pieces._LEAST_PIECE", 128)
+    monkeypatch.setattr("party_sdk.analyst_client.http_analyst.IN_PIECES_FROM", 1)
+    monkeypatch.setattr("party_sdk.analyst_client.resumable_uploads._LEAST_PIECE", 128)
     run_through(fragile, home, session_id, fault)
 
 
@@ -173,10 +176,10 @@ def test_an_analyst_ended_in_each_state_goes_on_in_it(
         took = time.monotonic() - begin
         analyst.start()
         after = crowd.session.status()
-        assert (after.state, after.round, after.awaited) == (
+        assert (after.state, after.round, after.awaited_slots) == (
             before.state,
             before.round,
-            before.awaited,
+            before.awaited_slots,
         )
         return took
 
@@ -187,7 +190,7 @@ def test_an_analyst_ended_in_each_state_goes_on_in_it(
         crowd.party(B).enrol(PARTS.data[B])
         took.append(again())  # recruiting, half of them there
         crowd.start(A)
-        wait_for(lambda: crowd.session.status().awaited == [B])
+        wait_for(lambda: crowd.session.status().awaited_slots == [B])
         assert crowd.session.status().state == "collecting"
         took.append(again())  # collecting, half of the uploads there
         crowd.start(B)
@@ -214,7 +217,7 @@ def table(folder: Path, slot: str) -> Path:
 
 @pytest.mark.threat(44)
 @pytest.mark.parametrize("fault", faulty.PARTY)
-def test_a_party_killed_around_its_upload_goes_on_with_the_same_bytes(
+def test_a_party_killed_around_an_upload_sends_the_same_bytes(
     gather: Callable[..., Crowd], tmp_path: Path, fault: str
 ) -> None:
     crowd = gather(PARAMS, PARTS)
@@ -252,6 +255,6 @@ def assert_nothing_is_lost_at_the_party(crowd: Crowd) -> None:
     )
     got = Counter((e["round"], e["attempt"]) for e in ledger if e["event"] == "receipt")
     assert sent == got == Counter([(1, 1), (2, 1), (3, 1), (3, 2), (4, 1), (5, 1)])
-    own = Institution.drawn(crowd.keys[A])
-    signed = proofs.sign_ledger(own, crowd.session.id, A, log.lines)
-    assert proofs.compare(crowd.session.audit(), signed) == len(sent)
+    own = Institution.derive(crowd.keys[A])
+    signed = signed_logs.sign_ledger(own, crowd.session.id, A, log.lines)
+    assert signed_logs.compare(crowd.session.audit(), signed) == len(sent)

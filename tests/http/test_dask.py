@@ -16,7 +16,7 @@ from support.repeats import on_command
 
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 pytestmark = on_command("processes of Dask")
 
@@ -25,7 +25,7 @@ X = np.random.default_rng(0).normal(size=(400, 6))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 PARAMS = DataCollaboration(n_clusters=3, n_init=2)
 # not imported: it changes the engine of whoever imports it
-PROGRAM = str(Path(__file__).parents[1] / "support" / "eager_dask.py")
+PROGRAM = str(Path(__file__).with_name("eager_dask.py"))
 
 
 def with_dask(folder: Path, **settings: str) -> Analyst:
@@ -64,7 +64,7 @@ def wait_for_workers(analyst: Analyst) -> list[psutil.Process]:
     raise AssertionError("Dask's workers are not started")
 
 
-def test_an_analyst_killed_while_its_workers_start_loses_nothing_and_leaves_nobody(
+def test_an_analyst_killed_as_workers_start_leaves_no_process(
     crowd: Crowd,
 ) -> None:
     crowd.start()
@@ -122,7 +122,7 @@ def left(cluster: Processes) -> int:
     return int(queued) + sum(held.values())
 
 
-def test_a_session_that_is_cancelled_leaves_the_workers_nothing_to_do(
+def test_a_cancelled_session_leaves_no_work_to_workers(
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "analyst"
@@ -135,7 +135,7 @@ def test_a_session_that_is_cancelled_leaves_the_workers_nothing_to_do(
         long.start()
         wait_for(lambda: left(cluster) > 0)
         assert long.session.cancel().state == "cancelled"
-        wait_for(lambda: left(cluster) == 0, seconds=30)
+        wait_for(lambda: left(cluster) == 0)
         time.sleep(2)  # more than a lease: nobody takes the step again
         assert left(cluster) == 0
         other = Crowd(

@@ -15,10 +15,10 @@ from support.analyst_process import Analyst, Crowd, wait_for
 from support.repeats import thorough
 
 from clustering_protocols import simulation
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import RowsNotAligned
+from clustering_protocols.common.errors import RowsNotAligned
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 Gather = Callable[..., Crowd]
 
@@ -47,7 +47,7 @@ def test_the_analyst_is_killed_in_one_round_after_another(
     crowd = gather(PARAMS, PARTS)
     crowd.party("r2c2").enrol(PARTS.data["r2c2"])
     crowd.start("r1c1", "r1c2", "r2c1")
-    wait_for(lambda: crowd.session.status().awaited == ["r2c2"])
+    wait_for(lambda: crowd.session.status().awaited_slots == ["r2c2"])
     analyst.kill(signal.SIGKILL)
     analyst.start()
     crowd.start("r2c2")
@@ -72,7 +72,7 @@ def test_a_party_forgets_all_but_its_disk_around_every_upload(
     deaths: set[tuple[int, str]] = set()
     while "r1c1" not in crowd.results:
         party = crowd.party("r1c1")
-        monkeypatch.setattr(party, "_client", Dying(party._client, deaths))
+        monkeypatch.setattr(party, "_analyst", Dying(party._analyst, deaths))
         with suppress(Death):
             crowd.results["r1c1"] = party.run(PARTS.data["r1c1"])
     assert len(deaths) == 2 * crowd.session.status().round

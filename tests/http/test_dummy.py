@@ -15,9 +15,9 @@ from support.analyst_process import COTERIE, Analyst, Crowd, LossyTransport, wai
 from support.databases import on_both_databases
 
 from clustering_protocols import simulation
-from clustering_protocols.errors import Cancelled, InvitationUsed, ProtocolFailed
+from clustering_protocols.common.errors import Cancelled, InvitationUsed, ProtocolFailed
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 LAYOUT = Layout.lattice(2, 2)
 X = np.random.default_rng(0).normal(size=(40, 6))
@@ -92,7 +92,7 @@ def test_the_analyst_is_killed_while_collecting(
     crowd = gather(Dummy(void_attempts=1), PARTS)
     crowd.party("r2c2").enrol(PARTS.data["r2c2"])
     crowd.start("r1c1", "r1c2", "r2c1")
-    wait_for(lambda: crowd.session.status().awaited == ["r2c2"])
+    wait_for(lambda: crowd.session.status().awaited_slots == ["r2c2"])
     assert crowd.session.status().state == "collecting"
     analyst.kill(signal.SIGKILL)
     analyst.start()

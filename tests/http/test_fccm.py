@@ -11,7 +11,7 @@ from support.coclusters import blocks
 
 from clustering_protocols import simulation
 from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 Gather = Callable[..., Crowd]
 

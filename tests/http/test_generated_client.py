@@ -17,10 +17,12 @@ import numpy as np
 import pytest
 from support.in_process import InProcess
 
-from clustering_protocols import engine, enrolment, json_form, simulation
+from clustering_protocols import engine, simulation
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.terms import Layout
+from clustering_protocols.records import json_form
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -101,7 +103,7 @@ class Stranger:
             {
                 "code": code,
                 "member": member.model_dump(mode="json"),
-                "proof": enrolment.prove(self.entropy, "s", member, code, 0),
+                "proof": roster_entries.prove(self.entropy, "s", member, code, 0),
             },
         )
         self.token = generated.call("members.join", None, body=body).parsed.token
@@ -135,7 +137,7 @@ class Stranger:
         return self.engine.conclude(*known, as_bytes, self.data).labels
 
 
-def test_a_generated_client_takes_part_in_dc_from_the_beginning_to_the_labels(
+def test_a_generated_client_takes_part_in_dc_from_start_to_end(
     generated: Generated,
 ) -> None:
     api, key = generated.api, generated.api.key()

@@ -15,13 +15,13 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from support import few_files
 from support.analyst_process import Analyst
 from support.repeats import thorough
 from uvicorn.server import ServerState
 
 from analyst_service.cli import header_deadline
 from analyst_service.cli.header_deadline import TimedProtocol, WaitingConnections
+from tests.http import few_files
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: analyst\r\nX-Slow: "
 WHOLE = b"GET /healthz HTTP/1.1\r\nHost: analyst\r\n\r\n"
@@ -99,7 +99,7 @@ def test_a_header_has_a_deadline(monkeypatch: pytest.MonkeyPatch, begun: bytes) 
 
 
 @pytest.mark.threat(136)
-def test_of_too_many_that_wait_the_oldest_goes_and_whole_requests_stay() -> None:
+def test_the_oldest_of_too_many_unfinished_requests_is_closed() -> None:
     async def tried() -> list[bool]:
         async with serving(WaitingConnections(3)) as port:
             opened = [

@@ -11,9 +11,9 @@ from sklearn.datasets import load_wine
 from support.analyst_process import Analyst, Crowd, wait_for
 
 from clustering_protocols import simulation
-from clustering_protocols.errors import CoterieError, InvalidParameters
+from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 Gather = Callable[..., Crowd]
 
@@ -73,7 +73,7 @@ def test_a_million_rows_are_refused_with_the_bytes(
         )
 
 
-def test_a_roster_beyond_the_terms_ends_the_session_with_the_numbers(
+def test_a_roster_beyond_max_rows_ends_the_session(
     gather: Gather,
 ) -> None:
     crowd = gather(

@@ -8,17 +8,17 @@ from collections.abc import Callable
 import pytest
 from sklearn.datasets import load_wine
 from support.analyst_process import Crowd
-from support.dictionaries import within
+from support.tables import within
 
 from clustering_protocols import simulation
-from clustering_protocols.contract import Spent
-from clustering_protocols.errors import GuardRefused
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.contract import PrivacySpending
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from coterie import Policy
-from party_sdk.memory import PartyFolder
-from party_sdk.resume_checks import data_digest
-from party_sdk.spending import Spending
+from party_sdk.disclosures.privacy_budget import PrivacyBudget
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.resume_checks import data_digest
 
 Gather = Callable[..., Crowd]
 
@@ -52,18 +52,18 @@ def test_a_party_s_log_tells_what_its_noise_cost(gather: Gather) -> None:
     assert spent == results["r1c1"].report["  of these spent by this party"] == "10, 0"
 
 
-def test_a_party_counts_what_leaves_before_it_leaves_and_stops_at_its_total(
+def test_a_party_records_privacy_loss_first_and_keeps_its_total(
     gather: Gather,
 ) -> None:
     privacy = Privacy(mechanism="laplace", epsilon=3.0)
     params = ProductQuantisation(n_clusters=3, privacy=privacy)
     crowd = gather(params, PARTS, dictionary=SAID)
     table = data_digest(PARTS.data["r1c1"])
-    earlier = Spending(crowd.home)
+    earlier = PrivacyBudget(crowd.home)
     careful = crowd.party("r1c1")
     risks = frozenset(crowd.session.status().risks)
     careful._policy = Policy(accepted_risks=risks, epsilon_total=5.0, least_known=0)
-    earlier.spend(table, "earlier/a/x", Spent(epsilon=2.5, delta=0.0), None)
+    earlier.spend(table, "earlier/a/x", PrivacySpending(epsilon=2.5, delta=0.0), None)
     with pytest.raises(GuardRefused, match=r"ε = 3; earlier ones .* have cost 2\.5"):
         careful.run(PARTS.data["r1c1"])
     assert crowd.session.status().slots[0].joined_at is None, "nothing was sent"

@@ -13,7 +13,9 @@ import pytest
 from support.analyst_process import wait_for
 from support.databases import Databases
 from support.repeats import thorough
-from support.several import (
+
+from clustering_protocols.protocols.dummy import Dummy
+from tests.http.several import (
     LAYOUT,
     PARTS,
     Fleet,
@@ -25,12 +27,10 @@ from support.several import (
     start_sessions,
 )
 
-from clustering_protocols.protocols.dummy import Dummy
-
 A = LAYOUT.names[0]
 TURNS = thorough(ci=1, nightly=8)
 # caches are emptied all the time, and what nobody names is looked for
-DRAIN_SECONDS = 1
+DRAIN_SECONDS = 5  # in which a busy machine is asked twice
 SETTINGS = {
     "COTERIE_SWEEP_SECONDS": "0.2",
     "COTERIE_CACHE_BYTES": "0",
@@ -67,7 +67,7 @@ def gathering(several: Fleet, home: Path, session_id: str) -> Iterator[Gather]:
 
 @pytest.mark.postgres
 @pytest.mark.threat(50)
-def test_who_is_told_to_end_answers_all_and_parties_go_on_elsewhere(
+def test_an_analyst_stopping_answers_all_and_parties_move_on(
     several: Fleet, gathering: Gather
 ) -> None:
     """A rolling upgrade: one is told to end, says so, and is gone; others go on."""
@@ -84,9 +84,9 @@ def test_who_is_told_to_end_answers_all_and_parties_go_on_elsewhere(
     time.sleep(0.5)  # until it is held
     begin = time.monotonic()
     going.process.send_signal(signal.SIGTERM)
-    wait_for(lambda: httpx.get(f"{going.url}/readyz").status_code == 503, 1)
+    wait_for(lambda: httpx.get(f"{going.url}/readyz").status_code == 503)
     assert httpx.get(f"{going.url}/healthz").headers["connection"] == "close"
-    poll.join(5)
+    poll.join(60)
     assert held[0].status_code == 204
     assert going.process.wait(30) in {0, -signal.SIGTERM}
     assert time.monotonic() - begin < DRAIN_SECONDS + 11

@@ -9,11 +9,11 @@ import pytest
 from support.analyst_process import Crowd
 from support.databases import Databases
 from support.repeats import on_command
-from support.several import LAYOUT, PARTS, assert_whole, fleet
 
 from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
+from tests.http.several import LAYOUT, PARTS, assert_whole, fleet
 
 pytestmark = on_command("analysts with wrong clocks")
 MINUTE = 60
@@ -59,7 +59,10 @@ def test_a_wrong_clock_of_one_analyst_ends_no_session(
         for crowd in crowds:
             assert_whole(crowd)
             crowd.close()
-        refusal = httpx.get(f"{running.analysts[1].url}/readyz")
+        refusal = httpx.get(f"{running.analysts[1].url}/readyz", timeout=60)
         assert refusal.status_code == 503
         assert "clock" in refusal.json()["detail"]
-        assert httpx.get(f"{running.analysts[0].url}/readyz").status_code == 200
+        assert (
+            httpx.get(f"{running.analysts[0].url}/readyz", timeout=60).status_code
+            == 200
+        )

@@ -19,13 +19,15 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from support.analyst_process import free_port, wait_for
-from support.environments import environment, needed
 from support.repeats import only_in
+
+from tests.http.environments import environment, needed
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     "coterie",
     "coterie_build",
+    "coterie_http",
     "analyst_service",
     "party_sdk",
     "coterie_pages",
@@ -175,7 +177,6 @@ LACKING: dict[str, tuple[tuple[str, ...], str]] = {
     "demo": (("demo",), "analyst"),
     "ui": (("ui", "--no-browser"), "ui"),
     "seal": (("seal", "--keyring"), "keyring"),
-    "picture": (("compare", "x.csv", "--picture", "x.png"), "pictures"),
     "statistics": (("table", "x.sav"), "statistics"),
     "postgres": (
         ("table", "postgresql://x/y", "--query", "SELECT 1"),

@@ -23,10 +23,10 @@ import pytest
 import yaml
 from support.analyst_process import COTERIE, Analyst, Crowd, free_port, wait_for
 from support.tls import certificate
-from support.writes import noting, written
 
 from clustering_protocols.protocols.dummy import Dummy
-from party_sdk.invitations import Invitation
+from party_sdk.analyst_client.invitations import Invitation
+from tests.http.writes import noting, written
 
 from .test_deployment import CONFIGURATION, DOCKER, PARTS
 
@@ -77,8 +77,10 @@ class Container:
 
     def environment(self) -> dict[str, str]:
         """The image's and the file's, and nothing of who runs the tests."""
-        own = {
-            k: v for k, v in self.service.get("environment", {}).items() if "$" not in v
+        own = {  # SQLite in the volume stands in for the server
+            k: v
+            for k, v in self.service.get("environment", {}).items()
+            if "$" not in v and not k.startswith("COTERIE_DATABASE_")
         }
         set_here = {**image_environment(), **own, "TMPDIR": "/tmp"}
         return {
@@ -172,7 +174,7 @@ def serve(analyst: Container, party: Container, key: str) -> None:
     [False, pytest.param(True, marks=pytest.mark.thorough(only=True))],
     ids=["beside the services", "all"],
 )
-def test_every_command_of_the_compose_files_writes_into_volumes_alone(
+def test_compose_commands_write_only_into_volumes(
     tmp_path: Path, *, served: bool
 ) -> None:
     certificate(tmp_path)
@@ -209,9 +211,7 @@ def test_every_command_of_the_compose_files_writes_into_volumes_alone(
 @pytest.mark.parametrize("name", SERVICES)
 def test_what_may_not_be_written_to_has_places_that_may(name: str) -> None:
     service = SERVICES[name]
-    if not service.get("read_only"):
-        assert name == "database", "its own image writes where it has a volume"
-        return
+    assert service["read_only"] is True
     assert places(service)
     if service.get("image") == "coterie-analyst":
         made = set(re.findall(r"mkdir ([^&]*)&&", IMAGE)[0].split())
@@ -219,6 +219,39 @@ def test_what_may_not_be_written_to_has_places_that_may(name: str) -> None:
         for variable in ("COTERIE_DATA_DIR", "NUMBA_CACHE_DIR"):
             path = Path(image_environment()[variable])
             assert any(path.is_relative_to(place) for place in places(service))
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_container_has_bounds_and_no_rights(name: str) -> None:
+    """Docker's own seccomp profile holds where none is named."""
+    service = SERVICES[name]
+    assert service["cap_drop"] == ["ALL"]
+    assert "cap_add" not in service
+    assert "privileged" not in service
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert re.fullmatch(
+        r"\d+[mg]|\$\{COTERIE_MEMORY:-\d+g\}", str(service["mem_limit"])
+    )
+    assert 0 < service["pids_limit"] <= 2048
+
+
+def test_no_container_of_the_files_is_of_root() -> None:
+    [made] = re.findall(r"^USER (\d+)$", IMAGE, re.MULTILINE)
+    for name, service in SERVICES.items():
+        is_ours = service["image"].startswith("coterie-")
+        # prometheus: its image has a user of its own
+        user = made if is_ours else service.get("user", "")
+        assert name == "prometheus" or int(user) > 0
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_every_base_image_can_be_named_by_its_digest(name: str) -> None:
+    service = SERVICES[name]
+    base = service.get("build", {}).get("args", {}).get("BASE", service["image"])
+    variable = re.fullmatch(r"\$\{COTERIE_[A-Z]+:-(.+)\}", base)
+    assert variable is not None
+    if "build" in service:
+        assert f"ARG BASE={variable[1]}\n" in IMAGE
 
 
 def test_the_proxy_writes_where_it_may() -> None:

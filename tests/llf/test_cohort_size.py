@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from support.solving import n_met, solved
 from support.tables import cut
 
-from clustering_protocols import engine, registry
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols import catalogue, engine
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.data import matrix
-from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.agreement import agree, entropies
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.llf.solving import n_met, solved
 
 SEED = 5
 
@@ -106,7 +106,7 @@ def test_a_party_refuses_what_its_analyst_begins_all_the_same(
 
 
 def test_the_risk_is_named_where_it_is_taken_and_nowhere_else() -> None:
-    known, layout = registry.protocol("llf"), Layout.lattice(3)
+    known, layout = catalogue.protocol("llf"), Layout.lattice(3)
 
     def codes(layout: Layout = layout, **params: Any) -> bool:
         found = known.risks_of(Llf(n_clusters=2, **params), layout)
@@ -136,7 +136,7 @@ def test_a_party_that_only_watches_computes_all_rows_of_others() -> None:
     params = Llf(n_clusters=3, algorithm="fuzzy_cmeans", small_cohorts="allow")
     session, me = Session(params, layout, data, SEED), "r2c1"
     seen: dict[int, FloatArray] = {}
-    while not session.over:
+    while not session.is_over:
         session.turn()
         known = session.memories[me].get(messages.Centroids)
         if known is not None:

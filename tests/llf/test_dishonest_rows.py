@@ -7,33 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
-from support.audits import unaudited
-from support.reading_off import Cells
-from support.steering import Keen, cells_of, solved_rows
 
 from clustering_protocols import simulation
-from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.common.errors import (
+    CoterieError,
+    GuardRefused,
+    ProtocolFailed,
+)
 from clustering_protocols.contract import RowHistory
 from clustering_protocols.contract.row_history import most_following
-from clustering_protocols.data import matrix
-from clustering_protocols.errors import CoterieError, GuardRefused, ProtocolFailed
-from clustering_protocols.evaluation import Evaluation
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
-    race,
     row_audit,
     rows_party,
+    start_selection,
     steadiness,
 )
 from clustering_protocols.protocols.llf.rows_round import RowsRound
+from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.terms import Layout
+from tests.llf.audits import unaudited
+from tests.llf.reading_off import Cells
+from tests.llf.steering import Keen, cells_of, solved_rows
 
 LAYOUT = Layout.lattice(3)
 LIAR, VICTIM, SISTER = "r2c1", "r1c1", "r3c1"
@@ -50,8 +55,8 @@ def session(
 @contextmanager
 def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
     """Let one party send what a liar says, and skip every check of its own."""
-    sums, moved = rows_party.local_sums, RowsRound._moved
-    answered, check = row_audit.answered, RowsRound._check_steady
+    sums, moved = rows_party.local_sums, RowsRound._move_centroids
+    answered, check = row_audit.audit_sums, RowsRound._check_steady
 
     def local_sums(here: RowsRound, data: Any, V: FloatArray) -> Any:
         own = sums(here, data, V)
@@ -70,10 +75,10 @@ def changed(liar: Keen, slot: str = LIAR) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows_party, "local_sums", local_sums)
-        patch.setattr(RowsRound, "_moved", follow)
+        patch.setattr(RowsRound, "_move_centroids", follow)
         patch.setattr(
             row_audit,
-            "answered",
+            "audit_sums",
             lambda here, *a: [] if is_liar(here) else answered(here, *a),
         )
         patch.setattr(
@@ -94,7 +99,7 @@ def ended(s: Session) -> CoterieError | None:
 
 @pytest.mark.threat(150)
 @pytest.mark.parametrize("name", list(SETS))
-def test_a_party_that_moves_centroids_where_it_likes_is_refused_at_once(
+def test_a_party_that_moves_centroids_freely_is_refused(
     name: str,
 ) -> None:
     liar = Keen(keeps=frozenset())
@@ -108,9 +113,7 @@ def test_a_party_that_moves_centroids_where_it_likes_is_refused_at_once(
 
 @pytest.mark.threat(150)
 @pytest.mark.parametrize(("name", "k"), [("iris", 2), ("wine", 2), ("iris", 3)])
-def test_one_that_knows_all_checks_reads_no_more_of_a_party_than_its_limit(
-    name: str, k: int
-) -> None:
+def test_an_informed_liar_reads_no_more_than_the_audit_limit(name: str, k: int) -> None:
     """Its totals keep the rows and lower the cost: it foresees what others send.
 
     The strongest form: it is told the others' sums. What stops it is their audit.
@@ -128,7 +131,7 @@ def test_one_that_knows_all_checks_reads_no_more_of_a_party_than_its_limit(
 
 @pytest.mark.threat(151)
 @pytest.mark.parametrize(("name", "share"), [("iris", 0.1), ("wine", 0.1)])
-def test_two_invented_parties_read_no_more_of_a_victim_than_its_limit(
+def test_two_invented_parties_read_no_more_than_the_audit_limit(
     name: str, share: float
 ) -> None:
     """They know each other's sums, so all but the victim's; no other check stands."""
@@ -162,7 +165,41 @@ def test_the_refusal_names_the_updates_that_fit() -> None:
     params = Llf(n_clusters=8, max_iter=fits)
     assert ended(Session(params, LAYOUT, parts, 4, choices=given)) is None
     over = Llf(n_clusters=8, max_iter=fits + 1)
-    assert ended(Session(over, LAYOUT, parts, 4, choices=given)) is not None
+    at_the_end = ended(Session(over, LAYOUT, parts, 4, choices=given))
+    assert isinstance(at_the_end, GuardRefused)
+    assert f"max_iter {fits} " in str(at_the_end)
+
+
+def refusal_after(n_updates: int) -> str:
+    """Return what a party reads where so many updates would have fitted."""
+    history = RowHistory.of_none(4).after(np.arange(4))
+    here: Any = SimpleNamespace(choices={"sums_limit": 0.0})
+    with pytest.raises(GuardRefused) as refused:
+        row_audit.check(here, history, 4, n_updates)
+    return str(refused.value)
+
+
+def test_where_no_update_fits_the_refusal_names_none() -> None:
+    assert "max_iter 1 " in refusal_after(1)
+    assert "max_iter" not in refusal_after(0)
+
+
+@pytest.mark.parametrize("n_init", [1, 2, 5])
+@pytest.mark.parametrize("k", [2, 3, 10])
+@pytest.mark.parametrize("n_rows", [50, 150, 1000])
+def test_so_many_updates_fit_in_any_case_and_one_more_may_not(
+    n_rows: int, k: int, n_init: int
+) -> None:
+    fit = row_audit.updates_that_fit(n_rows, k, n_init)
+    most, raced = most_following(0.25, n_rows), n_init if n_init > 1 else 0
+    history, numbers = RowHistory.of_none(n_rows), []
+    rng = np.random.default_rng(0)
+    for _ in range(raced + fit + 2):
+        history = history.after(rng.permutation(np.arange(n_rows) % k))
+        numbers.append(history.n_sums)
+    assert fit == 0 or numbers[-2] <= most
+    assert fit >= 0
+    assert numbers[-1] > most
 
 
 @pytest.mark.parametrize("share", ["all", -0.1, 1.5, None])
@@ -197,7 +234,7 @@ def test_all_sums_of_a_session_are_in_the_history() -> None:
     n_updates = sum(figures.n_iter or 0 for figures in run.figures)
     # two starts of each run, and its updates: the leader says stop with one more
     assert len(around) == n_updates + 2 * (2 + 1)
-    memory = s.memories[VICTIM].within(1)
+    memory = s.memories[VICTIM].scope_to_run(1)
     found = memory.get(RowHistory)
     assert found is not None
     assert len(found.labels) == len(around) + 2
@@ -219,57 +256,6 @@ def test_the_last_sums_of_degrees_are_in_the_history() -> None:
 
 
 # The comparisons
-
-
-def total(members: list[str], sums: Any, counts: Any) -> steadiness.Total:
-    return steadiness.Total(
-        members=members, sums=np.array(sums, float), counts=np.array(counts, float)
-    )
-
-
-SLACK = steadiness.Slack(sums=np.full(2, 1e-9), squares=100.0)
-ALL = ["a", "b", "c"]
-V = np.array([[0.0, 0.0], [4.0, 0.0]])
-BEFORE = total(ALL, [[3.0, 1.0], [17.0, 0.0]], [6, 4])
-
-
-def test_totals_of_the_same_rows_add_up_to_the_same() -> None:
-    moved = total(ALL, [[5.0, 1.0], [15.0, 0.0]], [7, 3])
-    steadiness.check_same_rows(BEFORE, moved, SLACK)
-    for place in (0, 1):
-        other = np.array(moved.sums)
-        other[0, place] += 2e-9
-        with pytest.raises(ProtocolFailed, match="other rows"):
-            steadiness.check_same_rows(BEFORE, total(ALL, other, [7, 3]), SLACK)
-    steadiness.check_same_rows(
-        BEFORE, total(["a", "b"], [[0, 0], [0, 0]], [1, 1]), SLACK
-    )
-
-
-def test_rows_that_move_go_to_the_nearer_centroid() -> None:
-    """A row at (1, 0) goes to (0, 0), and one at (3, 0) does not."""
-    nearer = total(ALL, [[4.0, 1.0], [16.0, 0.0]], [7, 3])
-    farther = total(ALL, [[6.0, 1.0], [14.0, 0.0]], [7, 3])
-    steadiness.check_no_farther(BEFORE, nearer, V, SLACK)
-    steadiness.check_no_farther(BEFORE, BEFORE, V, SLACK)
-    with pytest.raises(ProtocolFailed, match="farther"):
-        steadiness.check_no_farther(BEFORE, farther, V, SLACK)
-    away = total(["a", "b"], farther.sums, farther.counts)
-    steadiness.check_no_farther(BEFORE, away, V, SLACK)
-
-
-def test_the_slack_is_that_of_rounding() -> None:
-    midway = total(ALL, [[5.0, 1.0], [15.0, 0.0]], [7, 3])  # a row at (2, 0)
-    steadiness.check_no_farther(BEFORE, midway, V, SLACK)
-    just = total(ALL, [[5.0 + 1e-5, 1.0], [15.0 - 1e-5, 0.0]], [7, 3])
-    with pytest.raises(ProtocolFailed):
-        steadiness.check_no_farther(BEFORE, just, V, SLACK)
-
-
-def test_a_cluster_counts_no_fewer_rows_than_own_ones() -> None:
-    steadiness.check_own(np.array([3.0, 0.0]), np.array([3.0, 0.0]))
-    with pytest.raises(ProtocolFailed, match="fewer rows"):
-        steadiness.check_own(np.array([3.0, 1.0]), np.array([2.0, 2.0]))
 
 
 def bent(words: WordArray, own: FloatArray, V: FloatArray, what: str) -> WordArray:
@@ -319,20 +305,20 @@ def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["own", "rows"])
-def test_starts_that_race_are_of_the_same_rows_and_count_own_ones(what: str) -> None:
-    true = race._read
+def test_false_sums_of_a_second_start_are_refused(what: str) -> None:
+    true = start_selection._read
 
     def read(here: RowsRound, lanes: FloatArray, task: Any) -> WordArray:
         words = true(here, lanes, task)
         size = here.encoding.n_words
-        kept = here.context.recall(messages.Racing).own
+        kept = here.context.recall(messages.StartComparison).own
         _, own = here.encoding.decode(kept[size : 2 * size])
         second = bent(words[size : 2 * size], own, lanes[1], what)
         return np.concatenate([words[:size], second, words[2 * size :]])
 
     parts = simulation.split(load_wine().data, LAYOUT, 0).data
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(race, "_read", read)
+        patch.setattr(start_selection, "_read", read)
         refused = ended(Session(Llf(n_clusters=3, n_init=3), LAYOUT, parts, 0))
     assert isinstance(refused, ProtocolFailed)
     assert SAID[what] in str(refused)

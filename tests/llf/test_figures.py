@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn import metrics as sk
-from support.audits import unaudited
 from support.lies import alter, altered, moved, tell
-from support.llf_sessions import SEED, blobs, by_columns, columns_session, plus, session
 from support.repeats import in_turn
 from support.tables import cut
 
 from benchmarks import datasets
-from clustering_protocols import packets, registry, simulation
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.errors import InvalidArray, ProtocolFailed, TaskRefused
-from clustering_protocols.figures import Figures
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import InvalidArray, ProtocolFailed, TaskRefused
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     columns_party,
@@ -29,9 +27,19 @@ from clustering_protocols.protocols.llf import (
 )
 from clustering_protocols.protocols.llf.columns_party import ColumnsParty
 from clustering_protocols.protocols.llf.rows_party import RowsParty
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.masks import add_all, add_tagged
 from clustering_protocols.simulation import Simulated
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.llf.audits import unaudited
+from tests.llf.llf_sessions import (
+    SEED,
+    blobs,
+    by_columns,
+    columns_session,
+    plus,
+    session,
+)
 
 FUZZY = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
 SETS = ("iris", "wine", "pendigits")
@@ -99,7 +107,7 @@ def test_figures_of_split_rows_are_scikit_learns(
 
 @pytest.mark.parametrize("fuzzifier", [1.3, 2.0])
 @pytest.mark.parametrize("k", [3, 7])
-def test_figures_of_fuzzy_rows_are_those_of_the_labels_and_memberships(
+def test_quality_of_fuzzy_rows_is_that_of_their_memberships(
     k: int, fuzzifier: float
 ) -> None:
     fuzzy: dict[str, Any] = {**FUZZY, "output": "memberships", "fuzzifier": fuzzifier}
@@ -120,7 +128,7 @@ def test_figures_of_fuzzy_rows_are_those_of_the_labels_and_memberships(
 def test_the_summary_says_the_figures_to_six_digits() -> None:
     run, _, _ = of_rows(load("iris"), n_clusters=3)
     known = {of: said(run.outcomes["r2c1"])[of] for of in Figures.model_fields}
-    assert dict(run.figures[0]) == dict(Figures(**known).rounded())
+    assert dict(run.figures[0]) == dict(Figures(**known).round_values())
     kept = [memory.get(Figures) for memory in run.trace.memories.values()]
     assert all(dict(each) == known for each in kept)
 
@@ -164,7 +172,7 @@ def test_figures_hold_however_sums_are_added(how: dict[str, Any]) -> None:
     assert told == pytest.approx(expected(Z, labels), rel=1e-9)
 
 
-def test_where_rows_are_held_back_no_figure_is_made_of_the_others() -> None:
+def test_suppressed_rows_leave_no_quality_measure() -> None:
     run, _, labels = of_rows(
         load("wine"), n_clusters=3, aggregation="plain", suppress_below=2
     )
@@ -177,7 +185,9 @@ def test_where_rows_are_held_back_no_figure_is_made_of_the_others() -> None:
     }
 
 
-@pytest.mark.parametrize("kind", [messages.Close, messages.Gather, messages.Tell])
+@pytest.mark.parametrize(
+    "kind", [messages.Close, messages.Gather, messages.ReportDigest]
+)
 @pytest.mark.parametrize("away", ["r1c1", "r4c1"])
 def test_figures_are_of_the_rows_that_were_there(kind: Any, away: str) -> None:
     """Who is away is asked again in the next round; all know the same in the end."""
@@ -193,7 +203,7 @@ def test_figures_are_of_the_rows_that_were_there(kind: Any, away: str) -> None:
     assert outcomes[away].cluster_sizes.sum() == sum(s.data[o].n_rows for o in left)
     X = np.vstack([np.vstack(list(s.data[slot].batches())) for slot in left])
     labels = np.concatenate([outcomes[slot].labels for slot in left])
-    rel = 1e-9 if kind is messages.Tell else 0.05  # the means are of who closed
+    rel = 1e-9 if kind is messages.ReportDigest else 0.05  # the means are of who closed
     told = {of: report[of] for of in expected(X, labels)}
     assert told == pytest.approx(expected(X, labels), rel=rel)
 
@@ -234,7 +244,7 @@ def test_a_lie_about_the_means_of_the_labels_is_refused(
 @pytest.mark.parametrize("lie", TOLD_LIES)
 def test_a_lie_about_the_sums_around_them_is_refused(lie: str, slot: str) -> None:
     s = session(quorum=None)
-    s.until(messages.Tell)
+    s.until(messages.ReportDigest)
     with pytest.raises((ProtocolFailed, InvalidArray)):
         s.answer(slot, altered(s, slot, TOLD_LIES[lie]))
 
@@ -246,7 +256,7 @@ def one_more(s: Any) -> dict[str, Any]:
     one all the same, around the last centroids.
     """
     last: dict[str, Any] = {}
-    for message in s.received:
+    for message in s.received_messages:
         packet = packets.read(message.payload)
         if packet.header.record["kind"] == "sums":
             last[message.sender] = packet.read([messages.Sums])
@@ -260,7 +270,7 @@ def one_more(s: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("kind", [messages.Gather, messages.Tell])
+@pytest.mark.parametrize("kind", [messages.Gather, messages.ReportDigest])
 def test_who_has_labelled_its_rows_moves_its_centroids_no_more(kind: Any) -> None:
     s = session(tol=0.05)
     s.until(kind)
@@ -269,9 +279,7 @@ def test_who_has_labelled_its_rows_moves_its_centroids_no_more(kind: Any) -> Non
         s.answer("r2c1", lie)
 
 
-def test_who_was_away_can_be_told_of_no_other_centroids_than_those_that_closed() -> (
-    None
-):
+def test_a_returning_party_accepts_only_the_final_centroids() -> None:
     """Its sum is that of other labels: nobody else's fits, and it reads no total."""
     s = session(tol=0.05)
     s.until(messages.Close)
@@ -370,12 +378,12 @@ def test_columns_whose_labels_do_not_rest_say_no_inertia() -> None:
     assert dict(said(run.outcomes["r1c1"])).items() >= dict(known).items()
 
 
-def test_columns_of_which_nothing_is_let_out_are_not_asked_how_they_scatter() -> None:
+def test_unpublished_columns_are_not_asked_for_their_scatter() -> None:
     run, _, _ = of_columns(load("wine"), n_clusters=3, publish="nothing")
     assert not run.figures
     assert said(run.outcomes["r1c1"])["inertia"] is None
     params = Llf(n_clusters=3, publish="nothing")
-    stage = registry.protocol("llf").stages(params, Layout.lattice(1, 3))[-1]
+    stage = catalogue.protocol("llf").stages(params, Layout.lattice(1, 3))[-1]
     assert messages.Scatter not in stage.tasks
 
 
@@ -385,7 +393,7 @@ def scattered(s: Any, labels: IntArray) -> FloatArray:
     for slot in s.session.slots:
         reply = ColumnsParty().reply(s.context(slot), asked, s.data[slot])
         shares.append(reply.contribution.words)
-    return columns_scatter.encoding(s.session).decode(add_all(shares))
+    return columns_scatter.build_scatter_encoding(s.session).decode(add_all(shares))
 
 
 def lonely(n: int) -> IntArray:
@@ -398,13 +406,15 @@ def lonely(n: int) -> IntArray:
 
 def read_differences(s: Any) -> FloatArray:
     """Return by how much each cluster of the last update is farther than the first."""
-    words = add_all(packets.read(m.payload).arrays["words"] for m in s.received[-3:])
+    words = add_all(
+        packets.read(m.payload).arrays["words"] for m in s.received_messages[-3:]
+    )
     signed = (words - words[:, :1]).view(np.int64)
-    return signed / columns_party.encoding(s.session).unit
+    return signed / columns_party.build_distance_encoding(s.session).unit
 
 
 @pytest.mark.parametrize("of", ["lonely", "honest"])
-def test_labels_of_the_analysts_choice_tell_it_nothing_new_but_how_all_rows_scatter(
+def test_labels_chosen_by_the_analyst_reveal_only_total_scatter(
     of: str,
 ) -> None:
     """It tells a row's own cluster in an update, and could read that row's norm.
@@ -415,7 +425,7 @@ def test_labels_of_the_analysts_choice_tell_it_nothing_new_but_how_all_rows_scat
     s = columns_session("cmeans", 2)
     if of == "lonely":
         tell(s, lambda task: {"labels": lonely(len(task.labels))})
-    labels = packets.read(s.open.tasks["r1c1"]).read([messages.Measure]).labels
+    labels = packets.read(s.open.tasks["r1c1"]).read([messages.MeasureDistances]).labels
     s.turn()
     within, between = scattered(s, labels)
     D, counts = read_differences(s), np.bincount(labels, minlength=3)
@@ -457,7 +467,7 @@ def test_figures_are_asked_once_and_after_the_first_labels() -> None:
     early = messages.Scatter(labels=np.zeros(60, dtype=np.int64))
     with pytest.raises(ProtocolFailed, match="not those of the last update"):
         ColumnsParty().reply(s.context("r1c2"), early, s.data["r1c2"])
-    s.until(messages.Measure, 2)
+    s.until(messages.MeasureDistances, 2)
     measure = s.open.tasks["r1c2"]
     s.until(messages.Scatter)
     task = s.open.tasks["r1c2"]
@@ -475,9 +485,9 @@ def test_figures_are_asked_once_and_after_the_first_labels() -> None:
 def test_figures_of_other_labels_than_the_result_are_refused() -> None:
     s = columns_session("cmeans")
     s.to_the_end()
-    result = packets.read(s.closed.results["r1c2"]).read([messages.Grouped])
+    result = packets.read(s.final_step.results["r1c2"]).read([messages.GroupLabels])
     other = dict(result) | {"labels": np.roll(result.labels, 1)}
-    lie = messages.Grouped.model_validate(other)
+    lie = messages.GroupLabels.model_validate(other)
     with pytest.raises(ProtocolFailed, match="not those of the last update"):
         ColumnsParty().conclude(s.context("r1c2"), lie, s.data["r1c2"])
 

@@ -18,24 +18,23 @@ from support.attacks import (
     single_movers,
     with_known_rows,
 )
-from support.dictionaries import within
-from support.tables import cut
-from support.told import transcripts
+from support.tables import cut, within
 
-from clustering_protocols import packets
-from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.engine.analyst import AnalystState
-from clustering_protocols.errors import Malformed
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.sums import MaskedSum, unblind
+from clustering_protocols.common.errors import Malformed
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.session_state import AnalystState
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.protocols.llf.centroids import Encoding
-from clustering_protocols.protocols.llf.cohorts import members_of
-from clustering_protocols.protocols.llf.columns_party import encoding
+from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
 from clustering_protocols.protocols.llf.features import scaler
-from clustering_protocols.simulation import Session, numbered
-from clustering_protocols.terms import Layout
+from clustering_protocols.protocols.llf.participants import members_of
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, unblind
+from clustering_protocols.simulation import Session, number_rows
+from clustering_protocols.terms.terms import Layout
+from tests.llf.told import transcripts
 
 SETS = {"iris": (load_iris, 3), "wine": (load_wine, 3), "digits": (load_digits, 10)}
 UNITS = {"scaling": "none"}
@@ -60,7 +59,7 @@ def rows_session(X: FloatArray, n_parties: int = 3, **params: Any) -> Session:
 def stored_totals(session: Session) -> WordArray:
     """Return the total of every update, as the analyst's tasks hand it back."""
     found = {}
-    masked = session.session.params.masked  # then a tag stands behind the elements
+    masked = session.session.params.is_masked  # then a tag stands behind the elements
     for message in session.stored:
         arrays = opened(message)
         for update, total in zip(
@@ -279,7 +278,7 @@ def test_the_totals_that_are_searched_for_are_those_of_the_rows() -> None:
     assert np.array_equal(first, expected)
 
 
-def test_the_search_for_canaries_would_find_the_sums_of_a_plain_party() -> None:
+def test_the_canary_search_finds_sums_of_a_plain_party() -> None:
     session = cloud_session(aggregation="plain")
     units = update_units(session)
     for words in own_sums(units):
@@ -287,11 +286,11 @@ def test_the_search_for_canaries_would_find_the_sums_of_a_plain_party() -> None:
         assert found == n_canaries / ENCODINGS
 
 
-def test_a_blind_analyst_learns_of_moves_to_two_digits_and_of_no_start() -> None:
+def test_a_blind_analyst_learns_rounded_moves_and_no_start() -> None:
     session = rows_session(load_wine().data, n_clusters=3)
     session.to_the_end()
     moves = []
-    for share in session.received:
+    for share in session.received_messages:
         packet = packets.read(share.payload)
         if packet.header.record["kind"] == messages.Sums.kind:
             assert not packet.arrays["start"].size
@@ -311,7 +310,7 @@ def test_the_analysts_state_holds_no_centroids_where_it_is_blind() -> None:
         except Malformed:
             continue
         if state.stage == 3:
-            states.append(messages.Updating.decode(state.stage_state.data))
+            states.append(messages.UpdateState.decode(state.stage_state.data))
     assert len(states) >= 8
     assert all(not state.known.size for state in states)
 
@@ -357,7 +356,7 @@ def test_shares_of_a_party_and_their_differences_are_noise(
     shares = np.array(
         [
             packets.read(share.payload).arrays["words"]
-            for share in wide.received
+            for share in wide.received_messages
             if share.sender == slot
             and packets.read(share.payload).header.record["kind"] == messages.Sums.kind
         ]
@@ -396,7 +395,7 @@ def test_shares_of_many_sessions_over_the_same_rows_are_noise() -> None:
 
 @pytest.mark.parametrize("view", ["sums", "blind"])
 @pytest.mark.threat(89)
-def test_a_leaver_is_read_off_two_totals_where_the_risk_code_says_so(view: Any) -> None:
+def test_two_totals_reveal_a_leaver_as_the_risk_says(view: Any) -> None:
     """Threat test 89: the late answer to a void attempt, and the total without it."""
     X = np.random.default_rng(0).normal(size=(100, 700)).clip(-50, 50)
     session = rows_session(
@@ -411,10 +410,10 @@ def test_a_leaver_is_read_off_two_totals_where_the_risk_code_says_so(view: Any) 
     session.until(messages.Update, 2)
     late = session.answer("r4c1").contribution
     session.turn(absent=["r4c1"])
-    sent = [share.payload for share in session.received[-3:]]
+    sent = [share.payload for share in session.received_messages[-3:]]
     first = [words_of(share) for share in [*sent, late]]
     session.turn()
-    second = [words_of(share.payload) for share in session.received[-3:]]
+    second = [words_of(share.payload) for share in session.received_messages[-3:]]
     difference = np.sum(first, axis=0, dtype=np.uint64) - np.sum(
         second, axis=0, dtype=np.uint64
     )
@@ -444,7 +443,7 @@ def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Sess
         slot: MatrixSource(
             piece,
             [f"{slot}-{j}" for j in range(piece.shape[1])],
-            numbered(len(X)),
+            number_rows(len(X)),
         )
         for slot, piece in zip(layout.names, pieces, strict=True)
     }
@@ -458,7 +457,7 @@ def distances(session: Session, slot: str) -> WordArray:
     return np.array(
         [
             packets.read(share.payload).arrays["words"]
-            for share in session.received
+            for share in session.received_messages
             if share.sender == slot
             and packets.read(share.payload).header.record["kind"]
             == messages.Distances.kind
@@ -499,13 +498,15 @@ def test_a_partys_distances_are_noise(algorithm: Any) -> None:
 
 
 @pytest.mark.threat(90)
-def test_the_distances_of_a_plain_party_are_its_columns_up_to_motion() -> None:
+def test_distances_of_a_plain_party_reveal_its_columns() -> None:
     """Threat test 90, without the control."""
     Z = standardised("iris")
     session = columns_session(
         load_iris().data, [2, 1, 1], n_clusters=3, aggregation="plain"
     )
-    L = side_by_side(distances(session, "r1c1"), encoding(session.session).unit)
+    L = side_by_side(
+        distances(session, "r1c1"), build_distance_encoding(session.session).unit
+    )
     assert close_pairs(rigid(L, 2), Z[travelled(session), :2]) > 0.99
 
 
@@ -527,7 +528,7 @@ def test_the_shift_stops_the_attack_that_needs_distances(
         max_iter=30,
         aggregation=aggregation,
     )
-    unit = encoding(session.session).unit
+    unit = build_distance_encoding(session.session).unit
     totals = totals_of(session)
     assert totals.shape[0] * 4 >= X.shape[1], "as many equations as columns"
     found = [
@@ -551,17 +552,19 @@ def test_labels_and_differences_are_the_data_up_to_motion(name: str, k: int) -> 
     X, Z = SETS[name][0]().data, standardised(name)
     session = columns_session(X, [X.shape[1] - 2, 1, 1], n_clusters=k, max_iter=30)
     totals = totals_of(session)
-    unit = encoding(session.session).unit
+    unit = build_distance_encoding(session.session).unit
     seen = (totals - totals[:, :, :1]).view(np.int64) / unit
     assert close_pairs(from_differences(seen, X.shape[1]), Z[travelled(session)]) > 0.99
 
 
-def test_differences_and_a_few_known_rows_give_all_rows_as_the_risk_code_says() -> None:
+def test_differences_and_known_rows_reveal_all_as_the_risk_says() -> None:
     """Up to an affine map; with one known row more than columns, every row."""
     X = load_iris().data
     session = columns_session(X, [2, 1, 1], n_clusters=5, max_iter=30)
     totals = totals_of(session)
-    L = side_by_side(totals - totals[:, :, :1], encoding(session.session).unit)
+    L = side_by_side(
+        totals - totals[:, :, :1], build_distance_encoding(session.session).unit
+    )
     # rows travel in a secret order, which the knowledge of rows brings along
     order = travelled(session)
     known = np.random.default_rng(0).permutation(len(X))[:5]
@@ -574,13 +577,13 @@ def travelled(session: Session) -> IntArray:
 
 
 @pytest.mark.threat(90)
-def test_fuzzy_distances_are_the_data_up_to_motion_as_the_risk_code_says() -> None:
+def test_fuzzy_distances_reveal_the_data_as_the_risk_says() -> None:
     """Threat test 90, joint, where nothing hides the distances."""
     Z = standardised("iris")
     session = columns_session(
         load_iris().data, [2, 1, 1], n_clusters=3, algorithm="fuzzy_cmeans"
     )
-    L = side_by_side(totals_of(session), encoding(session.session).unit)
+    L = side_by_side(totals_of(session), build_distance_encoding(session.session).unit)
     assert close_pairs(rigid(L, 4), Z[travelled(session)]) == 1.0
 
 

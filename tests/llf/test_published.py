@@ -12,12 +12,12 @@ import pytest
 from sklearn.datasets import load_wine
 
 from clustering_protocols import simulation
-from clustering_protocols.protocols.llf import LosslessFederated, closing, messages
+from clustering_protocols.catalogue import risks_of
+from clustering_protocols.protocols.llf import LosslessFederated, closing_sums, messages
 from clustering_protocols.protocols.llf.features import Scaler
-from clustering_protocols.recipe import Ranges
-from clustering_protocols.registry import risks_of
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import Identities, Layout
+from clustering_protocols.terms.preparation import Ranges
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Identities, Layout
 
 X = load_wine().data + np.random.default_rng(0).uniform(-1e-4, 1e-4, (178, 13))
 ORDER = np.argsort(X[:, 0])
@@ -67,7 +67,7 @@ def best(
 
 
 @pytest.mark.threat(156)
-def test_two_sessions_with_given_starts_show_no_row_better_than_guessing() -> None:
+def test_two_sessions_with_given_starts_reveal_no_row() -> None:
     told, exactly, guessed = [], [], []
     for rank in TARGETS:
         (before, party), (after, party_after) = session(rank, 0), session(rank, 1)
@@ -81,7 +81,7 @@ def test_two_sessions_with_given_starts_show_no_row_better_than_guessing() -> No
 
 
 @pytest.mark.threat(156)
-def test_means_of_slabs_that_differ_by_a_row_are_told_too_coarsely_to_show_it() -> None:
+def test_published_means_are_too_coarse_to_reveal_a_row() -> None:
     told, guessed = [], []
     for rank in range(10, 150):
         slab = X[ORDER[rank : rank + 14]]
@@ -110,12 +110,12 @@ def _published(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         params=params, layout=LAYOUT, weights=lambda _, width: np.ones(width)
     )
     figures: Any = None
-    found = closing.published(
+    found = closing_sums.build_publication(
         context,
         scale,
         messages.Centroids(number=1, centroids=means, moved=0.0, sums=means[:0]),
         messages.FinalMeans(counts=counts, means=means),
-        closing.ClosingTotals(sizes=counts, figures=figures),
+        closing_sums.ClosingTotals(sizes=counts, figures=figures),
     )
     return np.asarray(found.centroids[0])
 

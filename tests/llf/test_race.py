@@ -8,27 +8,27 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris, load_wine
-from support.audits import unaudited
-from support.dictionaries import within
 from support.lies import altered
-from support.llf_sessions import SEED, blobs, plus, rows
-from support.reading_off import Cells, read_off, run_of
-from support.tables import cut
+from support.tables import cut, within
 
-from clustering_protocols import packets, registry, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import matrix
-from clustering_protocols.errors import (
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidArray,
     InvalidParameters,
     ProtocolFailed,
 )
-from clustering_protocols.preparation.phases import AddUp
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
-from clustering_protocols.protocols.llf.race import RaceParty
+from clustering_protocols.protocols.llf.start_selection import RaceParty
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.sum_stage import AddUp
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.llf.audits import unaudited
+from tests.llf.llf_sessions import SEED, blobs, plus, rows
+from tests.llf.reading_off import Cells, read_off, run_of
 
 LAYOUT = Layout.lattice(3)
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}
@@ -192,7 +192,7 @@ def test_the_analyst_reads_neither_starts_nor_their_sums(view: Any) -> None:
     stored = b"".join(s.stored)
     for V in lanes:
         assert (V.tobytes() in stored) == (view == "sums" and np.array_equal(V, kept))
-    words = [packets.read(m.payload) for m in s.received]
+    words = [packets.read(m.payload) for m in s.received_messages]
     race = [p.arrays["words"] for p in words if p.header.record["kind"] == "share"]
     assert [len(each) for each in race] == [5 * (4 * 3 + 1) + 1] * 3 + [0] * 3
     for share in race[:3]:  # noise: half of the bits are set
@@ -203,13 +203,14 @@ def test_the_analyst_reads_neither_starts_nor_their_sums(view: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["iris", "wine"])
-def test_a_party_that_subtracts_sums_of_starts_reads_few_rows_more(name: str) -> None:
+def test_subtracting_sums_of_starts_reveals_few_more_rows(name: str) -> None:
     """It takes its own rows off each sum; two that differ by a row of others show it."""
     X = (load_iris if name == "iris" else load_wine)().data
     more, five_runs = [], []
     for seed in range(3):
         parts = simulation.split(X, LAYOUT, seed).data
-        s = Session(Llf(n_clusters=3, n_init=5), LAYOUT, parts, seed)
+        params = Llf(n_clusters=3, n_init=5, init="random_party")
+        s = Session(params, LAYOUT, parts, seed)
         while s.open.stage != "race":
             s.turn()
         s.turn()
@@ -292,20 +293,20 @@ def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> N
 )
 def test_what_starts_cannot_race_with_is_refused(params: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameters, match="n_init"):
-        registry.protocol("llf").check(
+        catalogue.protocol("llf").check(
             Llf(n_clusters=2, n_init=2, **params), Layout.lattice(3)
         )
 
 
 def test_split_columns_have_one_start() -> None:
     with pytest.raises(InvalidParameters, match="n_init"):
-        registry.protocol("llf").check(
+        catalogue.protocol("llf").check(
             Llf(n_clusters=2, n_init=2), Layout.lattice(1, 3)
         )
 
 
 def test_the_risk_is_named_where_starts_race() -> None:
-    known = registry.protocol("llf")
+    known = catalogue.protocol("llf")
     for n_init in (1, 2):
         codes = known.risks_of(Llf(n_clusters=2, n_init=n_init), LAYOUT)
         assert ("starts-that-race-add-sums" in codes) == (n_init > 1)

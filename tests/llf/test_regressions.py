@@ -7,9 +7,25 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from support.dictionaries import within
 from support.lies import altered
-from support.llf_sessions import (
+from support.pooled_moments import pooled
+from support.tables import cut, within
+
+from clustering_protocols import engine, simulation
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidData,
+    InvalidParameters,
+    ProtocolFailed,
+)
+from clustering_protocols.engine import packets
+from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.protocols.llf.rows_party import RowsParty
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages.sum_stage import AddUp
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms.terms import Layout
+from tests.llf.llf_sessions import (
     blobs,
     by_columns,
     columns_session,
@@ -17,22 +33,6 @@ from support.llf_sessions import (
     session,
     start_of,
 )
-from support.pooled_moments import pooled
-from support.tables import cut
-
-from clustering_protocols import engine, packets, simulation
-from clustering_protocols.errors import (
-    CoterieError,
-    InvalidData,
-    InvalidParameters,
-    ProtocolFailed,
-)
-from clustering_protocols.preparation.phases import AddUp
-from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
-from clustering_protocols.protocols.llf.rows_party import RowsParty
-from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
 
 # the last total of the moments is confirmed by nobody
 
@@ -122,7 +122,7 @@ LAST_SHAPES: dict[str, Any] = {
 @pytest.mark.parametrize("shape", LAST_SHAPES)
 def test_a_last_task_of_another_shape_is_a_problem_of_the_list(shape: str) -> None:
     s = session(quorum=None)
-    s.until(messages.Tell)
+    s.until(messages.ReportDigest)
     with pytest.raises(CoterieError):
         s.answer("r2c1", altered(s, "r2c1", LAST_SHAPES[shape]))
 
@@ -135,16 +135,16 @@ def test_a_result_that_moves_the_centroids_on_is_refused(how: Any) -> None:
     s = session(quorum=None, **how)
     s.to_the_end()
     known = s.recall("r2c1", messages.Centroids)
-    total = np.zeros(9 + s.session.params.masked, np.uint64)
+    total = np.zeros(9 + s.session.params.is_masked, np.uint64)
     total[6:9] = (70, 70, 60)
-    result = packets.read(s.closed.results["r2c1"]).read([messages.Closed])
+    result = packets.read(s.final_step.results["r2c1"]).read([messages.FinalTotals])
     here = s.context("r2c1")
     more = {
         "updates": np.array([[known.number + 1, here.round, 1]]),
         "cohorts": np.ones((1, 5), np.uint8),
         "totals": total[None],
     }
-    lie = messages.Closed.model_validate(dict(result) | more)
+    lie = messages.FinalTotals.model_validate(dict(result) | more)
     with pytest.raises(ProtocolFailed):
         RowsParty().conclude(here, lie, s.data["r2c1"])
 
@@ -155,7 +155,7 @@ def test_a_result_that_moves_the_centroids_on_is_refused(how: Any) -> None:
 @pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
 def test_a_lie_about_the_figures_ends_the_session(slot: str) -> None:
     s = session(quorum=None)
-    s.until(messages.Tell)
+    s.until(messages.ReportDigest)
     lie = altered(s, slot, lambda t: {"gathered": plus(t.gathered, (3, 1 << 40))})
     with pytest.raises(ProtocolFailed):
         s.to_the_end(told={slot: lie})
@@ -203,7 +203,7 @@ def test_more_clusters_than_joint_rows_are_refused_by_that_name() -> None:
 # moments: deviations of accepted values exceed the powers; tiny values
 
 
-def test_values_that_were_accepted_are_not_refused_two_rounds_later() -> None:
+def test_large_accepted_values_are_not_refused_later() -> None:
     X = np.random.default_rng(0).normal(size=(60, 1))
     X[0], X[1:] = 4e18, -4e18
     found = pooled(X, [20, 20, 20])
@@ -218,7 +218,7 @@ def test_tiny_values_keep_nine_digits() -> None:
 # split columns, standard scaling and a start from a dictionary's bounds
 
 
-def test_a_start_from_bounds_works_with_standard_scaling_and_split_columns() -> None:
+def test_bounds_work_with_standard_scaling_and_split_columns() -> None:
     X = load_iris().data[:12]
     params, layout = Llf(n_clusters=2, init="bounds"), Layout.lattice(1, 3)
     data = by_columns(X, [2, 1, 1])

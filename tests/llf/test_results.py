@@ -12,26 +12,29 @@ from hypothesis import assume, given, settings, strategies as st
 from scipy.spatial.distance import cdist
 from skfuzzy.cluster import cmeans as skfuzzy_cmeans
 from sklearn.cluster import KMeans, kmeans_plusplus
-from support.audits import unaudited
-from support.dictionaries import within
-from support.llf_sessions import SEED, blobs, by_columns, start_of
 from support.repeats import in_turn, thorough
-from support.tables import cut
+from support.tables import cut, within
 
 from benchmarks import datasets
-from clustering_protocols import packets, registry, simulation
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.data import DataSource, MatrixSource, matrix
-from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
-from clustering_protocols.preparation import shared_risks
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidData,
+    InvalidParameters,
+)
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
     pooled,
 )
-from clustering_protocols.registry import Proposal
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout, SessionRequest
+from tests.llf.audits import unaudited
+from tests.llf.llf_sessions import SEED, blobs, by_columns, start_of
 
 SMALL: dict[str, Any] = {"small_cohorts": "allow"}  # the tables of these tests are
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}
@@ -156,7 +159,7 @@ def test_split_columns_give_the_pooled_result(
 
 
 @both
-def test_two_parties_give_the_pooled_result_where_terms_allow_them(
+def test_two_parties_are_lossless_where_terms_allow_them(
     algorithm: Any,
 ) -> None:
     X, _ = load("wine")
@@ -256,7 +259,7 @@ def test_any_split_of_columns_gives_the_pooled_result(
 @pytest.mark.parametrize("scaling", ["standard", "none"])
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("seed", [0, 1, 2, 3])
-def test_centroids_that_coincide_but_for_rounding_give_the_pooled_labels(
+def test_centroids_equal_up_to_rounding_give_pooled_labels(
     seed: int, scaling: Any, *, columns: bool
 ) -> None:
     """Rounding would pull them apart, and each update multiply what it did."""
@@ -285,7 +288,7 @@ def test_centroids_that_coincide_but_for_rounding_give_the_pooled_labels(
 
 
 @pytest.mark.parametrize("layout", [Layout.lattice(3), Layout.lattice(1, 3)])
-def test_no_cluster_coincides_where_all_differ_and_nothing_is_told_of_it(
+def test_distinct_clusters_do_not_coincide_or_publish_a_count(
     layout: Layout,
 ) -> None:
     X = blobs(60, 3, 3)
@@ -413,7 +416,7 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
     np.testing.assert_allclose(objectives, objectives[:1] * len(objectives), rtol=1e-12)
 
 
-def test_pooled_units_do_not_depend_on_how_rows_are_dealt_out_either() -> None:
+def test_pooled_units_do_not_depend_on_the_split_of_rows() -> None:
     X, _ = load("iris")
     given_ = {"init": "given", "initial_centroids": start_of(X, 3)}
     found = set()
@@ -432,7 +435,7 @@ class Batches:
 
     def __init__(self, X: FloatArray, sizes: Sequence[int]) -> None:
         self._X = X
-        self.ids = simulation.numbered(len(X))
+        self.ids = simulation.number_rows(len(X))
         self._edges = np.cumsum([0, *sizes])
         assert self._edges[-1] == len(X)
         self.n_rows = len(X)
@@ -538,7 +541,7 @@ def test_an_empty_cluster_is_moved_as_in_the_pooled_run(
     compared.lossless()
 
 
-def test_a_cluster_without_rows_keeps_its_centroid_but_for_a_small_step() -> None:
+def test_an_empty_cluster_keeps_its_centroid_up_to_a_step() -> None:
     X = blobs(90, 2, 2, 1).clip(-9, 9)
     params = Llf(
         n_clusters=2,
@@ -693,7 +696,7 @@ def test_labels_of_the_own_rows_are_predicted_again() -> None:
         strict=True,
     ):
         assert outcome.predict is not None
-        assert np.array_equal(outcome.predict(source), outcome.labels)
+        assert np.array_equal(outcome.predict(source).labels, outcome.labels)
 
 
 # What is let out
@@ -821,7 +824,7 @@ def packet_words(message: bytes) -> Any:
 
 @pytest.mark.parametrize("init", ["careful", "random_party", "bounds", "given"])
 @pytest.mark.parametrize("columns", [False, True])
-def test_a_value_outside_its_range_stops_its_party_before_it_sends_any(
+def test_a_value_outside_its_range_stops_its_party_alone(
     init: Any, *, columns: bool
 ) -> None:
     if columns and init in {"careful", "random_party"}:
@@ -849,7 +852,7 @@ def test_a_value_outside_its_range_stops_its_party_before_it_sends_any(
     assert all(session.answer(slot).contribution for slot in others)
 
 
-def test_a_value_outside_the_dictionary_is_refused_whatever_the_scaling() -> None:
+def test_a_value_outside_the_dictionary_is_refused() -> None:
     """No table was read here that would have been checked by its lines."""
     X, layout = blobs(90, 3, 3).clip(-10, 10), Layout.lattice(3)
     data = cut(X, layout, [30] * 3)
@@ -978,17 +981,20 @@ def test_a_start_outside_the_data_is_refused_for_split_columns() -> None:
         (Layout.lattice(3), {"fuzifier": 2}, "fuzifier"),
     ],
 )
-def test_parameters_that_do_not_fit_are_refused_and_the_text_says_why(
+def test_invalid_parameters_are_refused_with_the_reason(
     layout: Layout, params: dict[str, Any], why: str
 ) -> None:
-    proposal = Proposal(
-        protocol="llf", params={"n_clusters": 2} | params, layout=layout, seed=1
+    proposal = SessionRequest(
+        protocol={"name": "llf", "params": {"n_clusters": 2} | params},
+        layout=layout,
+        seed=1,
     )
     with pytest.raises(InvalidParameters, match=why):
-        registry.draw_up("s", proposal)
+        catalogue.draw_up("s", proposal)
 
 
 ALL = "parties-see-all-centroids"
+OWN = "start-shows-own-clusters"
 MEANS = "start-shows-means-of-five-rows"
 SINGLED = "sums-over-rounds-single-out-rows"
 SUBTRACTED = "members-can-be-subtracted"
@@ -998,38 +1004,38 @@ FEW = "small-clusters-move"
 @pytest.mark.parametrize(
     ("layout", "params", "codes"),
     [
-        (Layout.lattice(3), {}, {ALL, MEANS}),
+        (Layout.lattice(3), {}, {ALL, OWN}),
         (Layout.lattice(3), {"init": "random_party"}, {ALL, MEANS}),
         (Layout.lattice(3), {"init": "bounds"}, {ALL}),
         (
             Layout.lattice(3),
             {"analyst_view": "sums"},
-            {ALL, MEANS, SINGLED},
+            {ALL, OWN, SINGLED},
         ),
         (
             Layout.lattice(4),
             {"analyst_view": "sums", "quorum": 3},
-            {ALL, MEANS, SUBTRACTED, SINGLED, "leaver-shows-its-sums"},
+            {ALL, OWN, SUBTRACTED, SINGLED, "leaver-shows-its-sums"},
         ),
-        (Layout.lattice(4), {"quorum": 3}, {ALL, MEANS, SUBTRACTED}),
-        (Layout.lattice(4), {"participation": 0.9}, {ALL, MEANS, SUBTRACTED}),
+        (Layout.lattice(4), {"quorum": 3}, {ALL, OWN, SUBTRACTED}),
+        (Layout.lattice(4), {"participation": 0.9}, {ALL, OWN, SUBTRACTED}),
         (
             Layout.lattice(4),
             {"analyst_view": "sums", "participation": 0.9},
-            {ALL, MEANS, SUBTRACTED, SINGLED, "drawn-parties-show-their-sums"},
+            {ALL, OWN, SUBTRACTED, SINGLED, "drawn-parties-show-their-sums"},
         ),
         (
             Layout.lattice(3),
             {"aggregation": "plain"},
-            {ALL, MEANS, "own-sums-are-read", "plain-sums-are-not-checked"},
+            {ALL, OWN, "own-sums-are-read", "plain-sums-are-not-checked"},
         ),
-        (Layout.lattice(3), {"small_clusters": "move"}, {ALL, MEANS, FEW}),
-        (Layout.lattice(3), {"min_cluster_rows": 9}, {ALL, MEANS, FEW}),
-        (Layout.lattice(3), {"min_cluster_rows": 9, **FUZZY}, {ALL, MEANS}),
+        (Layout.lattice(3), {"small_clusters": "move"}, {ALL, OWN, FEW}),
+        (Layout.lattice(3), {"min_cluster_rows": 9}, {ALL, OWN, FEW}),
+        (Layout.lattice(3), {"min_cluster_rows": 9, **FUZZY}, {ALL, OWN}),
         (
             Layout.lattice(3),
             {**FUZZY, **SMALL},
-            {ALL, MEANS, "rows-can-be-computed"},
+            {ALL, OWN, "rows-can-be-computed"},
         ),
         (
             Layout.lattice(1, 3),
@@ -1039,12 +1045,12 @@ FEW = "small-clusters-move"
         (
             Layout.lattice(2),
             {"allow_two_parties": True},
-            {ALL, MEANS, "two-parties-see-each-other", "first-slot-sees-moments"},
+            {ALL, OWN, "two-parties-see-each-other", "first-slot-sees-moments"},
         ),
         (
             Layout.lattice(2),
             {"allow_two_parties": True, "scaling": "none"},
-            {ALL, MEANS, "two-parties-see-each-other"},
+            {ALL, OWN, "two-parties-see-each-other"},
         ),
         (Layout.lattice(1, 3), {}, {"differences-show-geometry"}),
         (Layout.lattice(1, 3), FUZZY, {"distances-are-data-up-to-motion"}),
@@ -1063,8 +1069,8 @@ FEW = "small-clusters-move"
 def test_parameters_bring_these_risks_and_no_others(
     layout: Layout, params: dict[str, Any], codes: set[str]
 ) -> None:
-    known = registry.protocol("llf")
-    parsed = registry.parse_params("llf", {"n_clusters": 2, **params})
+    known = catalogue.protocol("llf")
+    parsed = catalogue.parse_params("llf", {"n_clusters": 2, **params})
     found = known.risks_of(parsed, layout)
     found = [code for code in found if code not in shared_risks.RISKS]
     assert set(found) == codes

@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from support.lies import alter, altered
-from support.llf_sessions import START, plus, rows, session
 from support.tables import cut
 
-from clustering_protocols import engine, packets
-from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.engine.signatures import CLOSING
-from clustering_protocols.errors import (
+from clustering_protocols import engine
+from clustering_protocols.common.errors import (
     AgreementMismatch,
     GuardRefused,
     InvalidArray,
@@ -25,9 +22,13 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     RoundClosed,
 )
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.signatures import CLOSING
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout, Slot
+from clustering_protocols.terms.terms import Layout, Slot
+from tests.llf.llf_sessions import START, plus, rows, session
 
 every_view = pytest.mark.parametrize("view", ["blind", "sums"])
 
@@ -82,7 +83,7 @@ def test_nobody_but_the_leader_says_where_the_centroids_are(view: Any) -> None:
     s = session(analyst_view=view)
     s.until(messages.Update, 2)
     s.turn()
-    told = {m.sender: packets.read(m.payload) for m in s.received[-5:]}
+    told = {m.sender: packets.read(m.payload) for m in s.received_messages[-5:]}
     for slot, packet in told.items():
         said = packet.header.record["values"]
         leads = slot == "r1c1" and view == "blind"
@@ -135,9 +136,9 @@ def test_every_attempt_has_masks_of_its_own() -> None:
     s = session()
     s.until(messages.Update, 2)
     s.turn(absent=["r4c1"])
-    before = {share.sender: share.payload for share in s.received[-4:]}
+    before = {share.sender: share.payload for share in s.received_messages[-4:]}
     s.turn()
-    after = {share.sender: share.payload for share in s.received[-4:]}
+    after = {share.sender: share.payload for share in s.received_messages[-4:]}
     for slot in ("r1c1", "r2c1", "r3c1", "r5c1"):
         assert not np.intersect1d(words_of(before[slot]), words_of(after[slot])).size
 
@@ -147,7 +148,7 @@ def test_what_was_made_for_a_void_attempt_is_refused() -> None:
     s.until(messages.Update, 2)
     late = s.answer("r4c1").contribution
     s.turn(absent=["r4c1"])
-    survivor = s.received[-1]
+    survivor = s.received_messages[-1]
     task = s.open.tasks[survivor.sender]
     with pytest.raises(RoundClosed):
         engine.check_contribution(s.agreement, task, survivor.payload)
@@ -264,7 +265,9 @@ def test_without_a_quorum_all_are_waited_for() -> None:
 
 
 @every_view
-@pytest.mark.parametrize("kind", [messages.Close, messages.Gather, messages.Tell])
+@pytest.mark.parametrize(
+    "kind", [messages.Close, messages.Gather, messages.ReportDigest]
+)
 @pytest.mark.parametrize("away", ["r1c1", "r4c1"])
 def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
     view: Any, kind: Any, away: str
@@ -277,14 +280,14 @@ def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
 
 
 @every_view
-def test_who_was_never_there_for_the_end_labels_its_rows_with_the_result(
+def test_a_party_absent_at_the_end_labels_its_rows(
     view: Any,
 ) -> None:
     s = session(analyst_view=view, max_iter=6, tol=0.0)
     s.until(messages.Update, 5)
     while isinstance(s.move, engine.Opened):
         s.turn(absent={"r2c1"} & set(s.open.tasks))
-    last = s.closed.results["r2c1"]
+    last = s.final_step.results["r2c1"]
     with pytest.raises(NotReady):
         s.outcome("r2c1", last, None)
     outcomes = s.outcomes()
@@ -302,14 +305,14 @@ def test_who_was_never_there_for_the_end_labels_its_rows_with_the_result(
 def test_who_was_there_reads_its_result_again_without_its_rows() -> None:
     s = session()
     s.to_the_end()
-    for slot, result in s.closed.results.items():
+    for slot, result in s.final_step.results.items():
         again = s.outcome(slot, result, None)
         assert np.array_equal(again.labels, s.outcomes()[slot].labels)
 
 
 def test_who_is_away_at_the_end_is_not_asked_to_sign() -> None:
     s = session()
-    s.until(messages.Tell)
+    s.until(messages.ReportDigest)
     s.turn(absent=["r4c1"])
     while s.open.stage != CLOSING:
         s.turn()
@@ -398,7 +401,7 @@ def test_a_total_that_came_before_is_passed_over(view: Any) -> None:
 
 
 @pytest.mark.parametrize("which", [0, 1, 2])
-def test_blind_totals_of_another_round_attempt_or_update_are_noise(which: int) -> None:
+def test_blind_totals_of_another_update_are_noise(which: int) -> None:
     s = session()
     s.until(messages.Update, 3)
     step = np.eye(3, dtype=np.int64)[which]
@@ -421,7 +424,7 @@ LAST_LIES: dict[str, Any] = {
 def test_a_lie_about_the_last_sums_ends_the_session(view: Any, lie: str) -> None:
     """Sizes that add up, but are others, show in the digest of the result."""
     s = session(analyst_view=view)
-    s.until(messages.Tell)
+    s.until(messages.ReportDigest)
     told = {"r2c1": altered(s, "r2c1", LAST_LIES[lie])}
     with pytest.raises(ProtocolFailed):
         s.to_the_end(told=told)
@@ -429,7 +432,7 @@ def test_a_lie_about_the_last_sums_ends_the_session(view: Any, lie: str) -> None
 
 def test_a_digest_that_differs_ends_the_session() -> None:
     s = session()
-    s.until(messages.Tell)
+    s.until(messages.ReportDigest)
     given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
     given["r4c1"] = alter(s.agreement, given["r4c1"], lambda _: {"digest": "0" * 64})
     with pytest.raises(ProtocolFailed, match="do not agree on the result"):
@@ -476,7 +479,7 @@ def test_a_party_keeps_what_it_knew_when_it_refuses() -> None:
     assert len({o.centroids.tobytes() for o in ends.values()}) == 1
 
 
-def test_a_task_of_another_stage_is_malformed_and_one_of_another_slot_foreign() -> None:
+def test_a_task_of_another_stage_or_slot_is_refused() -> None:
     s = session()
     s.until(messages.Update, 2)
     with pytest.raises(AgreementMismatch):

@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from support.dictionaries import within
-from support.tables import cut
+from support.tables import cut, within
 
 from clustering_protocols import simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import matrix
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
@@ -20,8 +18,9 @@ from clustering_protocols.protocols.llf import (
     starts,
 )
 from clustering_protocols.protocols.llf.centroids import move
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 LAYOUT = Layout.lattice(3)
 VIEWS = ("blind", "sums", "plain")
@@ -97,9 +96,11 @@ def test_a_fuzzy_centroid_moves_however_little_belongs_to_it() -> None:
 # What it is for: a leader that chooses the start so as to read rows
 
 
-def outliers_first(candidates: FloatArray, k: int, stream: Any) -> FloatArray:
+def outliers_first(
+    candidates: FloatArray, weights: FloatArray, k: int, stream: Any
+) -> FloatArray:
     """Stand one centroid in the middle and the others around, each to catch few rows."""
-    del stream
+    del weights, stream
     around = np.random.default_rng(0).normal(size=(k, candidates.shape[1]))
     around *= 5.0 / np.linalg.norm(around, axis=1, keepdims=True)
     around[0] = 0
@@ -115,7 +116,7 @@ def rows_told(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> int:
     others = np.vstack([matrix(data[slot]) for slot in LAYOUT.names[1:]])
     scaled = (others - X.mean(axis=0)) / X.std(axis=0)
     told: set[int] = set()
-    while not running.over:
+    while not running.is_over:
         running.turn()
         known = running.memories["r1c1"].get(messages.Centroids)
         for centroid in () if known is None else known.centroids:
@@ -130,7 +131,7 @@ def test_no_centroid_is_a_row_whatever_start_the_leader_chooses(
     assert rows_told({}, monkeypatch) == 0
 
 
-def test_where_small_clusters_move_rows_are_told_as_the_risk_code_says(
+def test_moving_small_clusters_reveals_rows_as_the_risk_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert rows_told({"small_clusters": "move"}, monkeypatch) > 0

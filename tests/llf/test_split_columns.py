@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 from support.lies import altered
-from support.llf_sessions import columns_session
 
-from clustering_protocols.errors import CoterieError, ProtocolFailed
+from clustering_protocols.common.errors import CoterieError, ProtocolFailed
 from clustering_protocols.protocols.llf import columns_party, messages
+from tests.llf.llf_sessions import columns_session
 
 
-def test_distances_are_measured_once_more_than_there_are_updates_and_no_more() -> None:
+def test_distances_are_measured_at_most_once_after_max_iter() -> None:
     s = columns_session("cmeans", max_iter=2, tol=0.0)
-    s.until(messages.Measure, 3)
+    s.until(messages.MeasureDistances, 3)
     own = s.recall("r1c2", messages.OwnCentroids)
     s.memories["r1c2"] = s.memories["r1c2"].remember(
         [own.model_copy(update={"number": 3})]
@@ -38,10 +38,14 @@ def test_split_columns_start_where_the_terms_say() -> None:
         assert np.array_equal(V, np.array(start)[:, 2 * place : 2 * place + 2])
 
 
-def test_the_bound_of_distances_is_that_of_rows_and_centroids_apart() -> None:
+def test_the_bound_of_distances_is_tight() -> None:
     s = columns_session("cmeans", 1, 9.0, scaling="none")
     farthest = 6 * 18.0**2  # from one corner to the other
-    assert farthest < columns_party.encoding(s.session).bound < 1.02 * farthest
+    assert (
+        farthest
+        < columns_party.build_distance_encoding(s.session).bound
+        < 1.02 * farthest
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from support.repeats import thorough
-from support.shares import answers, hidden, integer_distances, shares, stream
 
-from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.omnifc import (
     coding,
     distances,
     lagrange,
     quantisation,
 )
-from clustering_protocols.randomness import KeyedStream
 from clustering_protocols.secrecy import field
 from clustering_protocols.secrecy.prime import P
+from tests.omnifc.shares import answers, hidden, integer_distances, shares, stream
 
 EXTREMES = [0, 1, 2**30, 2**31 - 1, 2**31, 2**60, P - 2, P - 1]
 residues = st.one_of(st.integers(0, P - 1), st.sampled_from(EXTREMES))
@@ -107,7 +107,7 @@ def test_draws_are_uniform() -> None:
 @pytest.mark.parametrize("segments", range(1, 5))
 @pytest.mark.parametrize("noise", range(1, 4))
 def test_no_share_point_is_a_data_point(segments: int, noise: int) -> None:
-    parties = lagrange.needed(segments, noise) + 3
+    parties = lagrange.count_needed_values(segments, noise) + 3
     data = lagrange.data_points(segments + noise)
     shared = lagrange.share_points(parties)
     assert len({*data, *shared}) == segments + noise + parties
@@ -116,7 +116,7 @@ def test_no_share_point_is_a_data_point(segments: int, noise: int) -> None:
 @given(st.data())
 def test_decoding_weights_recover_the_sum_over_data_points(data: st.DataObject) -> None:
     segments, noise = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
-    needed = lagrange.needed(segments, noise)
+    needed = lagrange.count_needed_values(segments, noise)
     parties = data.draw(st.integers(needed, needed + 3))
     points = data.draw(st.permutations(lagrange.share_points(parties)))
     used = points[: data.draw(st.integers(needed, parties))]
@@ -125,7 +125,7 @@ def test_decoding_weights_recover_the_sum_over_data_points(data: st.DataObject) 
     def value(at: int) -> int:
         return sum(c * pow(at, power, P) for power, c in enumerate(polynomial)) % P
 
-    weights = lagrange.decoding(segments, used)
+    weights = lagrange.build_decoding_weights(segments, used)
     found = sum(w * value(x) for w, x in zip(weights, used, strict=True)) % P
     assert found == sum(map(value, lagrange.data_points(segments))) % P
     for row in lagrange.checks(used, needed):
@@ -133,7 +133,7 @@ def test_decoding_weights_recover_the_sum_over_data_points(data: st.DataObject) 
 
 
 def test_a_weight_may_be_zero() -> None:
-    assert 0 in lagrange.decoding(2, lagrange.share_points(6))
+    assert 0 in lagrange.build_decoding_weights(2, lagrange.share_points(6))
 
 
 @given(
@@ -159,7 +159,7 @@ def test_tiles_of_the_distances_have_no_seams(n: int, width: int) -> None:
 def coded(draw: st.DrawFn) -> tuple[Any, int, int, int]:
     """Rows of quantised numbers, and l, t, M."""
     segments, noise = draw(st.integers(1, 4)), draw(st.integers(1, 3))
-    parties = lagrange.needed(segments, noise) + draw(st.integers(0, 3))
+    parties = lagrange.count_needed_values(segments, noise) + draw(st.integers(0, 3))
     n, d = draw(st.integers(1, 6)), draw(st.integers(1, 9))
     bits = draw(st.integers(0, quantisation.largest_bits(np.ones(d))))
     X = draw(hnp.arrays(np.float64, (n, d), elements=st.floats(0, 1)))
@@ -176,10 +176,10 @@ def test_decoded_distances_equal_integer_arithmetic(
     plain = answers(shares(rows, segments, noise, parties, stream(2)))
     masked = hidden(plain, segments)
     assert coding.combine([1] * parties, masked).tolist() == expected
-    needed = lagrange.needed(segments, noise)
+    needed = lagrange.count_needed_values(segments, noise)
     points = lagrange.share_points(parties)
     for used in list(combinations(range(parties), needed))[:20]:
-        weights = lagrange.decoding(segments, [points[j] for j in used])
+        weights = lagrange.build_decoding_weights(segments, [points[j] for j in used])
         decoded = coding.combine(weights, [plain[j] for j in used])
         assert decoded.tolist() == expected
 
@@ -196,7 +196,7 @@ def test_decoded_distances_equal_integer_arithmetic(
 )
 def test_corners_decode_exactly(rows: Any, segments: int) -> None:
     rows = rows.astype(np.uint64)
-    parties = lagrange.needed(segments, 1)
+    parties = lagrange.count_needed_values(segments, 1)
     plain = answers(shares(rows, segments, 1, parties, stream(3)))
     assert coding.combine([1] * parties, hidden(plain, segments)).tolist() == (
         integer_distances(rows)

@@ -14,14 +14,15 @@ from scipy.stats import kstest
 from sklearn.cluster import DBSCAN, HDBSCAN
 from sklearn.datasets import load_digits, load_iris, load_wine, make_circles
 from support.repeats import thorough
-from support.shares import answers, integer_distances, stream
 
-from clustering_protocols import limits as general_limits, packets, registry, simulation
+from clustering_protocols import catalogue, simulation
 from clustering_protocols.algorithms import density
 from clustering_protocols.algorithms.dbscan import dbscan, knee
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.common import limits as general_limits
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
     clustering,
@@ -34,7 +35,8 @@ from clustering_protocols.protocols.omnifc import (
 )
 from clustering_protocols.protocols.omnifc.analyst import figures_of
 from clustering_protocols.secrecy.prime import P
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.omnifc.shares import answers, integer_distances, stream
 
 SETS = {
     "iris": (load_iris().data, 3),
@@ -90,7 +92,7 @@ def boxes(draw: st.DrawFn) -> tuple[Any, int, int]:
 
 @given(boxes())
 @settings(max_examples=thorough(ci=60, nightly=1000))
-def test_no_distance_to_a_landmark_wraps_around_and_all_determine_the_rows(
+def test_landmark_distances_do_not_wrap_and_determine_the_rows(
     box: tuple[Any, int, int],
 ) -> None:
     ranges, bits, seed = box
@@ -160,7 +162,9 @@ def test_landmarks_are_the_same_on_every_machine() -> None:
 def test_every_direction_is_as_likely() -> None:
     """A point that is uniform on a sphere has a uniform height (Archimedes)."""
     source, simplex = stream(4), landmarks._simplex(3)
-    turned = np.array([landmarks._turned(simplex, source) for _ in range(3000)])
+    turned = np.array(
+        [landmarks._map_orthogonally(simplex, source) for _ in range(3000)]
+    )
     for corner in range(4):
         for axis in range(3):
             heights = turned[:, corner, axis]
@@ -212,7 +216,7 @@ def test_density_of_rows_is_that_of_their_distances(
     assert density.knee_of_rows(X, min_samples) == pytest.approx(expected)
 
 
-def test_more_neighbours_than_fit_are_refused_before_they_are_listed() -> None:
+def test_too_many_neighbours_are_refused_before_listing() -> None:
     X = np.random.default_rng(0).normal(size=(300, 3))
     with pytest.raises(ProtocolFailed, match="90000 pairs of rows; there is room for"):
         density.dbscan_of_rows(X, 100.0, 5, most_pairs=89_999)
@@ -231,7 +235,7 @@ def uploads(run: simulation.Simulated) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("n", [500, 501])
-def test_spectral_of_more_rows_than_a_graph_takes_is_that_of_small_groups(
+def test_spectral_of_many_rows_uses_representatives(
     n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(general_limits, "MANY_IN_A_GRAPH", 500)
@@ -279,7 +283,7 @@ def test_answers_are_masked_and_add_up_to_distances_to_landmarks() -> None:
     marks = 4
     for slot, weight in zip(
         parts.layout.names,
-        lagrange.decoding(1, lagrange.share_points(4)),
+        lagrange.build_decoding_weights(1, lagrange.share_points(4)),
         strict=True,
     ):
         held = run.trace.memories[slot].get(messages.HeldShares)
@@ -387,7 +391,7 @@ def test_a_step_takes_no_more_memory_than_stated(algorithm: str) -> None:
 
     def step(n: int) -> None:
         rows = landmarks.coordinates(squared_of(X[:n]).__getitem__, n, 4)
-        seen = clustering.seen(params, None, rows)
+        seen = clustering.build_seen(params, None, rows)
         rng = np.random.default_rng(1)
         figures_of(rows, clustering.clusters(params, seen, lambda _: rng))
 
@@ -402,8 +406,8 @@ def test_a_step_takes_no_more_memory_than_stated(algorithm: str) -> None:
     assert limits.upload_bytes(params, len(X), 4) < peak <= stated + blocks
 
 
-def test_a_million_rows_fit_but_for_the_algorithms_that_take_all_distances() -> None:
-    known, layout = registry.protocol("omnifc"), Layout.lattice(3)
+def test_only_algorithms_on_all_distances_refuse_a_million_rows() -> None:
+    known, layout = catalogue.protocol("omnifc"), Layout.lattice(3)
     for algorithm in ALGORITHMS:
         params = params_of(algorithm, max_rows=1_000_000)
         if algorithm in {"hierarchical", "kmedoids"}:
@@ -416,7 +420,7 @@ def test_a_million_rows_fit_but_for_the_algorithms_that_take_all_distances() -> 
 
 
 def test_the_silhouette_is_a_figure_of_few_rows_alone() -> None:
-    known, layout = registry.protocol("omnifc"), Layout.lattice(3)
+    known, layout = catalogue.protocol("omnifc"), Layout.lattice(3)
     few, many = (params_of("kmeans", max_rows=n) for n in (10_000, 200_000))
     assert "silhouette" in known.figures(few, layout)
     assert "silhouette" not in known.figures(many, layout)
@@ -439,7 +443,7 @@ def test_the_silhouette_is_a_figure_of_few_rows_alone() -> None:
 )
 def test_parameters_that_contradict_landmarks(wrong: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidParameters, match=text):
-        registry.parse_params("omnifc", {"distances": "landmarks"} | wrong)
+        catalogue.parse_params("omnifc", {"distances": "landmarks"} | wrong)
 
 
 def test_hdbscan_takes_no_rows_of_distances() -> None:
@@ -447,9 +451,9 @@ def test_hdbscan_takes_no_rows_of_distances() -> None:
         OmniFC(algorithm="hdbscan", features="distance_rows")
 
 
-def test_terms_without_landmarks_are_those_that_older_parties_read() -> None:
-    assert registry.chosen(OmniFC(n_clusters=3)) == {"n_clusters": 3}
-    assert registry.protocol("omnifc").version == 1
+def test_terms_without_landmarks_stay_readable_to_older_parties() -> None:
+    assert catalogue.find_changed_params(OmniFC(n_clusters=3)) == {"n_clusters": 3}
+    assert catalogue.protocol("omnifc").version == 1
 
 
 def test_rows_that_are_all_equal_are_one_place() -> None:

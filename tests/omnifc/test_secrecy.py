@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 from support import lies
-from support.dictionaries import within
-from support.shares import answers, hidden, integer_distances, shares, stream
+from support.tables import within
 
-from clustering_protocols import codec, packets, registry, simulation
-from clustering_protocols.data import MatrixSource
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.omnifc import OmniFC, coding, lagrange, messages
+from clustering_protocols.records import codec
 from clustering_protocols.secrecy import envelopes
 from clustering_protocols.secrecy.prime import P
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.omnifc.shares import answers, hidden, integer_distances, shares, stream
 
 SMALL = [(1, 1, 3, 11), (2, 1, 5, 13), (1, 2, 5, 11), (2, 2, 7, 17)]
 
@@ -26,7 +28,7 @@ def seen(
     segments: int, noise: int, parties: int, p: int, row: tuple[int, ...], who: Any
 ) -> Counter[tuple[int, ...]]:
     """Count what some parties hold of a row over all values of the noise."""
-    matrix = lagrange.encoding(segments, noise, parties, p)
+    matrix = lagrange.build_encoding_matrix(segments, noise, parties, p)
     return Counter(
         tuple(
             sum(w * s for w, s in zip(matrix[j], (*row, *drawn), strict=True)) % p
@@ -65,7 +67,7 @@ def test_shares_of_more_parties_tell_rows_apart(
     assert all(told)  # l + t shares determine the row
 
 
-def test_a_share_point_on_a_data_point_would_hand_out_the_segment() -> None:
+def test_a_share_point_on_a_data_point_reveals_the_segment() -> None:
     """The control of the disjoint points."""
     on_data = lagrange.basis(lagrange.data_points(2), lagrange.data_points(1)[0])
     assert on_data == [1, 0]
@@ -120,7 +122,7 @@ def test_a_session_s_answers_are_masked_and_add_up() -> None:
     X = np.random.default_rng(2).normal(size=(60, 3))
     parts = simulation.split(X, Layout.lattice(4), seed=0)
     run = simulation.run(OmniFC(n_clusters=2), parts.layout, parts.data, 0)
-    weights = lagrange.decoding(1, lagrange.share_points(4))
+    weights = lagrange.build_decoding_weights(1, lagrange.share_points(4))
     uploads = {
         message.sender: packet.arrays["distances"]
         for message in run.sent
@@ -148,13 +150,13 @@ def read_out(values: list[int], segments: int, parties: int, at: int) -> int:
 
 @pytest.mark.threat(92)
 @pytest.mark.parametrize(("mask", "expected"), [(False, 1.0), (True, 0.0)])
-def test_segments_distances_are_read_from_plain_answers_and_not_from_masked_ones(
+def test_masked_answers_hide_the_distances_within_segments(
     *, mask: bool, expected: float
 ) -> None:
     segments, parties = 2, 5
     rows = np.arange(2, 82).reshape(20, 4).astype(np.uint64) ** np.uint64(2)
     plain = answers(shares(rows, segments, 1, parties, stream(5)))
-    weights = lagrange.decoding(segments, lagrange.share_points(parties))
+    weights = lagrange.build_decoding_weights(segments, lagrange.share_points(parties))
     unweighted = [pow(weight, -1, P) for weight in weights] if mask else [1] * parties
     uploads = hidden(plain, segments) if mask else plain
     seen_ = [
@@ -214,7 +216,7 @@ def test_equal_rows_of_a_party_have_different_shares() -> None:
 
 
 def test_the_terms_name_the_risks() -> None:
-    known = registry.protocol("omnifc")
+    known = catalogue.protocol("omnifc")
     layout = Layout.lattice(5)
     plain = known.risks_of(OmniFC(n_clusters=2), layout)
     assert "distances-are-data-up-to-motion" in plain
@@ -253,7 +255,7 @@ def at_the_shares(X: Any) -> simulation.Session:
     params = OmniFC(n_clusters=2, scaling="none", ranges="declared")
     said = within(-9.0, 9.0, data, layout)
     running = simulation.Session(params, layout, data, 5, dictionary=said)
-    running.until(messages.Share)
+    running.until(messages.EncodeRows)
     return running
 
 

@@ -11,20 +11,19 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.cluster import AgglomerativeClustering, KMeans
 from sklearn.datasets import load_digits, load_iris
-from support.dictionaries import within
-from support.shares import answers, integer_distances, shares, stream
+from support.tables import within
 
-from clustering_protocols import engine, registry, simulation
+from clustering_protocols import catalogue, engine, simulation
 from clustering_protocols.algorithms.embedding import classical_scaling
-from clustering_protocols.contract import Outcome
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import (
+from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
     InvalidParameters,
     ProtocolFailed,
 )
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.contract import Outcome
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
     clustering,
@@ -36,10 +35,11 @@ from clustering_protocols.protocols.omnifc import (
 )
 from clustering_protocols.protocols.omnifc.analyst import figures_of
 from clustering_protocols.protocols.omnifc.party import Comparer
-from clustering_protocols.schema import numbers
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout
+from tests.omnifc.shares import answers, integer_distances, shares, stream
 
 IRIS = load_iris().data
 DIGITS = load_digits().data[:400]
@@ -84,13 +84,13 @@ def agreement(first: Any, second: Any) -> float:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Squared distances as the analyst decoded them."""
     kept: list[Any] = []
-    see = clustering.seen
+    see = clustering.build_seen
 
     def recording(params: Any, squared: Any, X: Any) -> Any:
         kept.append(squared.copy())
         return see(params, squared, X)
 
-    monkeypatch.setattr(clustering, "seen", recording)
+    monkeypatch.setattr(clustering, "build_seen", recording)
     return kept
 
 
@@ -182,7 +182,7 @@ def test_ranges_of_the_dictionary_give_the_same_as_pooled_ones(scaling: Any) -> 
     run = simulation.run(declaring, parts.layout, parts.data, 1, dictionary=said)
     assert agreement(run.outcomes, pooled_.outcomes) == 1.0
     assert run.rounds < pooled_.rounds
-    stages = registry.protocol("omnifc").stages(declaring, parts.layout)
+    stages = catalogue.protocol("omnifc").stages(declaring, parts.layout)
     assert not {"moments", "statistics"} & {stage.name for stage in stages}
 
 
@@ -240,7 +240,7 @@ def plain_answers(segments: int, noise: int, parties: int) -> tuple[Any, Any, An
 
 
 def decode(params: OmniFC, slots: Any, given: Any) -> list[float]:
-    decoder = decoding.Decoder.of(params, slots, given, 0)
+    decoder = decoding.DistanceDecoder.of(params, slots, given, 0)
     whole = decoder.read(slice(len(next(iter(given.values())))))
     assert decoder.read(slice(1, 3)).tolist() == whole[1:3].tolist()
     return whole.tolist()
@@ -254,7 +254,7 @@ def open_params(segments: int, noise: int) -> OmniFC:
 def test_any_enough_answers_decode_alike_and_fewer_are_refused(
     segments: int, noise: int
 ) -> None:
-    needed = lagrange.needed(segments, noise)
+    needed = lagrange.count_needed_values(segments, noise)
     slots, all_, expected = plain_answers(segments, noise, needed + 2)
     params = open_params(segments, noise)
     for count in range(needed, needed + 3):
@@ -269,7 +269,7 @@ def test_any_enough_answers_decode_alike_and_fewer_are_refused(
 @pytest.mark.threat(84)
 @pytest.mark.parametrize("corrupt", range(5))
 @pytest.mark.parametrize("pair", [0, 9])
-def test_one_corrupt_answer_is_found_with_one_more_and_named_with_two(
+def test_one_spare_answer_finds_a_corrupt_one_and_two_name_it(
     corrupt: int, pair: int
 ) -> None:
     slots, all_, _ = plain_answers(1, 1, 5)
@@ -296,7 +296,7 @@ def read_again(session: simulation.Session) -> dict[str, Outcome]:
     """Return what each party reads in its result without its rows."""
     return {
         slot: session.outcome(slot, result, None)
-        for slot, result in session.closed.results.items()
+        for slot, result in session.final_step.results.items()
     }
 
 
@@ -313,7 +313,7 @@ def test_without_masks_a_round_goes_on_without_a_late_party() -> None:
     assert agreement(read_again(session), whole.outcomes) == 1.0
 
 
-def test_without_masks_who_missed_the_last_round_reads_its_labels() -> None:
+def test_without_masks_an_absent_party_can_read_its_labels() -> None:
     params = OmniFC(n_clusters=3, hide_segments=False)
     parts = simulation.split(IRIS, Layout.lattice(4), 1)
     whole = simulation.run(params, parts.layout, parts.data, 1)
@@ -361,17 +361,17 @@ def test_what_cannot_work_is_refused_with_what_would(
     params: OmniFC, layout: Layout, text: str
 ) -> None:
     with pytest.raises(InvalidParameters, match=text):
-        registry.protocol("omnifc").check(params, layout)
+        catalogue.protocol("omnifc").check(params, layout)
 
 
-def test_digits_that_the_dictionary_s_ranges_do_not_allow_are_refused() -> None:
+def test_bits_beyond_the_declared_ranges_are_refused() -> None:
     given = OmniFC(n_clusters=2, bits=25, scaling="none", ranges="declared")
     with pytest.raises(InvalidParameters, match="at most 10"):
         given.check_dictionary([numbers(["x0"], 0.0, 1e6)])
 
 
 def test_the_numbers_that_a_refusal_names_do_work() -> None:
-    known = registry.protocol("omnifc")
+    known = catalogue.protocol("omnifc")
     known.check(OmniFC(n_clusters=2, segments=1, noise=2), Layout.lattice(5))
     params = OmniFC(n_clusters=2)
 
@@ -385,7 +385,7 @@ def test_the_numbers_that_a_refusal_names_do_work() -> None:
         known.check(OmniFC(n_clusters=2, max_rows=most + 1), Layout.lattice(3))
 
 
-def test_memory_grows_with_the_square_of_rows_and_not_with_parties() -> None:
+def test_memory_grows_with_squared_rows_and_not_with_parties() -> None:
     params = OmniFC(n_clusters=2)
     for n, twice in pairwise((5_000, 10_000, 20_000)):
         sizes = [limits.upload_bytes(params, size, 16) for size in (n, twice)]
@@ -414,7 +414,7 @@ def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> No
         rng = np.random.default_rng(1)
         squared = pdist(X[:n], "sqeuclidean")
         rows = classical_scaling(squared, 4)
-        seen = clustering.seen(params, squared, rows)
+        seen = clustering.build_seen(params, squared, rows)
         found = clustering.clusters(params, seen, lambda _: rng)
         figures_of(rows, found)
 
@@ -448,7 +448,7 @@ def test_shares_are_sent_once() -> None:
     session = by_hand(
         OmniFC(n_clusters=2), simulation.split(IRIS, Layout.lattice(3), 1)
     )
-    session.until(messages.Share)
+    session.until(messages.EncodeRows)
     tasks = session.open.tasks
     session.turn()
     for slot, task in tasks.items():
@@ -463,7 +463,7 @@ def test_shares_are_sent_once() -> None:
         (OmniFC(n_clusters=151), "there are 150 rows"),
     ],
 )
-def test_a_roster_that_does_not_fit_ends_the_session_before_the_first_task(
+def test_a_roster_that_does_not_fit_fails_before_any_task(
     params: OmniFC, text: str
 ) -> None:
     parts = simulation.split(IRIS, Layout.lattice(3), 1)
@@ -481,7 +481,7 @@ def test_a_roster_too_wide_for_the_analyst_is_refused() -> None:
         engine.begin(joined)
 
 
-def test_a_party_refuses_above_its_own_limit_before_a_share_leaves() -> None:
+def test_a_party_over_its_memory_limit_sends_no_share() -> None:
     session = by_hand(
         OmniFC(n_clusters=2),
         simulation.split(IRIS, Layout.lattice(3), 1),
@@ -500,7 +500,7 @@ def test_a_value_outside_its_range_stops_its_party() -> None:
         simulation.run(params, parts.layout, parts.data, 1, dictionary=said)
 
 
-def test_bits_beyond_the_pooled_range_are_refused_before_a_share_leaves() -> None:
+def test_bits_beyond_the_pooled_range_let_no_share_be_sent() -> None:
     params = OmniFC(n_clusters=2, bits=25, scaling="none")
     session = by_hand(params, simulation.split(1e6 * IRIS, Layout.lattice(3), 1))
     with pytest.raises(InvalidParameters, match="allow at most"):
@@ -520,7 +520,7 @@ def test_bits_beyond_the_pooled_range_are_refused_before_a_share_leaves() -> Non
 )
 def test_parameters_that_contradict_each_other(wrong: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameters):
-        registry.parse_params("omnifc", wrong)
+        catalogue.parse_params("omnifc", wrong)
 
 
 def by_hand(

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser
 from support.analyst_process import Analyst, Crowd, wait_for
-from support.looking import Look, looking
 
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
-from analyst_service.database import Database
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.pages.looking import Look, looking
 
 LONG = (
     "Wards with a very long title that goes on and on, <b>in bold</b>, and " + "x" * 90
@@ -87,8 +87,9 @@ def test_every_page_is_quiet_and_readable(
         window.at("/ui/sign-in")
         window.check()
         sign_in(window, administrators_key(analyst))
-        window.at("/ui/keys")
-        window.check()
+        for path in ("/ui/keys", "/ui/visits"):
+            window.at(path)
+            window.check()
 
 
 @pytest.mark.parametrize(

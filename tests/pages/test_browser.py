@@ -123,7 +123,7 @@ if os.environ.get("COTERIE_WRITE_PICTURES") == "1":
     def test_pictures_of_the_documentation_are_written(
         browser: Browser, tmp_path: Path, name: str, begin: str, end: str
     ) -> None:
-        from support.wine_report import wine_report
+        from tests.pages.wine_report import wine_report
 
         report, path = wine_report(), tmp_path / "page.html"
         assert report.sheet is not None

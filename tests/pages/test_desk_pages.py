@@ -14,12 +14,12 @@ import pytest
 from playwright.sync_api import Browser, Page
 from support.analyst_process import Analyst, Crowd
 from support.desks import DeskProcess, written
-from support.looking import WIDE, Look, looking, violations
 from support.terminal import read
 
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.pages.looking import WIDE, Look, looking, violations
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 CENTRES = np.array([[0.0, 0.0, 0.0], [4.0, 4.0, 0.0], [0.0, 5.0, 5.0]])
@@ -156,7 +156,7 @@ def answered(look: Look) -> list[str]:
             page.locator(".asked button[value=yes]").click()
 
 
-def test_a_party_comes_from_its_invitation_to_its_labels_by_clicks(
+def test_clicks_lead_a_party_from_invitation_to_labels(
     browser: Browser, crowd: Crowd, desk: DeskProcess, tmp_path: Path
 ) -> None:
     """On the way the browser is closed, and the desk is opened again by another link."""
@@ -201,7 +201,7 @@ def test_a_party_comes_from_its_invitation_to_its_labels_by_clicks(
     assert str(crowd.invitations[OWN])[-40:] not in log
 
 
-def test_a_keyboard_is_enough_from_an_invitation_to_a_table_and_to_a_no(
+def test_a_keyboard_alone_reaches_table_and_refusal(
     browser: Browser, crowd: Crowd, desk: DeskProcess, tmp_path: Path
 ) -> None:
     with crowd.analyst.coordinator(tmp_path / "coordinator") as coordinator:
@@ -242,7 +242,7 @@ class _Listening(BaseHTTPRequestHandler):
 
 
 @pytest.mark.threat(112, 127)
-def test_a_real_browser_sends_the_visit_to_no_other_program_or_name(
+def test_a_browser_sends_the_visit_cookie_to_the_desk_alone(
     browser: Browser, desk: DeskProcess
 ) -> None:
     with (
@@ -264,7 +264,7 @@ def test_a_real_browser_sends_the_visit_to_no_other_program_or_name(
 
 
 @pytest.mark.threat(128)
-def test_the_same_command_says_where_the_desk_is_and_makes_another_link(
+def test_the_same_command_prints_the_address_and_a_new_link(
     desk: DeskProcess,
 ) -> None:
     said = desk.another_link()

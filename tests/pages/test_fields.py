@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from clustering_protocols import registry
-from coterie_pages.fields import fields_of, parameters_of
+from clustering_protocols import catalogue
+from clustering_protocols.protocols.llf.params import INSTEAD
+from coterie_pages.form_fields import fields_of, parameters_of
 
 PROTOCOLS = ("dc", "fccm", "llf", "omnifc", "pqmds")
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = registry.describe(name)["params"]
+    found: dict[str, Any] = catalogue.describe(name)["params"]
     return found
 
 
@@ -36,8 +37,16 @@ def test_every_parameter_has_a_field_that_says_what_it_takes(name: str) -> None:
     assert needed == sorted(needed, reverse=True)
 
 
+def test_what_no_new_session_may_have_has_no_field() -> None:
+    names = {field.name for field in fields_of(schema_of("llf"))}
+    assert INSTEAD.keys() <= schema_of("llf")["properties"].keys()
+    assert not INSTEAD.keys() & names
+    [method] = [f for f in fields_of(schema_of("dc")) if f.name == "alignment.method"]
+    assert "rsa" not in {option.value for option in method.options}
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_what_fields_call_usual_is_what_the_protocol_takes_without_them(
+def test_the_shown_default_is_what_the_protocol_uses(
     name: str,
 ) -> None:
     given: dict[str, Any] = {}
@@ -47,11 +56,11 @@ def test_what_fields_call_usual_is_what_the_protocol_takes_without_them(
             put(given, each.name, 3)
         else:
             put(usual, each.name, json.loads(each.usual))
-    plain = registry.parse_params(name, given)
-    assert registry.parse_params(name, {**usual, **given}) == plain
+    plain = catalogue.parse_params(name, given)
+    assert catalogue.parse_params(name, {**usual, **given}) == plain
 
 
-def test_a_field_keeps_what_was_written_and_says_what_was_wrong_with_it() -> None:
+def test_a_field_keeps_its_input_and_shows_its_error() -> None:
     fields = fields_of(
         schema_of("dc"),
         {"param.n_clusters": "many", "param.anchor.kind": "uniform"},

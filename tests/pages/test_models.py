@@ -11,15 +11,15 @@ from pydantic import ValidationError
 from support import page_models
 from support.examples import dealt
 
-from clustering_protocols import registry, simulation
-from clustering_protocols.agreements import read_agreement
+from clustering_protocols import catalogue, simulation
 from clustering_protocols.contract import Example
 from clustering_protocols.engine.stages import load
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.terms import Terms, digest, read_terms
+from clustering_protocols.terms.agreements import read_agreement
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.terms import Terms, digest, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
-from coterie_pages.terms import sheet_of
-from coterie_pages.text import sheet_lines
+from coterie_pages.terminal_text import sheet_lines
+from coterie_pages.views.terms_sheet import sheet_of
 
 MODELS = {
     "terms": page_models.sheet(),
@@ -31,7 +31,7 @@ MODELS = {
 
 
 def examples() -> Iterator[Any]:
-    for name, protocol in registry.catalogue().items():
+    for name, protocol in catalogue.catalogue().items():
         for number, example in enumerate(protocol.examples()):
             yield pytest.param(example, id=f"{name}-{number}")
 
@@ -44,10 +44,7 @@ def agreed(example: Example[Any]) -> tuple[bytes, bytes, Terms]:
         dealt(example, 1).data,
         seed=1,
         session="s",
-        dictionary=example.dictionary,
-        preparation=example.preparation,
-        evaluation=example.evaluation,
-        release=example.release,
+        **example.sections,
     )
     text = read_agreement(agreement)[0].terms.encode()
     return agreement, text, read_terms(text)
@@ -91,17 +88,17 @@ def test_a_sheet_tells_every_stage_and_message_of_the_engine(
 
 
 @pytest.mark.parametrize("example", list(examples()))
-def test_a_sheet_tells_every_risk_and_the_digest_of_the_exact_text(
+def test_a_sheet_shows_every_risk_and_the_digest_of_the_terms(
     example: Example[Any],
 ) -> None:
     _, text, terms = agreed(example)
     sheet = sheet_of(text, terms, {})
     assert sheet.digest == digest(text)
-    assert {risk.code: risk.sentence for risk in sheet.risks} == registry.risks_in(
+    assert {risk.code: risk.sentence for risk in sheet.risks} == catalogue.risks_in(
         terms
     )
     shown = " ".join(" ".join(sheet_lines(sheet)).split())
-    for code, sentence in registry.risks_in(terms).items():
+    for code, sentence in catalogue.risks_in(terms).items():
         assert f"{code}: {sentence}" in shown
     assert sheet.digest in shown
 
@@ -119,7 +116,7 @@ def test_lines_of_a_sheet_are_no_wider_than_a_terminal() -> None:
     assert max(map(len, sheet_lines(page_models.sheet()))) <= 80
 
 
-def test_an_expected_institution_is_named_as_its_card_was_trusted() -> None:
+def test_an_expected_institution_has_the_name_of_its_card() -> None:
     north, south, west = page_models.sheet().places
     assert north.own
     assert north.expected == page_models.sheet().you

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from support import page_models
 
-from clustering_protocols.limits import CONTROLS
+from clustering_protocols.common.limits import CONTROLS
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.pages import page
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from xml.etree import ElementTree
 
@@ -12,13 +13,15 @@ from sklearn.decomposition import PCA
 from sklearn.feature_selection import f_classif
 from sklearn.preprocessing import StandardScaler
 from support import page_models
+from support.product import PRODUCT, ROOT
 
-from clustering_protocols.profiles import FieldProfile, Profile
+from clustering_protocols.numerics.profiles import FieldProfile, Profile
+from clustering_protocols.wire.answers import RunLine
 from coterie_pages import svg
-from coterie_pages.models import Points, Run
+from coterie_pages.models import Points
 from coterie_pages.svg.elements import element, ticks
 from coterie_pages.svg.heat import deviations
-from party_sdk.axes import principal_axes
+from party_sdk.results.axes import principal_axes
 from party_sdk.tables import open_table
 
 
@@ -46,7 +49,7 @@ def wine_profile() -> tuple[np.ndarray, np.ndarray, Profile]:
     return X, labels, profile
 
 
-def test_deviations_add_up_to_the_f_values_of_an_analysis_of_variance() -> None:
+def test_deviations_add_up_to_the_f_values_of_anova() -> None:
     """Σ n_c z_c² = F (k - 1) n / (n - k), with F from scikit-learn on the rows."""
     X, labels, profile = wine_profile()
     n, k = len(X), 3
@@ -56,7 +59,7 @@ def test_deviations_add_up_to_the_f_values_of_an_analysis_of_variance() -> None:
     assert sums == pytest.approx(F * (k - 1) * n / (n - k), rel=1e-9)
 
 
-def test_levels_are_rows_of_a_heat_map_and_what_is_not_told_is_none() -> None:
+def test_levels_are_heat_map_rows_and_unpublished_cells_none() -> None:
     rows = {row.name: row.values for row in deviations(page_models.profile())}
     assert rows["Ward of the first night: surgery"][3] is None
     assert rows["Age at admission"][3] is None
@@ -114,7 +117,7 @@ def test_a_picture_of_every_point_is_within_its_frame() -> None:
 
 
 def test_a_figure_that_one_run_has_is_no_curve() -> None:
-    one = Run(n_clusters=2, figures={"n_clusters": 2, "inertia": 1.0}, chosen=True)
+    one = RunLine(n_clusters=2, figures={"n_clusters": 2, "inertia": 1.0}, chosen=True)
     assert svg.curves("c", "figures", [one]) == ""
     assert svg.curves("c", "figures", []) == ""
 
@@ -122,7 +125,9 @@ def test_a_figure_that_one_run_has_is_no_curve() -> None:
 def test_equal_points_and_equal_figures_are_drawn() -> None:
     same = Points(x=(1.0, 1.0), y=(2.0, 2.0), labels=(0, 0), explained=(0, 0), n_rows=2)
     assert "NaN" not in svg.scatter("p", "rows", same)
-    runs = [Run(n_clusters=k, figures={"inertia": 5.0}, chosen=False) for k in (2, 3)]
+    runs = [
+        RunLine(n_clusters=k, figures={"inertia": 5.0}, chosen=False) for k in (2, 3)
+    ]
     assert "NaN" not in svg.curves("c", "figures", runs)
 
 
@@ -141,3 +146,55 @@ def test_ticks_are_round(low: float, high: float, expected: list[float]) -> None
 def test_texts_of_elements_are_escaped() -> None:
     found = element("text", "<b>&", title='"')
     assert str(found) == '<text title="&#34;">&lt;b&gt;&amp;</text>'
+
+
+def test_lines_of_several_cases_are_told_apart() -> None:
+    figures = {"inertia": 5.0, "gap": None}
+    runs = [RunLine(n_clusters=k, figures=figures, chosen=k == 3) for k in (2, 3)]
+    lines = [svg.Curve("dc 3x1", runs, 0, 0), svg.Curve("llf 3x1", runs[:1], 1, 0)]
+    groups = [("north.csv", lines), ("south.csv", lines[:1])]
+    root = ElementTree.fromstring(svg.compared_curves("c", "figures", groups))
+    texts = [text.text for text in root.iter("text")]
+    assert [texts.count(name) for name in ("north.csv", "inertia", "gap")] == [1, 2, 0]
+    assert texts[-2:] == ["dc 3x1", "llf 3x1"]  # the key, each line once
+    styles = {line.get("style") for line in root.iter("polyline")}
+    assert {style.split(";")[0] for style in styles if style} == {
+        "stroke:var(--c0)",
+        "stroke:var(--c1)",
+    }
+    assert len([e for e in root.iter("circle") if e.get("class") == "ring"]) == 2
+
+
+def test_a_matrix_is_drawn_in_shades() -> None:
+    cells = [[0.0, 1.0], [0.5, 0.01]]
+    root = ElementTree.fromstring(svg.blocks("m", "matrix", cells, ([0.5], [])))
+    shades = [path.get("fill-opacity") for path in root.iter("path")]
+    assert shades == ["0.125", "0.500", "1.000"]  # nothing is drawn where nothing is
+    assert len(list(root.iter("line"))) == 1
+
+
+def test_a_picture_by_itself_has_the_style_of_the_pages() -> None:
+    drawn = svg.standalone(svg.bars("b", "sizes", [3, 1]))
+    root = ElementTree.fromstring(drawn)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "--c0" in (root[0].text or "")
+
+
+def test_nothing_imports_matplotlib() -> None:
+    folders = [ROOT / name for name in (*PRODUCT, "benchmarks", "tests")]
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    found = [
+        path
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and any("matplotlib" in name for name in named(node))
+    ]
+    assert not found
+
+
+def named(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Modules that a statement imports from."""
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or ""]
+    return [each.name for each in node.names]

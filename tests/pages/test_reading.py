@@ -7,11 +7,11 @@ from typing import get_args
 import pytest
 from support import page_models
 
-from clustering_protocols.evaluation import LEAST_IS_BEST, Rule
-from clustering_protocols.figures import Figures
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.terms.evaluation import LEAST_IS_BEST, Rule
+from coterie_pages.figure_help import READING
+from coterie_pages.formatting import BESIDE, shown_figures
 from coterie_pages.pages import page
-from coterie_pages.reading import READING
-from coterie_pages.words import BESIDE, shown_figures
 
 
 def test_every_figure_that_is_shown_has_a_sentence() -> None:

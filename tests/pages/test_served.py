@@ -13,14 +13,14 @@ import pytest
 from support import page_models
 
 import coterie_pages
-from analyst_service import described
+from analyst_service import openapi
 from coterie_pages.models.frame import Frame, Link
 from coterie_pages.models.screens import Refusal
 from coterie_pages.pages import screen
-from coterie_pages.served import HEADERS, address_of, asset
+from coterie_pages.served_pages import HEADERS, address_of, asset
 
 FOLDERS = [
-    Path(package.__file__).parent / "static" for package in (coterie_pages, described)
+    Path(package.__file__).parent / "static" for package in (coterie_pages, openapi)
 ]
 VENDORED = [
     (folder, name, known)

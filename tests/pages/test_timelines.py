@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from coterie_pages import svg
-from coterie_pages.timelines import timeline_of
+from coterie_pages.views.timelines import timeline_of
 
 BEGIN = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 STAGES = ("opening", "rounds", "rounds", "closing")
@@ -25,7 +25,7 @@ def entries(*stages: str | None) -> list[dict[str, Any]]:
     return found
 
 
-def test_rounds_of_a_stage_are_one_stretch_as_long_as_they_follow_each_other() -> None:
+def test_consecutive_rounds_of_a_stage_form_one_span() -> None:
     now = BEGIN + timedelta(minutes=10)
     told = timeline_of(entries(*STAGES), ["north"], now)
     minutes = [

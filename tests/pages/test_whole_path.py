@@ -12,8 +12,10 @@ from playwright.sync_api import Browser
 from sklearn.metrics import adjusted_rand_score
 from support.analyst_process import Analyst
 from support.desks import DeskProcess
-from support.looking import looking
-from support.whole_path import (
+
+from coterie import Party
+from tests.pages.looking import looking
+from tests.pages.whole_path import (
     AtCoordinator,
     AtParty,
     exported,
@@ -23,8 +25,6 @@ from support.whole_path import (
     rows,
     seen,
 )
-
-from coterie import Party
 
 TITLES = ("North <b>Clinic</b>", "South & East", "Western 'Hospital'")
 TABLES = {
@@ -53,7 +53,7 @@ def desks(tmp_path: Path) -> Iterator[dict[str, DeskProcess]]:
         yield running
 
 
-def test_a_session_from_a_question_to_labels_without_a_typed_command(
+def test_a_whole_session_needs_no_typed_command(
     browser: Browser, desks: dict[str, DeskProcess], tmp_path: Path
 ) -> None:
     with ExitStack() as stack:

@@ -12,26 +12,27 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LinearRegression
 from sklearn.manifold import ClassicalMDS
-from support.dictionaries import within
+from support.tables import within
 
-from clustering_protocols import packets, registry, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.preparation.alignment.digests import RowOrder
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
-    declared,
+    declared_codes,
     kernels,
     messages,
     party,
     release,
     subspaces,
 )
-from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.recipe import Ranges
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.preparation import Ranges
+from clustering_protocols.terms.terms import Layout
 
 SETS = {"wine": load_wine().data, "breast cancer": load_breast_cancer().data}
 every_set = pytest.mark.parametrize("name", SETS)
@@ -119,7 +120,7 @@ def test_minmax_scales_a_subspace_by_one_factor() -> None:
         (2, 8, 5, [2]),
     ],
 )
-def test_how_many_are_sent_follows_from_the_terms_and_the_features(
+def test_the_number_of_coordinates_follows_terms_and_features(
     n_features: int, sub_dim: int, coordinates: int, widths: list[int]
 ) -> None:
     params = several(coordinates, sub_dim)
@@ -131,7 +132,7 @@ def test_an_upload_has_the_same_shape_whatever_the_rows(rows: str) -> None:
     X = SETS["wine"][:, :7].copy()
     if rows != "as they are":
         X[:] = np.outer(X[:, 0] if rows == "on a line" else np.ones(len(X)), np.ones(7))
-    ids = simulation.numbered(len(X))
+    ids = simulation.number_rows(len(X))
     data = {"r1c1": MatrixSource(X, ids=ids), "r1c2": MatrixSource(X[:, :2], ids=ids)}
     params = several(3, 3, n_clusters=1)
     run = simulation.run(params, Layout.lattice(1, 2), data, 1)
@@ -144,7 +145,7 @@ def test_an_upload_has_the_same_shape_whatever_the_rows(rows: str) -> None:
 
 
 @pytest.mark.parametrize("coordinates", [0, 3, 65])
-def test_more_coordinates_than_features_of_a_subspace_are_refused(
+def test_more_coordinates_than_subspace_features_are_refused(
     coordinates: int,
 ) -> None:
     with pytest.raises(ValidationError):
@@ -153,7 +154,9 @@ def test_more_coordinates_than_features_of_a_subspace_are_refused(
 
 def test_terms_of_today_mean_what_they_did() -> None:
     assert ProductQuantisation(n_clusters=3).coordinates == 1
-    assert registry.chosen(ProductQuantisation(n_clusters=3)) == {"n_clusters": 3}
+    assert catalogue.find_changed_params(ProductQuantisation(n_clusters=3)) == {
+        "n_clusters": 3
+    }
 
 
 @every_set
@@ -172,7 +175,7 @@ def test_all_coordinates_come_nearer_to_the_pooled_labels(name: str) -> None:
 def context(params: ProductQuantisation, widths: tuple[int, ...]) -> Any:
     """Return where the first of some parties of so many columns stands."""
     layout = Layout.lattice(1, len(widths))
-    ids = simulation.numbered(30)
+    ids = simulation.number_rows(30)
     data = {
         slot: MatrixSource(RNG.uniform(-1, 1, size=(30, width)), ids=ids)
         for slot, width in zip(layout.names, widths, strict=True)
@@ -199,7 +202,7 @@ def test_the_budget_goes_over_all_coordinates_of_all_parties(
         return 1.0
 
     monkeypatch.setattr(release, "noise_scale", scale)
-    encoded, _ = party._encoded(here, RNG.uniform(-1, 1, size=(30, 6)))
+    encoded, _ = party._encode_rows(here, RNG.uniform(-1, 1, size=(30, 6)))
     assert encoded.codes.shape == (30, 4)
     assert scales == [(1024, (2.0, 0.0))]
     assert release.own_share(here, params.privacy) == (8.0, 0.0)
@@ -208,7 +211,7 @@ def test_the_budget_goes_over_all_coordinates_of_all_parties(
 def test_a_coordinate_that_no_centres_span_gets_noise_as_well() -> None:
     params = noisy(4, 4, codebook_size=2)
     here = context(params, (4,))
-    encoded, released = party._encoded(here, RNG.uniform(-1, 1, size=(30, 4)))
+    encoded, released = party._encode_rows(here, RNG.uniform(-1, 1, size=(30, 4)))
     assert not encoded.codes[:, 1:].any()
     assert (encoded.bounds == encoded.bounds[0]).all()
     assert all(len(np.unique(column)) > 10 for column in released.T)
@@ -218,11 +221,11 @@ def test_one_row_moves_its_own_codes_alone() -> None:
     X = RNG.normal(size=(40, 7))
     ranges = Ranges(np.full(7, -3.0), np.full(7, 3.0))
     params = noisy(2, 3, codebook_size=16)
-    before = declared.encode(params, ranges, X, stream())
+    before = declared_codes.encode(params, ranges, X, stream())
     for value in (-3.0, 3.0, 1e300):
         moved = X.copy()
         moved[5] = value
-        after = declared.encode(params, ranges, moved, stream())
+        after = declared_codes.encode(params, ranges, moved, stream())
         others = np.arange(40) != 5
         assert np.array_equal(after.codes[others], before.codes[others])
         assert np.array_equal(after.bounds, before.bounds)
@@ -234,7 +237,7 @@ def test_one_row_moves_its_own_codes_alone() -> None:
 
 
 def test_the_terms_bring_a_risk_of_their_own() -> None:
-    risks = registry.protocol("pqmds").risks_of
+    risks = catalogue.protocol("pqmds").risks_of
     for coordinates in (1, 2, 4):
         brought = risks(several(coordinates, 4), Layout.lattice(1, 2))
         assert ("codes-give-features" in brought) == (coordinates > 1)
@@ -260,7 +263,7 @@ def known_rows(name: str, coordinates: int, sub_dim: int, known: int) -> FloatAr
 @pytest.mark.threat(105)
 @every_set
 @pytest.mark.parametrize("sub_dim", [2, 4])
-def test_who_knows_twenty_rows_reads_features_off_all_coordinates(
+def test_twenty_known_rows_reveal_features_in_all_coordinates(
     name: str, sub_dim: int
 ) -> None:
     assert np.median(known_rows(name, sub_dim, sub_dim, 20)) > 0.9

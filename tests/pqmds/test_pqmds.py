@@ -12,11 +12,16 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.manifold import ClassicalMDS
 
-from clustering_protocols import packets, registry, simulation
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import GuardRefused, InvalidParameters, ProtocolFailed
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidParameters,
+    ProtocolFailed,
+)
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.pqmds import (
     ProductQuantisation,
     kernels,
@@ -26,8 +31,8 @@ from clustering_protocols.protocols.pqmds import (
     selfcheck,
     subspaces,
 )
-from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.terms import Layout
 
 WINE = load_wine().data
 PARAMS = ProductQuantisation(n_clusters=3)
@@ -205,7 +210,7 @@ def test_scaled_features_have_one_spread_and_a_constant_one_none() -> None:
     X = np.random.default_rng(0).normal(size=(50, 2)) * [1e-3, 1e3] + 7
     X = np.column_stack([X, np.full(50, 5.0)])
     params = ProductQuantisation(n_clusters=2, scaling="standard")
-    scaled = kernels.scaled(params, X)
+    scaled = kernels.scale_rows(params, X)
     assert scaled.mean(axis=0) == pytest.approx(0, abs=1e-9)
     assert scaled.std(axis=0) == pytest.approx([1, 1, 0])
 
@@ -228,7 +233,7 @@ def test_centres_count_by_their_rows_or_alike_as_the_terms_say() -> None:
     assert along["rows"] > along["centres"] + 0.1
 
 
-def test_one_feature_per_subspace_keeps_distances_up_to_the_cells() -> None:
+def test_subspaces_of_one_feature_keep_distances_up_to_cells() -> None:
     X = RNG.normal(size=(300, 3))
     params = ProductQuantisation(
         n_clusters=1, sub_dim=1, codebook_size=256, scaling="none"
@@ -282,18 +287,18 @@ def test_groups_far_apart_are_found_whatever_the_subspaces() -> None:
         assert adjusted_rand(truth, simulate(params, X, 2).labels) == 1.0
 
 
-def test_what_travels_is_a_number_per_sub_vector_and_each_gets_its_centres() -> None:
+def test_parties_send_one_number_per_subspace_and_get_centroids() -> None:
     run = simulate(PARAMS, WINE, 2).simulated
-    known = registry.protocol("pqmds")
+    known = catalogue.protocol("pqmds")
     stage = known.stages(PARAMS, Layout.lattice(1, 2))[-1]
     sent = [packets.read(m.payload) for m in run.sent if m.sender != "analyst"]
     codes = [p.read(stage.records) for p in sent if p.address.stage == "upload"]
-    shapes = [messages.Codes.narrow(record).codes.shape for record in codes]
+    shapes = [messages.RowCodes.narrow(record).codes.shape for record in codes]
     assert shapes == [(178, 3), (178, 3)]
     for record, outcome in zip(codes, run.outcomes.values(), strict=True):
         order = run.orders["r1c1"]
         labels = outcome.labels[order]
-        own = messages.Codes.narrow(record).codes
+        own = messages.RowCodes.narrow(record).codes
         means = np.array([own[labels == k].mean(axis=0) for k in range(3)])
         assert outcome.centroids == pytest.approx(means, abs=1e-9)
         assert outcome.cluster_sizes.tolist() == np.bincount(labels).tolist()
@@ -302,7 +307,7 @@ def test_what_travels_is_a_number_per_sub_vector_and_each_gets_its_centres() -> 
 
 def test_split_rows_are_refused() -> None:
     with pytest.raises(InvalidParameters, match="split columns"):
-        registry.protocol("pqmds").check(PARAMS, Layout.lattice(2, 2))
+        catalogue.protocol("pqmds").check(PARAMS, Layout.lattice(2, 2))
 
 
 def test_more_clusters_than_rows_are_refused() -> None:
@@ -322,8 +327,8 @@ def test_a_party_with_one_feature_is_refused() -> None:
 
 
 @pytest.mark.threat(96)
-def test_one_feature_per_subspace_is_a_risk_that_the_self_check_shows() -> None:
-    risks = registry.protocol("pqmds").risks_of
+def test_subspaces_of_one_feature_are_a_risk_and_a_warning() -> None:
+    risks = catalogue.protocol("pqmds").risks_of
     single = ProductQuantisation(n_clusters=3, sub_dim=1, codebook_size=16)
     assert "single-feature-codes" in risks(single, Layout.lattice(1, 2))
     assert "single-feature-codes" not in risks(PARAMS, Layout.lattice(1, 2))
@@ -331,7 +336,7 @@ def test_one_feature_per_subspace_is_a_risk_that_the_self_check_shows() -> None:
     for params in (single, single.model_copy(update={"sub_dim": 4})):
         codes = kernels.encode(params, WINE, stream()).codes
         cells = subspaces.of(params, WINE.shape[1])
-        found[params.sub_dim] = selfcheck.recovered(WINE, codes, cells)
+        found[params.sub_dim] = selfcheck.compute_recovery(WINE, codes, cells)
     assert np.median(found[1]) > 0.9
     assert np.median(found[4]) < 0.5
     told = selfcheck.notes(single, found[1], 16, len(WINE))

@@ -9,31 +9,31 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from support.dictionaries import within
-from support.distinguishing import least_epsilon
+from support.tables import within
 
-from clustering_protocols import packets, registry, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import PartyContext, Spent
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.contract import PartyContext, PrivacySpending
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.preparation.alignment.digests import RowOrder
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
-    declared,
+    declared_codes,
     kernels,
     messages,
     party,
     release,
 )
-from clustering_protocols.recipe import Preparation, Ranges, Treatment
-from clustering_protocols.registry import Proposal
-from clustering_protocols.schema import Field, Schema, numbers
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.budget import noise_scale
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.preparation import Preparation, Ranges, Treatment
+from clustering_protocols.terms.schema import Field, Schema, numbers
+from clustering_protocols.terms.terms import Layout, SessionRequest
+from tests.pqmds.distinguishing import least_epsilon
 
 N_ROWS, TRIALS = 6, 1000
 WIDEST = 3.0
@@ -110,7 +110,7 @@ def told_apart(first: FloatArray, second: FloatArray, epsilon: float) -> float:
     Codebooks are the same in all trials; the noise is another under each agreement.
     """
     view = standing(noisy(epsilon))
-    expected = [party._encoded(view, X)[0] for X in (first, second)]
+    expected = [party._encode_rows(view, X)[0] for X in (first, second)]
     seen: list[list[Seen]] = []
     for which, X in enumerate((first, second)):
         data = MatrixSource(X)
@@ -120,12 +120,15 @@ def told_apart(first: FloatArray, second: FloatArray, epsilon: float) -> float:
 
 
 def upload(
-    view: PartyContext, data: MatrixSource, number: int, expected: list[kernels.Encoded]
+    view: PartyContext,
+    data: MatrixSource,
+    number: int,
+    expected: list[kernels.EncodedRows],
 ) -> Seen:
     plan = replace(view.session, agreement_digest=f"{number:064x}")
     again = replace(view, session=plan)
     given = party.Encoder().reply(again, messages.Encode(), data)
-    codes = messages.Codes.narrow(given.contribution).codes
+    codes = messages.RowCodes.narrow(given.contribution).codes
     return Seen(codes, [each.codes for each in expected])
 
 
@@ -153,17 +156,17 @@ def measured(
     monkeypatch: pytest.MonkeyPatch,
     tables: str,
     *,
-    encoding: Callable[..., Any] = declared.encode,
+    encoding: Callable[..., Any] = declared_codes.encode,
     scale: Callable[..., float] = noise_scale,
 ) -> float:
     """Return the ε, at least, of two tables under a budget of 1."""
-    monkeypatch.setattr(declared, "encode", once(encoding))
+    monkeypatch.setattr(declared_codes, "encode", once(encoding))
     monkeypatch.setattr(release, "noise_scale", cache(scale))
     return told_apart(*NEIGHBOURS[tables], epsilon=1.0)
 
 
 @pytest.mark.parametrize("tables", NEIGHBOURS)
-def test_neighbouring_tables_are_told_apart_no_better_than_the_budget(
+def test_neighbouring_tables_differ_within_the_privacy_budget(
     tables: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert measured(monkeypatch, tables) <= 1.0
@@ -175,17 +178,17 @@ def less_noise(mechanism: Any, sensitivity: int, cost: Any) -> float:
 
 def own_codebooks(
     params: Any, _: Any, X: FloatArray, stream: Any, units: Any
-) -> kernels.Encoded:
+) -> kernels.EncodedRows:
     """As without noise: scale and codebooks come from the rows."""
     del units
     return kernels.encode(params, X, stream)
 
 
 def own_steps(
-    params: Any, *others: Any, encode: Any = declared.encode
-) -> kernels.Encoded:
+    params: Any, *others: Any, encode: Any = declared_codes.encode
+) -> kernels.EncodedRows:
     """Steps of the range of the codes that are in use; a constant column has none."""
-    made: kernels.Encoded = encode(params, *others)
+    made: kernels.EncodedRows = encode(params, *others)
     ends = [(column.min(), column.max() + 1e-9) for column in made.codes.T]
     return replace(made, bounds=np.array(ends))
 
@@ -222,7 +225,7 @@ def test_nothing_else_that_is_uploaded_depends_on_the_values() -> None:
         said = within(-WIDEST, WIDEST, data, layout)
         running = Session(noisy(4.0, sub_dim=2), layout, data, seed=5, dictionary=said)
         running.to_the_end()
-        sent.append([(m.sender, m.payload) for m in running.received])
+        sent.append([(m.sender, m.payload) for m in running.received_messages])
     changed = []
     for (slot, first), (_, second) in zip(*sent, strict=True):
         this, other = packets.read(first), packets.read(second)
@@ -242,11 +245,11 @@ def test_one_row_moves_its_own_codes_alone() -> None:
     params = noisy(1.0, sub_dim=3, codebook_size=16)
     ranges = Ranges(np.full(7, -3.0), np.full(7, 3.0))
     stream = standing(params).lasting_stream
-    before = declared.encode(params, ranges, X, stream("codebooks"))
+    before = declared_codes.encode(params, ranges, X, stream("codebooks"))
     for value in (-3.0, 3.0, 1e300, -1e300):
         moved = X.copy()
         moved[5] = value
-        after = declared.encode(params, ranges, moved, stream("codebooks"))
+        after = declared_codes.encode(params, ranges, moved, stream("codebooks"))
         others = np.arange(40) != 5
         assert np.array_equal(after.codes[others], before.codes[others])
         assert np.array_equal(after.bounds, before.bounds)
@@ -258,7 +261,7 @@ def test_one_row_moves_its_own_codes_alone() -> None:
 def test_a_constant_column_gets_noise() -> None:
     view = standing(noisy(0.01))
     given = party.Encoder().reply(view, messages.Encode(), MatrixSource(CONSTANT))
-    assert len(np.unique(messages.Codes.narrow(given.contribution).codes)) == N_ROWS
+    assert len(np.unique(messages.RowCodes.narrow(given.contribution).codes)) == N_ROWS
 
 
 def test_much_budget_leaves_the_cells_as_they_are() -> None:
@@ -278,15 +281,14 @@ def test_much_budget_leaves_the_cells_as_they_are() -> None:
 
 
 def drawn(schema: Schema, *treated: Treatment) -> bytes:
-    proposal = Proposal(
-        protocol="pqmds",
-        params=noisy(1.0).model_dump(mode="json"),
+    proposal = SessionRequest(
+        protocol={"name": "pqmds", "params": noisy(1.0).model_dump(mode="json")},
         layout=Layout.lattice(1, 1),
         seed=1,
         dictionary=(schema,),
         preparation=(Preparation(fields=treated),) if treated else None,
     )
-    return registry.draw_up("s", proposal)
+    return catalogue.draw_up("s", proposal)
 
 
 def test_a_range_of_one_value_is_none() -> None:
@@ -298,7 +300,7 @@ WARD = Field(name="ward", type="string", categories=("a", "b", "c"))
 MIXTURE = Schema(fields=(*numbers(["age"], 0.0, 9.0).fields, WARD))
 
 
-def test_rows_with_gaps_may_be_left_out_under_noise_and_fillings_are_refused() -> None:
+def test_noise_allows_dropped_rows_but_no_imputation() -> None:
     assert drawn(MIXTURE, Treatment(name="age", missing="drop"))
     with pytest.raises(InvalidParameters, match="gaps of 'age' are filled"):
         drawn(MIXTURE, Treatment(name="age", missing="mean"))
@@ -324,8 +326,8 @@ def test_a_row_of_prepared_columns_moves_its_own_codes_alone() -> None:
     for age, ward in ((0.0, 0), (9.0, 2), (1e6, 1)):
         moved = X.copy()
         moved[5] = age, ward
-        columns = plan.prepare(plan.observed(moved), np.empty(0))
-        found.append(party._encoded(view, columns)[0])
+        columns = plan.prepare(plan.take_logarithms(moved), np.empty(0))
+        found.append(party._encode_rows(view, columns)[0])
     for other in found[1:]:
         assert np.array_equal(
             np.delete(other.codes, 5, 0), np.delete(found[0].codes, 5, 0)
@@ -334,7 +336,7 @@ def test_a_row_of_prepared_columns_moves_its_own_codes_alone() -> None:
         assert np.array_equal(other.sizes, found[0].sizes)
 
 
-def test_a_session_costs_what_its_terms_say_and_without_noise_no_bound() -> None:
+def test_the_terms_set_the_privacy_loss_of_a_session() -> None:
     assert noisy(0.5).epsilon_per_person == 0.5
     layout = Layout.lattice(1, 1)
     plain = ProductQuantisation(n_clusters=1)
@@ -343,7 +345,7 @@ def test_a_session_costs_what_its_terms_say_and_without_noise_no_bound() -> None
         data = {"r1c1": MatrixSource(np.hstack([MIXED, MIXED]))}
         said = within(-WIDEST, WIDEST, data, layout)
         run = simulation.run(params, layout, data, seed=1, dictionary=said)
-        kept = run.trace.memories["r1c1"].get(Spent)
+        kept = run.trace.memories["r1c1"].get(PrivacySpending)
         assert kept is not None
         assert (kept.epsilon, kept.delta) == spent
         told = "privacy" in run.outcomes["r1c1"].report
@@ -351,7 +353,7 @@ def test_a_session_costs_what_its_terms_say_and_without_noise_no_bound() -> None
 
 
 def test_noise_brings_a_risk_of_its_own() -> None:
-    risks = registry.protocol("pqmds").risks_of
+    risks = catalogue.protocol("pqmds").risks_of
     assert "noise-covers-one-row-once" in risks(noisy(1.0), Layout.lattice(1, 2))
     plain = ProductQuantisation(n_clusters=1)
     assert "noise-covers-one-row-once" not in risks(plain, Layout.lattice(1, 2))

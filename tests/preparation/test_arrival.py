@@ -10,22 +10,21 @@ import pytest
 from hypothesis import given, strategies as st
 from support.tables import blobs, names, parties
 
-from clustering_protocols import registry, simulation
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import GuardRefused, InvalidData, RowsNotAligned
 from clustering_protocols.contract import Outcome
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import GuardRefused, InvalidData, RowsNotAligned
-from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.preparation.arrival import Arrival, arrive
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.registry import Proposal
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy import oprf
-from clustering_protocols.terms import Layout, Terms, read_terms
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.shared_stages.row_selection import Arrival, arrive
+from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
 
 N = 60
 X, TRUTH = blobs(N), np.arange(N) % 3
@@ -55,13 +54,15 @@ def params(**said: Any) -> DataCollaboration:
 
 
 def terms(chosen: DataCollaboration | Dummy, layout: Layout) -> Terms:
-    proposal = Proposal(
-        protocol=registry.name_of(chosen),
-        params=chosen.model_dump(mode="json"),
+    proposal = SessionRequest(
+        protocol={
+            "name": catalogue.name_of(chosen),
+            "params": chosen.model_dump(mode="json"),
+        },
         layout=layout,
         seed=0,
     )
-    return read_terms(registry.draw_up("s", proposal))
+    return read_terms(catalogue.draw_up("s", proposal))
 
 
 def arrived(
@@ -83,7 +84,7 @@ def rows_of(arrival: Arrival) -> list[int]:
 # In which order rows arrive
 
 
-def test_rows_of_a_shared_row_group_arrive_in_the_order_of_their_ids() -> None:
+def test_rows_of_a_shared_row_group_are_sorted_by_id() -> None:
     found = arrived(["c", "a", "d", "b"])
     assert rows_of(found) == [1, 3, 0, 2]
     assert list(found.data.ids or ()) == ["a", "b", "c", "d"]
@@ -114,7 +115,7 @@ def test_rows_that_are_in_order_arrive_as_they_are() -> None:
         (MIXED, "alone", "ecdh"),
     ],
 )
-def test_who_shares_rows_with_nobody_keeps_the_order_and_needs_no_ids(
+def test_a_party_with_unshared_rows_needs_no_ids(
     layout: Layout, slot: str, method: str
 ) -> None:
     assert arrived(None, layout, slot, method=method).rows is None
@@ -186,9 +187,9 @@ def test_by_position_rows_stay_where_they_are() -> None:
 
 @pytest.mark.parametrize("protocol", ["dc", "fccm", "llf", "pqmds"])
 def test_position_is_a_risk_where_rows_are_shared(protocol: str) -> None:
-    known, given = registry.protocol(protocol), {"n_clusters": 2}
+    known, given = catalogue.protocol(protocol), {"n_clusters": 2}
     by_id, by_place = (
-        registry.parse_params(protocol, {**given, "alignment": {"method": method}})
+        catalogue.parse_params(protocol, {**given, "alignment": {"method": method}})
         for method in ("declared", "position")
     )
     shared, alone = Layout.lattice(1, 3), Layout.lattice(3, 1)
@@ -203,7 +204,7 @@ def without_ids(split: simulation.Split) -> dict[str, MatrixSource]:
     return {slot: MatrixSource(matrix(rows)) for slot, rows in split.data.items()}
 
 
-def test_tables_without_ids_are_clustered_by_position_where_the_terms_say_so() -> None:
+def test_terms_can_align_tables_without_ids_by_position() -> None:
     split = parties(X, [shuffled(1), shuffled(1)])
     data = without_ids(split)
     with pytest.raises(InvalidData, match="--id-column"):
@@ -214,7 +215,7 @@ def test_tables_without_ids_are_clustered_by_position_where_the_terms_say_so() -
 
 
 @pytest.mark.parametrize("ids", ["in another order", "in one table alone"])
-def test_by_position_ids_that_are_there_are_compared_in_their_order(ids: str) -> None:
+def test_ids_are_compared_also_where_rows_align_by_position(ids: str) -> None:
     one = parties(X, [IN_ORDER, IN_ORDER])
     other = one.data["r1c2"]
     given = names(shuffled(1)) if ids == "in another order" else None
@@ -256,7 +257,7 @@ def same_rows(one: FloatArray | None, other: FloatArray | None, held: IntArray) 
     return bool(np.array_equal(one, other[held]))
 
 
-def test_the_pooled_reference_meets_rows_in_the_order_in_which_they_travelled() -> None:
+def test_the_pooled_reference_uses_the_sent_row_order() -> None:
     mixed = parties(X, [shuffled(1), shuffled(2)])
     found = simulation.evaluate(params(), X, mixed, seed=3)
     assert found.fidelity == 1.0
@@ -267,7 +268,7 @@ def test_the_pooled_reference_meets_rows_in_the_order_in_which_they_travelled() 
     assert sorted(travelled[0]) == IN_ORDER
 
 
-def test_spellings_and_second_rows_take_no_part_in_a_whole_session() -> None:
+def test_spellings_and_duplicate_ids_do_not_change_a_result() -> None:
     ids = [f"Person {row:02d}" for row in IN_ORDER]
     twice = [*IN_ORDER, 0, 0]
     split = parties(
@@ -290,7 +291,7 @@ def test_spellings_and_second_rows_take_no_part_in_a_whole_session() -> None:
     assert here.tolist() == there.tolist()
 
 
-def test_in_an_intersection_who_shares_rows_with_nobody_needs_no_ids() -> None:
+def test_an_unshared_row_group_needs_no_ids_in_an_intersection() -> None:
     rows = {"a": shuffled(1, 40), "b": shuffled(2, 40), "alone": list(range(40, N))}
     data = {
         slot.name: MatrixSource(

@@ -9,21 +9,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustering_protocols import engine, registry, simulation
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols.common.errors import (
+    InvalidData,
+    InvalidParameters,
+    ProtocolFailed,
+)
 from clustering_protocols.contract import Params
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import InvalidData, InvalidParameters, ProtocolFailed
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration, anchors
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.llf.features import scaler_of
 from clustering_protocols.protocols.llf.messages import StartCentroids
-from clustering_protocols.recipe import Plan, Preparation, Ranges, Treatment
-from clustering_protocols.registry import Proposal
-from clustering_protocols.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.preparation import (
+    ColumnPlan,
+    Preparation,
+    Ranges,
+    Treatment,
+)
+from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.terms.terms import Layout, SessionRequest
 
 SCHEMA = Schema(
     fields=(
@@ -46,7 +54,7 @@ PREPARATION = Preparation(
 
 
 def test_ranges_of_columns_are_those_of_what_fields_become() -> None:
-    low, high = Plan(SCHEMA, PREPARATION).bounds
+    low, high = ColumnPlan(SCHEMA, PREPARATION).bounds
     level = 0.5 * 0.5**0.5
     assert low.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, -math.inf]
     assert high.tolist() == pytest.approx(
@@ -55,11 +63,11 @@ def test_ranges_of_columns_are_those_of_what_fields_become() -> None:
 
 
 def test_every_prepared_value_lies_in_its_range() -> None:
-    plan = Plan(SCHEMA, PREPARATION)
+    plan = ColumnPlan(SCHEMA, PREPARATION)
     least = [0.0, 0.0, 0.0, 0.0, 0.0, -1e9]
     most = [120.0, 1.0, 2.0, 2.0, 1e6, 1e9]
     gap = [math.nan, 0.0, 1.0, 1.0, 10.0, 0.0]
-    observed = plan.observed(np.array([least, most, gap]))
+    observed = plan.take_logarithms(np.array([least, most, gap]))
     columns = plan.prepare(observed, np.array([60.0]))
     source = MatrixSource(columns, plan.columns)
     plan.bounds.check(source)
@@ -85,7 +93,7 @@ def test_a_session_reads_ranges_in_its_terms() -> None:
     assert known.bounds("r2c1").high.tolist() == [5.0, 5.0]
 
 
-def test_columns_that_the_dictionary_does_not_describe_do_not_arrive() -> None:
+def test_columns_in_another_order_than_declared_are_refused() -> None:
     """Its ranges would be those of other columns."""
     data = {"r1c1": MatrixSource(np.ones((20, 2)), ["b", "a"])}
     with pytest.raises(InvalidData, match="another order"):
@@ -94,7 +102,7 @@ def test_columns_that_the_dictionary_does_not_describe_do_not_arrive() -> None:
         )
 
 
-def test_a_roster_of_other_widths_than_the_dictionary_s_ends_the_session() -> None:
+def test_a_roster_of_another_width_ends_the_session() -> None:
     """Whoever enrols says its width itself."""
     data = {"r1c1": MatrixSource(np.ones((20, 2)))}
     session, _ = engine.load(simulation.agree(Dummy(), Layout.lattice(1), data, 1))
@@ -129,14 +137,13 @@ def test_ranges_that_the_dictionary_lacks_open_no_session(
     protocol: str, params: dict[str, Any], cells: tuple[int, int]
 ) -> None:
     def drawn(*dictionary: Schema) -> bytes:
-        proposal = Proposal(
-            protocol=protocol,
-            params=params,
+        proposal = SessionRequest(
+            protocol={"name": protocol, "params": params},
             layout=Layout.lattice(*cells),
             seed=1,
             dictionary=dictionary or None,
         )
-        return registry.draw_up("s", proposal)
+        return catalogue.draw_up("s", proposal)
 
     with pytest.raises(InvalidParameters, match=r"dictionary \(--schema\)"):
         drawn()
@@ -173,14 +180,14 @@ def prepared(params: Params, layout: Layout) -> Session:
     )
 
 
-def test_a_start_from_bounds_lies_in_the_ranges_of_prepared_columns() -> None:
+def test_starts_from_bounds_lie_within_prepared_ranges() -> None:
     layout = Layout.lattice(3)
     session = prepared(LosslessFederated(n_clusters=3, init="bounds"), layout)
     session.to_the_end()
     scale = scaler_of(session.context("r1c1"))
     V = scale.undo(session.recall("r1c1", StartCentroids).centroids)
     assert len({tuple(row) for row in V.tolist()}) == 3
-    low, high = Plan(FIELDS, TREATED).bounds
+    low, high = ColumnPlan(FIELDS, TREATED).bounds
     assert (low - 1e-9 <= V).all()
     assert (high + 1e-9 >= V).all()
 
@@ -199,7 +206,7 @@ def test_anchors_lie_in_the_ranges_of_prepared_columns(
     anchor = Anchor(kind="uniform", ranges="declared")
     layout = Layout.lattice(2)
     prepared(DataCollaboration(n_clusters=3, anchor=anchor), layout).to_the_end()
-    low, high = Plan(FIELDS, TREATED).bounds
+    low, high = ColumnPlan(FIELDS, TREATED).bounds
     for rows in drawn:
         near = 0.03 * (high - low)
         assert ((rows.min(axis=0) >= low) & (rows.min(axis=0) < low + near)).all()

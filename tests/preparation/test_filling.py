@@ -14,23 +14,28 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
-from clustering_protocols import packets, simulation
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed, TaskRefused
 from clustering_protocols.contract import Params
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import GuardRefused, ProtocolFailed, TaskRefused
-from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.preparation.filling.pooling import Tally, pooling_of
-from clustering_protocols.preparation.filling.stage import NAME, Fillings, prepared
-from clustering_protocols.preparation.phases import AddUp
-from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.recipe import Plan, Preparation, Treatment
-from clustering_protocols.schema import Constraints, Field, Schema
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.shared_stages.imputation.pooling import Tally, pooling_of
+from clustering_protocols.shared_stages.imputation.stage import (
+    NAME,
+    Fillings,
+    prepare_rows,
+)
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from clustering_protocols.shared_stages.sum_stage import AddUp
+from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
+from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.terms import Layout
 
 LEVELS = ("delta", "alpha", "charlie", "bravo")
 SCHEMA = Schema(
@@ -145,7 +150,7 @@ def test_prepared_columns_are_those_of_the_pooled_pipeline(n_parties: int) -> No
         assert plan is not None
         memory = ran.memories[slot]
         moments = ran.recall(slot, PooledMoments)
-        Z = matrix(prepared(plan, ran.data[slot], memory))
+        Z = matrix(prepare_rows(plan, ran.data[slot], memory))
         mean = np.where(plan.in_units, 0.0, moments.mean)
         found.append((Z - mean) / ran.session.units(slot, moments.spread))
     assert np.abs(np.concatenate(found) - reference(X)).max() < 1e-9
@@ -184,7 +189,7 @@ def gappy(n: int = 120, seed: int = 5) -> FloatArray:
     ids=["dc-both", "dc-columns", "omnifc-rows", "pqmds-columns", "llf-columns"],
 )
 @pytest.mark.parametrize("how", ["mean", "median"])
-def test_rows_and_columns_split_are_filled_with_the_values_of_all_rows(
+def test_imputation_uses_the_values_of_all_rows(
     params: Params, cells: tuple[int, int], how: Any
 ) -> None:
     X, (schemas, preparations) = gappy(), of_columns(how, cells[1])
@@ -203,7 +208,7 @@ def test_rows_and_columns_split_are_filled_with_the_values_of_all_rows(
         assert (ran.outcomes()[slot.name].labels >= 0).all()
 
 
-def test_a_row_that_lacks_a_value_at_one_party_takes_part_at_none() -> None:
+def test_a_row_incomplete_at_one_party_is_dropped_everywhere() -> None:
     X, (schemas, preparations) = gappy(), of_columns("drop", 2)
     layout = Layout.lattice(1, 2)
     parts = simulation.split(X, layout, 1, dictionary=schemas)
@@ -236,7 +241,7 @@ def test_a_total_of_fillings_that_is_no_sum_stops_every_party() -> None:
 
 
 def test_ties_go_to_the_lowest_level_as_in_scikit_learn() -> None:
-    plan = Plan(
+    plan = ColumnPlan(
         Schema(
             fields=(
                 Field(name="ward", type="string", categories=("b", "a", "c")),
@@ -273,7 +278,7 @@ def test_a_median_of_whole_numbers_is_exact(values: list[int], cut: int) -> None
     bounds = Constraints(minimum=0, maximum=1000)
     field = Field(name="age", type="integer", constraints=bounds)
     treated = Preparation(fields=(Treatment(name="age", missing="median"),))
-    [fill] = Plan(Schema(fields=(field,)), treated).fills
+    [fill] = ColumnPlan(Schema(fields=(field,)), treated).fills
     pooling = pooling_of(fill)
     parties = [values[:cut], values[cut:]]
 
@@ -347,7 +352,7 @@ def session_with_load(X: FloatArray, how: Any, *, log1p: bool) -> simulation.Ses
 @pytest.mark.parametrize("how", ["mean", "median", "most_frequent"])
 def test_a_second_sum_that_the_first_cannot_have_is_refused(how: Any) -> None:
     """Every read of a total checks its range: of a mean, a median and a level alike."""
-    fill = Plan(
+    fill = ColumnPlan(
         Schema(
             fields=(
                 Field(name="x", type="boolean")

@@ -14,10 +14,8 @@ from pydantic import ValidationError
 from support.lies import again, alter, altered, moved
 from support.tables import blobs, names, overlapping, parties
 
-from clustering_protocols import packets, registry, simulation
-from clustering_protocols.contract.selection import Selection
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import (
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
     InvalidParameters,
@@ -26,22 +24,25 @@ from clustering_protocols.errors import (
     RowsNotAligned,
     TaskRefused,
 )
-from clustering_protocols.preparation.alignment import identifiers
-from clustering_protocols.preparation.alignment.identifiers import (
-    all_compared,
-    compared,
-    identify,
-    join,
-    normal_form,
-)
-from clustering_protocols.preparation.alignment.intersection import messages
-from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.contract.selection import Selection
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.shared_stages.alignment import identifiers
+from clustering_protocols.shared_stages.alignment.identifiers import (
+    all_compared,
+    identify,
+    join,
+    normal_form,
+    normalise_id,
+)
+from clustering_protocols.shared_stages.alignment.intersection import messages
+from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 ALL = Alignment().normalisation
 TWO, THREE = overlapping(2, 40, 7), overlapping(3, 40, 7)
@@ -151,13 +152,13 @@ def test_an_id_is_compared_alike_alone_and_among_others(
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(identifiers, "_AT_ONCE", at_once)
         together = list(all_compared(iter(names), steps))
-    assert together == [compared(name, steps) for name in names]
+    assert together == [normalise_id(name, steps) for name in names]
 
 
 @pytest.mark.parametrize("steps", [("strip", "strip"), ("nfc", "nfkc"), ("upper",)])
 def test_steps_that_make_no_sense_are_refused(steps: tuple[str, ...]) -> None:
     with pytest.raises(InvalidParameters):
-        registry.parse_params(
+        catalogue.parse_params(
             "pqmds", {"n_clusters": 2, "alignment": {"normalisation": steps}}
         )
 
@@ -179,7 +180,7 @@ def test_an_id_of_several_columns_is_their_list_in_json() -> None:
     assert join(["ä", 'b"']) == '["ä","b\\""]'
 
 
-def test_an_id_twice_is_named_by_its_rows_and_the_first_may_count() -> None:
+def test_a_duplicate_id_is_named_by_its_rows_or_first_kept() -> None:
     spelt = ["smith", "jones", "meyer", " SMITH", "jones"]
     with pytest.raises(InvalidData, match="Rows 1 and 4 have the same id") as refused:
         identify(spelt, ALL, "error")
@@ -188,7 +189,7 @@ def test_an_id_twice_is_named_by_its_rows_and_the_first_may_count() -> None:
 
 
 @pytest.mark.parametrize("empty", ["  ", join(["a", " "])])
-def test_an_id_that_is_empty_after_normalisation_is_named_by_its_row(
+def test_an_id_empty_after_normalisation_is_named_by_its_row(
     empty: str,
 ) -> None:
     with pytest.raises(InvalidData, match="Row 2 has no id"):
@@ -204,7 +205,7 @@ def test_an_id_that_only_looks_like_a_list_is_one_part(name: str) -> None:
     assert identify([name, "a"], (), "error").ids == [join([name]), join(["a"])]
 
 
-def test_one_common_row_is_enough_and_2_to_the_40_may_be_asked_for() -> None:
+def test_the_minimum_overlap_ranges_from_1_to_2_to_the_40() -> None:
     assert Alignment().minimum_overlap == 1
     for least in (1, 2**40):
         assert Alignment(minimum_overlap=least).minimum_overlap == least
@@ -215,14 +216,14 @@ def test_one_common_row_is_enough_and_2_to_the_40_may_be_asked_for() -> None:
 
 def test_rows_without_ids_are_refused_with_what_to_do() -> None:
     with pytest.raises(InvalidData, match="--id-column"):
-        params().arriving(MatrixSource(X), shared=True)
+        params().select_rows(MatrixSource(X), shared=True)
 
 
-def test_an_id_twice_is_refused_where_the_terms_do_not_take_the_first() -> None:
+def test_a_duplicate_id_is_refused_unless_terms_keep_the_first() -> None:
     twice = MatrixSource(X[:2], ids=["p", "P "])
     with pytest.raises(InvalidData, match="Rows 1 and 2"):
-        params().arriving(twice, shared=True)
-    assert params(duplicates="first").arriving(twice, shared=True) is None
+        params().select_rows(twice, shared=True)
+    assert params(duplicates="first").select_rows(twice, shared=True) is None
 
 
 @pytest.mark.parametrize(
@@ -236,20 +237,20 @@ def test_an_id_twice_is_refused_where_the_terms_do_not_take_the_first() -> None:
 )
 def test_there_must_be_somebody_to_share_rows_with(protocol: str, layout: Any) -> None:
     said = {"n_clusters": 2, "alignment": {"method": "rsa"}}
-    chosen = registry.parse_params(protocol, said)
+    chosen = catalogue.parse_params(protocol, said)
     with pytest.raises(InvalidParameters, match="needs a row group of two"):
-        registry.protocol(protocol).check(chosen, layout)
+        catalogue.protocol(protocol).check(chosen, layout)
 
 
 @pytest.mark.parametrize("protocol", ["dc", "fccm", "llf", "pqmds"])
-def test_risks_of_an_intersection_stand_in_the_terms_where_there_is_one(
+def test_terms_with_an_intersection_list_its_risks(
     protocol: str,
 ) -> None:
-    known, layout = registry.protocol(protocol), Layout.lattice(1, 3)
+    known, layout = catalogue.protocol(protocol), Layout.lattice(1, 3)
     brought = {
         method: set(
             known.risks_of(
-                registry.parse_params(
+                catalogue.parse_params(
                     protocol, {"n_clusters": 2, "alignment": {"method": method}}
                 ),
                 layout,
@@ -367,7 +368,7 @@ def test_nothing_of_the_data_leaves_before_the_overlap_is_known() -> None:
     session = Session(params(), split.layout, split.data, seed=5)
     with pytest.raises(OverlapTooSmall):
         session.to_the_end()
-    read = [packets.read(sent.payload) for sent in session.received]
+    read = [packets.read(sent.payload) for sent in session.received_messages]
     kinds = {packet.header.record["kind"] for packet in read}
     assert kinds == {"signed", "secrets-shared", "counted", "evaluated", "shown"}
 

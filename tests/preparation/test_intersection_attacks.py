@@ -15,10 +15,8 @@ from support.lies import again
 from support.tables import blobs, names, overlapping, parties
 from support.weak_moduli import WeakModulus
 
-from clustering_protocols import engine, packets
-from clustering_protocols.contract import PartyContext, PeerMessage
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import (
+from clustering_protocols import engine
+from clustering_protocols.common.errors import (
     EnvelopeRefused,
     GuardRefused,
     InvalidArray,
@@ -26,12 +24,15 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     TaskRefused,
 )
-from clustering_protocols.preparation.alignment.intersection import messages, party
-from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.contract import PartyContext, PeerMessage
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy import rsa_certificate
 from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
+from clustering_protocols.shared_stages.alignment.intersection import messages, party
+from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
 
 X = blobs(80)
@@ -80,7 +81,7 @@ def test_a_leader_evaluates_no_more_ids_than_rows_that_joined(method: str) -> No
 
 
 @pytest.mark.threat(98)
-def test_a_party_that_brings_more_ids_than_it_joined_with_ends_the_session() -> None:
+def test_more_ids_than_enrolled_rows_end_the_session() -> None:
     running = session()
     running.until(messages.Blind)
     guessed = [*HELD[1], *range(1000, 1400)]
@@ -137,7 +138,7 @@ def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
 
 @pytest.mark.parametrize("sender", [THIRD, "r9c9"])
 def test_answers_come_from_the_leader_alone(sender: str) -> None:
-    content = messages.Answers(elements=np.zeros((2, 32), np.uint8))
+    content = messages.EvaluatedIds(elements=np.zeros((2, 32), np.uint8))
     view = session().context(SECOND)
     with pytest.raises(EnvelopeRefused, match="does not lead"):
         receive(view, "ecdh", PeerMessage(peer=sender, content=content))
@@ -164,7 +165,7 @@ def test_answers_that_are_none_stop_the_party_before_it_sends(method: str) -> No
         (np.full((n_ids - 1, width), 2, np.uint8), InvalidArray),
         (np.full((n_ids, width + 1), 2, np.uint8), InvalidArray),
     ):
-        lie = messages.Answers(elements=elements)
+        lie = messages.EvaluatedIds(elements=elements)
         running.memories[SECOND] = running.memories[SECOND].remember([lie])
         with pytest.raises(problem):
             running.answer(SECOND, bare)
@@ -181,7 +182,7 @@ def elsewhere(view: PartyContext) -> list[PartyContext]:
 
 
 @pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_the_key_s_values_are_others_under_another_agreement_or_row_group(
+def test_key_values_depend_on_agreement_and_row_group(
     method: str,
 ) -> None:
     """One party's key follows from its entropy: only the context keeps values apart."""
@@ -193,9 +194,7 @@ def test_the_key_s_values_are_others_under_another_agreement_or_row_group(
     assert len({value for values in found for value in values}) == 3 * len(ids)
 
 
-def test_tokens_of_equal_values_are_others_under_another_agreement_or_row_group() -> (
-    None
-):
+def test_tokens_depend_on_agreement_and_row_group() -> None:
     here = stage_view(session())
     ids, values = [b"ada", b"bob"], [bytes(32), bytes([1]) * 32]
     made = [
@@ -214,12 +213,12 @@ def test_there_is_one_value_for_each_id() -> None:
 
 
 def test_a_party_has_one_id_at_least() -> None:
-    counted = messages.Counted(n_ids=1, tokens=np.empty((0, 32), np.uint8))
+    counted = messages.IdCount(n_ids=1, tokens=np.empty((0, 32), np.uint8))
     header = counted.header()
-    assert messages.Counted.parse(header, counted.arrays).n_ids == 1
+    assert messages.IdCount.parse(header, counted.arrays).n_ids == 1
     header["values"]["n_ids"] = 0
     with pytest.raises(Malformed, match="n_ids"):
-        messages.Counted.parse(header, counted.arrays)
+        messages.IdCount.parse(header, counted.arrays)
 
 
 def test_tokens_hide_values_and_ids_alike() -> None:
@@ -270,7 +269,7 @@ def test_a_party_that_did_not_look_would_be_read(
     monkeypatch.setattr(rsa_certificate, "check", lambda *_: None)
     asker = RsaAsker(made.public, party._context(view))
     alignment = Alignment(method="rsa")
-    own = party._encoded(alignment.identify(running.data[SECOND]))
+    own = party._encode_ids(alignment.identify(running.data[SECOND]))
     sent = asker.blind(own, KeyedStream(bytes(32)))
     anybody = running.data[SECOND].ids or ()
     strangers = names(list(range(1000, 1040)))
@@ -300,8 +299,8 @@ def test_tokens_that_are_not_sorted_once_each_end_the_session(
     made = {slot: running.answer(slot) for slot in running.open.tasks}
     own = packets.read(made[SECOND].contribution)
     shown = own.read(stage_of(running).records)
-    assert isinstance(shown, messages.Shown)
-    lie = messages.Shown(tokens=np.ascontiguousarray(spoil(shown.tokens)))
+    assert isinstance(shown, messages.PartyTokens)
+    lie = messages.PartyTokens(tokens=np.ascontiguousarray(spoil(shown.tokens)))
     given = {slot: answer.contribution for slot, answer in made.items()}
     given[SECOND] = packets.write(own.address, lie)
     with pytest.raises(InvalidArray, match="not sorted, each once"):
@@ -332,7 +331,7 @@ def known_to_the_analyst(running: Session) -> list[bytes]:
 
 
 @pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_a_dictionary_of_all_ids_finds_nothing_that_the_analyst_held(
+def test_a_dictionary_attack_finds_no_id_at_the_analyst(
     method: str,
 ) -> None:
     running = session(method)
@@ -375,7 +374,7 @@ def test_tokens_of_two_sessions_have_nothing_in_common() -> None:
         shown.append(
             {
                 token.tobytes()
-                for sent in running.received
+                for sent in running.received_messages
                 for token in packets.read(sent.payload).arrays.get("tokens", ())
             }
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +10,19 @@ import pytest
 from scipy.stats import kstest
 
 from benchmarks.repeats import find_axes, last_digits, matched, rows_of, turned
+from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation.jitter import JitteredRows
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.recipe import Preparation, Treatment
-from clustering_protocols.registry import Proposal, draw_up, name_of
-from clustering_protocols.schema import Constraints, Field, Schema
-from clustering_protocols.terms import Layout, Terms, read_terms
-from party_sdk.memory import PartyFolder
-from party_sdk.uses import moved_rows
+from clustering_protocols.shared_stages import jitter
+from clustering_protocols.shared_stages.jitter import JitteredRows
+from clustering_protocols.terms.preparation import Preparation, Treatment
+from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.planned_use import moved_rows
 
 RNG = np.random.default_rng(0)
 SCHEMA = Schema(
@@ -44,6 +46,14 @@ X = np.column_stack(
 WAYS = [OmniFC(n_clusters=3, jitter=True), DataCollaboration(n_clusters=3, jitter=True)]
 
 
+class InPieces(MatrixSource):
+    """Rows that are read in several batches."""
+
+    def batches(self) -> Iterator[np.ndarray]:
+        for begin in range(0, self.n_rows, 70):
+            yield X[begin : begin + 70]
+
+
 def source(rows: np.ndarray = X) -> MatrixSource:
     return MatrixSource(rows, columns=SCHEMA.names, gaps=True)
 
@@ -58,9 +68,8 @@ def moved(rows: np.ndarray = X, key: bytes = bytes(32)) -> np.ndarray:
 def terms_of(
     params: Params, schema: Schema = SCHEMA, preparation: Preparation | None = None
 ) -> Terms:
-    proposal = Proposal(
-        protocol=name_of(params),
-        params=params.model_dump(mode="json"),
+    proposal = SessionRequest(
+        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
         layout=Layout.lattice(3),
         dictionary=(schema,),
         preparation=None if preparation is None else (preparation,),
@@ -69,7 +78,7 @@ def terms_of(
     return read_terms(draw_up("s", proposal))
 
 
-def test_numbers_move_by_less_than_half_their_last_digit_and_levels_do_not() -> None:
+def test_jitter_stays_below_half_a_digit_and_spares_levels() -> None:
     shifts = moved() - X
     assert np.abs(shifts[:, 0]).max() <= 0.05 + 1e-12
     assert np.abs(shifts[:, 1]).max() <= 0.5
@@ -85,12 +94,41 @@ def test_no_value_stays_no_value() -> None:
     assert np.array_equal(np.isnan(moved(gappy)), np.isnan(gappy))
 
 
+def test_rows_move_alike_however_they_are_read() -> None:
+    words = np.arange(len(X), dtype=np.uint64)
+    data = JitteredRows(
+        source=InPieces(X, columns=SCHEMA.names),
+        schema=SCHEMA,
+        key=bytes(32),
+        words=words,
+    )
+    assert len(list(data.batches())) == 6
+    assert np.array_equal(np.concatenate(list(data.batches())), moved())
+
+
+def test_a_row_beyond_where_the_range_ends_moves_inwards() -> None:
+    """As far as it would have moved outwards."""
+    at_an_end = np.where(np.arange(len(X))[:, None] % 2 == 0, [[0.0, 50, 0, 0]], X)
+    shifts = (moved(at_an_end) - at_an_end)[::2, 0]
+    assert (shifts > 0).all()
+    assert kstest(shifts, "uniform", (0, 0.05)).pvalue > 1e-4
+
+
+def test_without_a_dictionary_nothing_is_moved() -> None:
+    with pytest.raises(InvalidParameters):
+        jitter.check(())
+    jitter.check((SCHEMA,))
+    unsaid = Schema(fields=(Field(name="dose"),))
+    with pytest.raises(InvalidParameters):
+        jitter.check((SCHEMA, unsaid))
+
+
 def test_another_key_moves_otherwise() -> None:
     assert not np.isclose(moved(), moved(key=bytes([1]) * 32))[:, :2].any(axis=1).all()
 
 
 @pytest.mark.threat(157)
-def test_a_row_moves_alike_in_every_session_and_order_and_with_a_field_less(
+def test_jitter_of_a_row_is_the_same_in_every_session(
     tmp_path: Path,
 ) -> None:
     ids = [f"p{number}" for number in range(len(X))]
@@ -114,7 +152,7 @@ def _levels(schema: Schema) -> Preparation:
 
 
 @pytest.mark.parametrize("params", WAYS, ids=["omnifc", "dc"])
-def test_terms_have_to_say_how_many_decimals_there_are_and_fill_nothing(
+def test_jitter_needs_declared_decimals_and_no_imputation(
     params: Params,
 ) -> None:
     unsaid = Schema(fields=(Field(name="dose"), Field(name="age", type="integer")))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clustering_protocols.errors import InvalidArray
-from clustering_protocols.preparation.statistics import magnitudes
+from clustering_protocols.common.errors import InvalidArray
+from clustering_protocols.shared_stages.statistics import magnitudes
 
 LARGEST = magnitudes.LARGEST
 

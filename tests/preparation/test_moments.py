@@ -13,22 +13,22 @@ from support.pooled_moments import ONE, PREPARING, pooled
 from support.repeats import thorough
 from support.tables import cut
 
-from clustering_protocols import packets, registry
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import (
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import (
     CoterieError,
     InvalidData,
     Malformed,
     ProtocolFailed,
 )
-from clustering_protocols.preparation.phases import AddUp
-from clustering_protocols.preparation.statistics import moments, pooling
-from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
-from clustering_protocols.registry import Proposal
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.statistics import moments, pooling
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from clustering_protocols.shared_stages.sum_stage import AddUp
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout, Slot
+from clustering_protocols.terms.terms import Layout, SessionRequest, Slot
 
 
 def check(found: PooledMoments, X: FloatArray, rtol: float = 1e-9) -> None:
@@ -87,13 +87,13 @@ def test_small_and_large_values_keep_nine_digits(scale: float) -> None:
     check(pooled(X, [100, 150, 50]), X)
 
 
-def test_one_value_far_from_all_others_keeps_nine_digits_of_the_spread() -> None:
+def test_an_outlier_leaves_nine_digits_of_standard_deviation() -> None:
     X = np.random.default_rng(0).normal(size=(3000, 1))
     X[17] = 1e9
     check(pooled(X, [1000, 1000, 1000]), X)
 
 
-def test_a_feature_that_is_constant_at_each_party_alone_has_a_spread() -> None:
+def test_different_constants_give_a_standard_deviation() -> None:
     X = np.repeat([[0.1], [0.3], [0.5]], 10, axis=0)
     check(pooled(X, [10, 10, 10]), X)
 
@@ -168,13 +168,13 @@ def test_each_column_group_pools_its_own_way() -> None:
         ),
     ],
 )
-def test_a_leader_sees_moments_in_groups_of_two_and_ranges_in_all(
+def test_the_risk_of_pooled_moments_follows_the_layout(
     layout: Layout, params: dict[str, Any], *, shown: bool
 ) -> None:
-    known = registry.protocol("dc")
+    known = catalogue.protocol("dc")
     codes = known.risks_of(DataCollaboration(n_clusters=2, **params), layout)
     assert (pooling.RISK_CODE in codes) == shown
-    llf = registry.protocol("llf").risks_of
+    llf = catalogue.protocol("llf").risks_of
     if min(layout.n_row_groups, layout.n_column_groups) == 1 and not params:
         assert (pooling.RISK_CODE in llf(ONE, layout)) == shown
 
@@ -190,7 +190,7 @@ def test_a_leader_sees_moments_in_groups_of_two_and_ranges_in_all(
         (Layout.lattice(3), False, False, False),
     ],
 )
-def test_totals_are_read_where_moments_of_three_parties_are_pooled(
+def test_only_moments_without_ranges_are_masked(
     layout: Layout, *, moments: bool, ranges: bool, masked: bool
 ) -> None:
     assert pooling.masks(layout, moments=moments, ranges=ranges) == masked
@@ -210,7 +210,7 @@ def test_nothing_is_pooled_where_nothing_is_needed() -> None:
 
 
 @pytest.mark.parametrize("value", [2.0**62, -(2.0**62), 1e300])
-def test_values_beyond_the_powers_are_refused_by_name_and_nothing_is_sent(
+def test_too_large_values_are_refused_before_anything_is_sent(
     value: float,
 ) -> None:
     X = np.random.default_rng(0).normal(size=(60, 3))
@@ -222,11 +222,11 @@ def test_values_beyond_the_powers_are_refused_by_name_and_nothing_is_sent(
     }
     session = Session(ONE, layout, data, seed=5)
     session.until(AddUp)
-    before = len(session.received)
+    before = len(session.received_messages)
     with pytest.raises(InvalidData, match="weight") as refused:
         session.turn()
     assert "age" not in str(refused.value)
-    assert len(session.received) == before
+    assert len(session.received_messages) == before
 
 
 def test_the_largest_accepted_values_are_pooled() -> None:
@@ -256,7 +256,7 @@ def test_totals_are_noise_to_the_analyst() -> None:
     session = Session(ONE, layout, cut(X, layout, [10, 10, 10]), seed=5)
     session.until(AddUp)
     session.turn()
-    share = packets.read(session.received[-1].payload).arrays["words"]
+    share = packets.read(session.received_messages[-1].payload).arrays["words"]
     total = packets.read(session.open.tasks["r1c1"]).arrays["total"]
     looks_like_noise(share)
     looks_like_noise(total)
@@ -327,8 +327,10 @@ def test_who_confirms_more_than_once_ends_the_session(
 
 def test_groups_of_less_than_three_are_not_summed() -> None:
     assert moments.groups(ragged()) == [("p00", "p10", "p20")]
-    known = Proposal(
-        protocol="llf", params={"n_clusters": 2}, layout=Layout.lattice(2), seed=1
+    known = SessionRequest(
+        protocol={"name": "llf", "params": {"n_clusters": 2}},
+        layout=Layout.lattice(2),
+        seed=1,
     )
     with pytest.raises(CoterieError, match="3 parties"):
-        registry.draw_up("s", known)
+        catalogue.draw_up("s", known)

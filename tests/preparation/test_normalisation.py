@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
 
-from clustering_protocols.errors import InvalidData
-from clustering_protocols.preparation.alignment.identifiers import (
+from clustering_protocols.catalogue import find_changed_params
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.shared_stages.alignment.id_patterns import draft_patterns, fit
+from clustering_protocols.shared_stages.alignment.identifiers import (
     all_compared,
-    compared,
     identify,
     join,
     normal_form,
+    normalise_id,
 )
-from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.preparation.alignment.patterns import drafted, fit
-from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.registry import chosen
+from clustering_protocols.shared_stages.alignment.params import Alignment
 
 USUAL = Alignment().normalisation
 TEXTS = st.text(
@@ -63,7 +63,9 @@ def test_many_ids_at_once_are_each_compared_alike(
     names: list[str], steps: list[str]
 ) -> None:
     both = [*USUAL, *steps]
-    assert list(all_compared(names, both)) == [compared(name, both) for name in names]
+    assert list(all_compared(names, both)) == [
+        normalise_id(name, both) for name in names
+    ]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_terms_hold_what_is_used_alone() -> None:
     params = ProductQuantisation(
         n_clusters=2, alignment=Alignment.model_validate({"method": "ecdh"})
     )
-    assert set(chosen(params)["alignment"]) == {
+    assert set(find_changed_params(params)["alignment"]) == {
         "method",
         "normalisation",
         "duplicates",
@@ -118,11 +120,14 @@ IDS = [f"KV-{number:08d}" for number in range(345_678, 10**8, 2_345_678)]
 
 
 def test_a_pattern_that_is_drafted_fits_what_it_is_drafted_from() -> None:
-    assert drafted(IDS) == ("KV-99999999",)
+    assert draft_patterns(IDS) == ("KV-99999999",)
     assert fit(("KV-99999999",), IDS, USUAL).sentence(["KV-99999999"]) == ""
-    assert drafted([join(["Ward 1", f"{n:02}"]) for n in range(20)]) == ("WArd 9", "99")
-    assert drafted(["Bo-1", "Xy-2"]) == ("AA-9",)
-    assert drafted([]) == ()
+    assert draft_patterns([join(["Ward 1", f"{n:02}"]) for n in range(20)]) == (
+        "WArd 9",
+        "99",
+    )
+    assert draft_patterns(["Bo-1", "Xy-2"]) == ("AA-9",)
+    assert draft_patterns([]) == ()
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,24 @@ import pytest
 from sklearn.datasets import load_wine
 
 from clustering_protocols import simulation
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import GuardRefused
-from clustering_protocols.preparation.statistics.by_leader import Moments, measure, pool
-from clustering_protocols.preparation.statistics.conversions import CONVERSIONS
-from clustering_protocols.preparation.statistics.other_units import (
-    Column,
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.shared_stages.statistics.by_leader import (
+    Moments,
+    measure,
+    pool,
+)
+from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
+from clustering_protocols.shared_stages.statistics.other_units import (
+    Measurement,
     columns_of,
     others_of,
     question,
 )
-from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.recipe import Plan, Preparation
-from clustering_protocols.schema import Schema
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.preparation import ColumnPlan, Preparation
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.terms import Layout
 
 
 def session(
@@ -81,7 +85,7 @@ def asked(name: str, own: np.ndarray, *others: np.ndarray, **more: object) -> st
     """Return what a party is asked, one of whose columns has this name."""
     here = moments(own)
     pooled = pool([here, *map(moments, others)])
-    columns = [Column(0, name, name, **more)]  # type: ignore[arg-type]
+    columns = [Measurement(0, name, name, **more)]  # type: ignore[arg-type]
     return question(columns, here, others_of(here, pooled))
 
 
@@ -183,7 +187,7 @@ def test_dates_levels_and_indicators_are_in_no_unit() -> None:
             ]
         }
     )
-    plan = Plan(
+    plan = ColumnPlan(
         dictionary,
         Preparation.model_validate(
             {

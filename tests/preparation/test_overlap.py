@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from clustering_protocols.preparation.alignment.overlap import question, told_share
+from clustering_protocols.shared_stages.alignment.overlap import question, told_share
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from clustering_protocols import registry
-from clustering_protocols.preparation import shared_risks
-from clustering_protocols.terms import Layout
+from clustering_protocols import catalogue
+from clustering_protocols.shared_stages import shared_risks
+from clustering_protocols.terms.terms import Layout
 
 ALWAYS = "analyst-may-withhold-or-end"
 OTHERS = {
@@ -37,8 +37,8 @@ LABELS = "clusters-are-the-analysts-word"
 def test_a_session_brings_the_shared_risks_that_it_has(
     protocol: str, cells: tuple[int, int], params: dict[str, Any], brought: set[str]
 ) -> None:
-    parsed = registry.parse_params(protocol, {"n_clusters": 2, **params})
-    known, layout = registry.protocol(protocol), Layout.lattice(*cells)
+    parsed = catalogue.parse_params(protocol, {"n_clusters": 2, **params})
+    known, layout = catalogue.protocol(protocol), Layout.lattice(*cells)
     known.check(parsed, layout)
     found = [c for c in known.risks_of(parsed, layout) if c in shared_risks.RISKS]
     assert set(found) == OTHERS | brought

@@ -11,11 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from clustering_protocols import packets, simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Params, PeerMessage
-from clustering_protocols.data import BATCH_ROWS, DataSource, MatrixSource, matrix
-from clustering_protocols.errors import (
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
     ColumnsNotAligned,
     CoterieError,
     EnvelopeRefused,
@@ -24,19 +21,28 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     RowsNotAligned,
 )
-from clustering_protocols.preparation import secrets
-from clustering_protocols.preparation.alignment import digests
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.secrets import ColumnSecret, RowSecret
-from clustering_protocols.preparation.statistics import by_leader
-from clustering_protocols.preparation.statistics.by_leader import (
+from clustering_protocols.contract import Params, PeerMessage
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import (
+    BATCH_ROWS,
+    DataSource,
+    MatrixSource,
+    matrix,
+)
+from clustering_protocols.protocols.dc import Anchor, DataCollaboration
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages import secrets
+from clustering_protocols.shared_stages.alignment import digests
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret
+from clustering_protocols.shared_stages.statistics import by_leader
+from clustering_protocols.shared_stages.statistics.by_leader import (
     PooledMoments,
     measure,
     pool,
 )
-from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 LAYOUT = Layout.lattice(2, 2)
 CENTRES = 20.0 * np.array([[1.0, 0, 0, 1, 0], [0, 1.0, 0, 0, -1], [0, 0, 1.0, -1, 1]])
@@ -103,7 +109,7 @@ def test_data_without_rows_or_columns_are_refused(shape: tuple[int, ...]) -> Non
         MatrixSource(np.zeros(shape))
 
 
-def test_missing_values_are_refused_by_the_name_of_the_column_and_not_the_row() -> None:
+def test_missing_values_are_refused_by_column_without_row_ids() -> None:
     rows = [[0.0, np.nan], [1.0, np.inf], [2.0, 0.5]]
     with pytest.raises(InvalidData, match=r"2 rows .*, in weight") as refused:
         MatrixSource(rows, ["age", "weight"], ["smith", "miller", "baker"])
@@ -124,7 +130,7 @@ sizes = st.lists(st.integers(1, 30), min_size=1, max_size=4)
 
 
 @given(parts=st.lists(sizes, min_size=1, max_size=4), seed=st.integers(0, 2**32 - 1))
-def test_pooled_statistics_are_those_of_the_rows_together_however_they_are_cut(
+def test_pooled_statistics_do_not_depend_on_the_split(
     parts: list[list[int]], seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -147,7 +153,7 @@ def test_pooled_statistics_are_those_of_the_rows_together_however_they_are_cut(
     assert np.array_equal(found.maximum, together.max(axis=0))
 
 
-def test_a_mean_of_a_million_leaves_nine_digits_of_a_spread_of_one() -> None:
+def test_a_large_mean_leaves_nine_digits_of_standard_deviation() -> None:
     rows = np.random.default_rng(0).normal(1e6, 1.0, size=(30_000, 2))
     exact = rows.astype(np.longdouble).std(axis=0).astype(float)
     cuts = np.split(rows, [1000, 1001, 20_000])
@@ -168,7 +174,7 @@ def test_a_constant_feature_has_this_mean_and_no_spread_at_all(
         assert (found.mean[0], found.deviations[0]) == (constant, 0.0)
 
 
-def test_a_feature_that_is_constant_at_each_party_alone_has_a_spread() -> None:
+def test_different_constants_give_a_standard_deviation() -> None:
     parts = [
         measure(MatrixSource(np.full((2, 1), value)), moments=True, ranges=False)
         for value in (0.1, 0.3)
@@ -188,7 +194,7 @@ def test_a_party_shows_no_more_than_is_needed(*, moments: bool, ranges: bool) ->
     ("anchor", "moments", "ranges"),
     [(Anchor(), True, False), (Anchor(kind="uniform"), False, True)],
 )
-def test_a_column_group_pools_what_its_terms_need_and_nothing_else(
+def test_a_column_group_pools_only_what_its_terms_need(
     anchor: Anchor, *, moments: bool, ranges: bool
 ) -> None:
     params = DataCollaboration(n_clusters=3, scaling="none", anchor=anchor)
@@ -207,7 +213,7 @@ def test_a_column_group_pools_what_its_terms_need_and_nothing_else(
             assert np.array_equal(found.maximum, own.max(axis=0))
 
 
-def test_a_leader_pools_the_moments_of_its_whole_group_and_of_nobody_else(
+def test_a_leader_pools_exactly_its_column_group(
     session: Session,
 ) -> None:
     own = measure(PARTS.data["r1c1"], moments=True, ranges=False)
@@ -235,7 +241,7 @@ def test_moments_of_no_rows_are_malformed(n_rows: int) -> None:
 # Secrets of groups
 
 
-def test_the_members_of_a_group_hold_equal_secrets_and_others_do_not(
+def test_only_members_of_a_group_share_its_secret(
     session: Session,
 ) -> None:
     rows = {slot: kept.secret for slot, kept in recalled(session, RowSecret).items()}
@@ -346,7 +352,7 @@ def test_rows_with_ids_do_not_fit_rows_without() -> None:
     assert "--id-column" in ended(with_changes("r1c2", ids=None), InvalidData)
 
 
-def test_two_swapped_columns_end_the_session_with_the_parties_and_no_name() -> None:
+def test_swapped_columns_end_the_session_and_name_its_parties() -> None:
     columns = swapped(PARTS.data["r2c2"].columns)
     detail = ended(with_changes("r2c2", columns=columns), ColumnsNotAligned)
     assert detail == "Compare the inputs of r1c2, r2c2."
@@ -363,7 +369,7 @@ def test_two_swapped_columns_end_the_session_with_the_parties_and_no_name() -> N
         ),
     ],
 )
-def test_an_analyst_that_lets_a_group_differ_is_stopped_by_its_members(
+def test_members_stop_an_analyst_that_hides_a_difference(
     monkeypatch: pytest.MonkeyPatch, changes: Mapping[str, Any], other: str
 ) -> None:
     monkeypatch.setattr(digests, "compare", lambda *_: None)
@@ -371,7 +377,9 @@ def test_an_analyst_that_lets_a_group_differ_is_stopped_by_its_members(
     whole = Session(DataCollaboration(n_clusters=3), LAYOUT, data, seed=1)
     with pytest.raises(ProtocolFailed, match=other):
         whole.to_the_end()
-    after = [packets.read(sent.payload).address.stage for sent in whole.received]
+    after = [
+        packets.read(sent.payload).address.stage for sent in whole.received_messages
+    ]
     assert "upload" not in after
 
 
@@ -390,10 +398,10 @@ def test_a_party_stops_whichever_digest_is_the_larger(
         digests.check_leaders(view, {leader: other})
 
 
-def test_an_analyst_that_withholds_a_leaders_envelope_gets_no_answer() -> None:
+def test_a_withheld_leader_envelope_stops_the_party() -> None:
     whole = Session(DataCollaboration(n_clusters=3), LAYOUT, PARTS.data, seed=1)
     refused = set()
-    while not whole.over:
+    while not whole.is_over:
         for slot, task in whole.open.tasks.items():
             packet = packets.read(task)
             kinds = {envelope.label.kind for envelope in packet.envelopes}
@@ -424,7 +432,7 @@ def test_the_border_between_two_ids_counts(ids: list[str]) -> None:
         simulation.run(**session, data=data, seed=1)
 
 
-def test_digests_tell_the_analyst_nothing_that_is_equal_between_groups() -> None:
+def test_equal_ids_of_two_groups_have_different_digests() -> None:
     """Two row groups with the same ids are not seen to hold the same rows."""
     ids = [f"id-{number}" for number in range(30)]
     data = {s: MatrixSource(matrix(d), d.columns, ids) for s, d in PARTS.data.items()}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.profiling.own import own_profile
-from clustering_protocols.schema import Schema
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.shared_stages.profiles.own_profile import own_profile
+from clustering_protocols.terms.schema import Schema
 
 
 def test_it_is_what_pandas_says_of_each_cluster() -> None:

@@ -12,21 +12,26 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 
-from clustering_protocols import engine, packets, registry, simulation
+from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols.common.errors import (
+    InvalidParameters,
+    ProtocolFailed,
+    TaskRefused,
+)
 from clustering_protocols.contract import Outcome, PartyContext
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.engine import held, stages
-from clustering_protocols.errors import InvalidParameters, ProtocolFailed, TaskRefused
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.profiles import SHARES, Profile
-from clustering_protocols.profiling import analyst, messages
+from clustering_protocols.engine import packets, stages
+from clustering_protocols.engine.session_state import PendingResults
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.profiles import SHARES, Profile
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.records import Record
-from clustering_protocols.release import Release
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.profiles import analyst, messages
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout
 
 X: Any = load_iris().data
 NAMES = ("sepal length", "sepal width", "petal length", "petal width")
@@ -42,7 +47,7 @@ WAYS: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def _opened_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sessions tell everybody as an earlier release opened them: they go on so."""
-    monkeypatch.setattr(registry, "_check_opening", lambda *_: None)
+    monkeypatch.setattr(catalogue, "_check_opening", lambda *_: None)
 
 
 def begun(
@@ -104,7 +109,7 @@ def test_profiles_are_of_the_run_that_was_chosen() -> None:
 
 
 @pytest.mark.parametrize("layout", [Layout.lattice(2), Layout.lattice(1, 2)])
-def test_a_party_whose_sum_would_show_another_profiles_its_own_rows(
+def test_a_party_profiles_its_own_rows_if_a_sum_reveals_another(
     layout: Layout,
 ) -> None:
     session, parts = begun(DataCollaboration(n_clusters=3), layout)
@@ -120,7 +125,7 @@ def test_a_party_whose_sum_would_show_another_profiles_its_own_rows(
     assert session.profiles == []
 
 
-def test_a_lattice_tells_everybody_the_rounded_profile_of_other_columns() -> None:
+def test_a_lattice_publishes_rounded_profiles_of_other_columns() -> None:
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3, 2))
     outcomes = session.to_the_end().outcomes
     for slot, outcome in outcomes.items():
@@ -166,7 +171,7 @@ def test_profiles_need_a_dictionary_and_all_parties() -> None:
 
 
 @pytest.mark.threat(107)
-def test_published_centroids_are_as_round_as_the_profile_or_rounder() -> None:
+def test_published_centroids_are_as_rounded_as_profiles() -> None:
     session, parts = begun(LosslessFederated(n_clusters=3), Layout.lattice(3))
     run = session.to_the_end()
     summary: Any = run.summary
@@ -235,7 +240,7 @@ class _Invented(Lying):
     def lie(self, task: messages.ReadProfiles) -> Record:
         (profile,) = messages.read_profiles(task.text)
         bent = profile.model_copy(update={"n_rows": (1, *profile.n_rows[1:])})
-        return task.model_copy(update={"text": messages.written([bent])})
+        return task.model_copy(update={"text": messages.encode_profiles([bent])})
 
 
 @pytest.mark.threat(109)
@@ -251,7 +256,7 @@ def test_what_only_some_are_told_is_refused(liar: type[Lying]) -> None:
     ("told", "said"),
     [(1, "fewer clusters than there are"), (151, "than there are rows")],
 )
-def test_an_analyst_cannot_tell_everybody_another_number_of_clusters(
+def test_a_false_number_of_clusters_in_a_profile_is_refused(
     monkeypatch: pytest.MonkeyPatch, told: int, said: str
 ) -> None:
     honest = analyst._add
@@ -274,7 +279,7 @@ def test_a_leader_cannot_tell_another_profile_than_was_added_up(
     def invented(session: Any, state: Any, contributions: Any) -> Any:
         profile = messages.one_profile(contributions["r1c1"].text)
         bent = profile.model_copy(update={"n_rows": (1, *profile.n_rows[1:])})
-        lie = messages.ProfileTold(text=messages.written([bent]))
+        lie = messages.ProfileTold(text=messages.encode_profiles([bent]))
         return honest(session, state, {**contributions, "r1c1": lie})
 
     monkeypatch.setattr(analyst, "_show", invented)
@@ -289,13 +294,12 @@ def test_labels_that_were_profiled_are_those_that_come_out(
 ) -> None:
     session, _ = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     session.until(messages.ReadProfiles)
-    results, digests = held.results, held.digests
 
-    def swapped(found: dict[str, Any]) -> dict[str, Any]:
+    def swapped(kept: PendingResults) -> dict[str, str]:
+        found = dict(kept.runs[0]["records"])
         return {**found, "r1c1": found["r2c1"], "r2c1": found["r1c1"]}
 
-    monkeypatch.setattr(held, "results", lambda kept: swapped(results(kept)))
-    monkeypatch.setattr(held, "digests", lambda kept: swapped(digests(kept)))
+    monkeypatch.setattr(PendingResults, "_names", property(swapped))
     with pytest.raises(ProtocolFailed, match="another than labels were given of"):
         session.to_the_end()
 
@@ -328,11 +332,11 @@ def singled_out(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.threat(107)
 @pytest.mark.usefixtures("singled_out")
-def test_a_row_that_an_analyst_makes_a_cluster_of_is_told_among_others() -> None:
+def test_a_singleton_cluster_is_merged_in_the_profile() -> None:
     session, parts = begun(DataCollaboration(n_clusters=3), Layout.lattice(3))
     session.until(messages.TellProfile)
     session.turn()
-    profile = messages.one_profile(session.recall("r3c1", messages.Profiled).exact)
+    profile = messages.one_profile(session.recall("r3c1", messages.ProfileMemory).exact)
     row = parts.data["r1c1"].take(np.array([0]))[0]  # type: ignore[attr-defined]  # a matrix in memory
     assert 3 in profile.others
     assert len(profile.others) > 1

@@ -10,21 +10,26 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.profiles import SHARES, FieldProfile, Profile, date_of
-from clustering_protocols.profiling import totals as sums
-from clustering_protocols.profiling.counting import share_of
-from clustering_protocols.profiling.fields import Fields
-from clustering_protocols.profiling.grid import PARTS, SIZE, Grid
-from clustering_protocols.profiling.profile import (
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.profiles import (
+    SHARES,
+    FieldProfile,
+    Profile,
+    date_of,
+)
+from clustering_protocols.shared_stages.profiles import totals as sums
+from clustering_protocols.shared_stages.profiles.fields import ProfileFields
+from clustering_protocols.shared_stages.profiles.grid import PARTS, SIZE, Grid
+from clustering_protocols.shared_stages.profiles.own_sums import share_of
+from clustering_protocols.shared_stages.profiles.profile import (
     OTHER_LEVELS,
     _step,
     _without_rare,
     agree,
     profile_of,
 )
-from clustering_protocols.profiling.totals import Totals
-from clustering_protocols.schema import Constraints, Field, Schema
+from clustering_protocols.shared_stages.profiles.totals import ProfileTotals
+from clustering_protocols.terms.schema import Constraints, Field, Schema
 
 SCHEMA = Schema(
     fields=(
@@ -60,10 +65,10 @@ def _rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
     return rows, labels
 
 
-def added_up(rows: np.ndarray, labels: np.ndarray, n_members: int = 3) -> Totals:
+def added_up(rows: np.ndarray, labels: np.ndarray, n_members: int = 3) -> ProfileTotals:
     """Return the sums over members, each with every third row."""
-    known = Totals(
-        fields=Fields(SCHEMA),
+    known = ProfileTotals(
+        fields=ProfileFields(SCHEMA),
         n_clusters=N_CLUSTERS,
         n_rows=len(rows),
         n_members=n_members,
@@ -86,7 +91,7 @@ def added_up(rows: np.ndarray, labels: np.ndarray, n_members: int = 3) -> Totals
 
 
 @pytest.fixture(scope="module")
-def pooled() -> tuple[Totals, pd.DataFrame]:
+def pooled() -> tuple[ProfileTotals, pd.DataFrame]:
     """Return complete sums, and the pooled rows with the line of each."""
     rows, labels = _rows()
     known = added_up(rows, labels)
@@ -102,7 +107,7 @@ def field(profile: Profile, name: str) -> FieldProfile:
 
 @pytest.mark.parametrize("name", ["age", "dose", "admitted", "constant"])
 def test_means_spreads_and_counts_are_those_of_a_groupby(
-    pooled: tuple[Totals, pd.DataFrame], name: str
+    pooled: tuple[ProfileTotals, pd.DataFrame], name: str
 ) -> None:
     known, frame = pooled
     found = field(profile_of(known, 0, own=False, rounded=False), name)
@@ -114,7 +119,7 @@ def test_means_spreads_and_counts_are_those_of_a_groupby(
 
 @pytest.mark.parametrize("name", ["age", "dose", "admitted"])
 def test_quartiles_are_those_of_the_values_cut_to_the_grid(
-    pooled: tuple[Totals, pd.DataFrame], name: str
+    pooled: tuple[ProfileTotals, pd.DataFrame], name: str
 ) -> None:
     known, frame = pooled
     found = field(profile_of(known, 0, own=False, rounded=False), name)
@@ -130,7 +135,7 @@ def test_quartiles_are_those_of_the_values_cut_to_the_grid(
 
 
 def test_shares_of_levels_are_those_of_value_counts(
-    pooled: tuple[Totals, pd.DataFrame],
+    pooled: tuple[ProfileTotals, pd.DataFrame],
 ) -> None:
     known, frame = pooled
     found = field(profile_of(known, 0, own=False, rounded=False), "ward")
@@ -141,7 +146,7 @@ def test_shares_of_levels_are_those_of_value_counts(
 
 @pytest.mark.threat(107)
 def test_small_clusters_are_one_line_with_the_next_smallest(
-    pooled: tuple[Totals, pd.DataFrame],
+    pooled: tuple[ProfileTotals, pd.DataFrame],
 ) -> None:
     known, _ = pooled
     profile = profile_of(known, 0, own=False, rounded=False)
@@ -151,7 +156,7 @@ def test_small_clusters_are_one_line_with_the_next_smallest(
 
 
 def test_what_is_told_outside_are_multiples_of_a_twentieth(
-    pooled: tuple[Totals, pd.DataFrame],
+    pooled: tuple[ProfileTotals, pd.DataFrame],
 ) -> None:
     known, _ = pooled
     told = profile_of(known, 0, own=False, rounded=True)
@@ -166,7 +171,7 @@ def test_what_is_told_outside_are_multiples_of_a_twentieth(
 
 
 def test_fields_that_set_clusters_apart_come_first(
-    pooled: tuple[Totals, pd.DataFrame],
+    pooled: tuple[ProfileTotals, pd.DataFrame],
 ) -> None:
     known, _ = pooled
     profile = profile_of(known, 0, own=False, rounded=False)
@@ -179,7 +184,7 @@ def test_nothing_is_added_of_fields_with_few_values() -> None:
     rows, labels = _rows()
     rows[:, 1] = np.where(np.arange(len(rows)) < 5, rows[:, 1], np.nan)
     known = added_up(rows, labels)
-    assert not known.told[:, 1].any()
+    assert not known.has_enough_values[:, 1].any()
     assert (known.sums[sums.VALUES - 1].reshape(N_CLUSTERS, -1)[:, 1] == 0).all()
     found = field(profile_of(known, 0, own=False, rounded=False), "dose")
     assert set(found.mean) == {None}
@@ -192,7 +197,7 @@ def test_rows_that_are_too_few_together_have_no_line() -> None:
     assert profile.fields == ()
 
 
-def test_a_field_without_any_value_keeps_its_place_in_what_is_told() -> None:
+def test_a_field_without_values_stays_in_the_profile() -> None:
     rows, labels = _rows()
     rows[:, 2:5] = np.nan
     told = profile_of(added_up(rows, labels), 0, own=False, rounded=True)

@@ -9,10 +9,10 @@ from sklearn import datasets, metrics as sk
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.figures import Figures
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.rows import of_rows
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.record import Record
 
 SETS = {
     "iris": datasets.load_iris().data,
@@ -138,5 +138,5 @@ def test_figures_travel_alone_and_inside_a_record() -> None:
     held = Holder.decode(Holder(figures=figures).encode()).figures
     assert held is not None
     assert dict(held) == dict(figures)
-    told = figures.rounded()
+    told = figures.round_values()
     assert (told.inertia, told.n_iter, told.converged) == (1.23457, 7, True)

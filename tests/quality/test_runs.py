@@ -14,16 +14,16 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks import datasets
 from clustering_protocols import simulation
-from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Params
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.figures import Figures
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.quality.gap import Gap, gaps, says_one
 from clustering_protocols.quality.stability import agreement, stability
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.terms import Layout
 
 IRIS = load_iris().data
 SEEDS = range(20)
@@ -178,7 +178,7 @@ def test_figures_tell_whether_there_are_clusters() -> None:
 # Stability
 
 
-def test_separate_clusters_are_stable_and_cuts_through_one_are_not() -> None:
+def test_separate_clusters_are_stable_and_cut_ones_are_not() -> None:
     X, _ = make_blobs(150, 2, centers=3, cluster_std=0.3, random_state=3)
     assert stability(X, 3, rng()) == 1
     even = rng().uniform(size=(150, 2))
@@ -239,7 +239,7 @@ def told(
 
 
 @pytest.mark.parametrize(("params", "layout"), SESSIONS, ids=["dc", "omnifc", "pqmds"])
-def test_sessions_of_several_runs_tell_whether_there_are_clusters(
+def test_several_runs_show_whether_there_are_clusters(
     params: Params, layout: Layout
 ) -> None:
     found = told(params, layout, IRIS, (2, 3))

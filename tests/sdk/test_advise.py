@@ -14,15 +14,14 @@ import pytest
 from click.testing import CliRunner, Result
 from support.analyst_process import Analyst
 
-from clustering_protocols import registry
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.registry import Proposal
-from clustering_protocols.suitability import Exposure, RoundBudget
-from clustering_protocols.terms import Layout
-from party_sdk.advice import Advice, Situation, advise, layout_of
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.suitability import Exposure, RoundBudget
+from clustering_protocols.terms.terms import Layout, SessionRequest
+from party_sdk.advice.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli import main
-from party_sdk.cli.session import create
-from party_sdk.session_values import read_layout, read_values
+from party_sdk.cli.session.commands import create
+from party_sdk.coordinator.option_parsing import read_layout, read_values
 
 PARTITIONINGS = ("horizontal", "vertical", "mixed")
 SITUATIONS = [
@@ -35,7 +34,7 @@ SITUATIONS = [
 every_situation = pytest.mark.parametrize("situation", SITUATIONS, ids=repr)
 METHODS = {
     (name, way.name, partitioning)
-    for name, known in registry.catalogue().items()
+    for name, known in catalogue.catalogue().items()
     for way in known.methods
     for partitioning in way.partitionings
 }
@@ -53,8 +52,8 @@ def run(*words: str) -> Result:
 
 
 def test_every_protocol_but_the_dummy_says_what_it_is_for() -> None:
-    assert {name for name, *_ in METHODS} == set(registry.catalogue()) - {"dummy"}
-    for name, known in registry.catalogue().items():
+    assert {name for name, *_ in METHODS} == set(catalogue.catalogue()) - {"dummy"}
+    for name, known in catalogue.catalogue().items():
         taken = {split for way in known.methods for split in way.partitionings}
         assert taken == (set(known.partitionings) if known.methods else set()), name
 
@@ -62,7 +61,7 @@ def test_every_protocol_but_the_dummy_says_what_it_is_for() -> None:
 def test_a_way_is_named_by_protocol_algorithm_and_partitioning() -> None:
     listed = [
         (name, way.name, partitioning)
-        for name, known in registry.catalogue().items()
+        for name, known in catalogue.catalogue().items()
         for way in known.methods
         for partitioning in way.partitionings
     ]
@@ -74,14 +73,14 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
     name: str, algorithm: str, partitioning: Any
 ) -> None:
     """Who says that rows stay hidden brings no code that says the opposite."""
-    known = registry.protocol(name)
+    known = catalogue.protocol(name)
     way = next(
         way
         for way in known.methods
         if way.name == algorithm and partitioning in way.partitionings
     )
     layout = layout_of(Situation(partitioning=partitioning, parties=4))
-    params = registry.parse_params(name, way.parameters(3))
+    params = catalogue.parse_params(name, way.parameters(3))
     known.check(params, layout)
     codes = set(known.risks_of(params, layout))
     opens = {
@@ -111,7 +110,7 @@ def test_of_all_ways_each_fits_somewhere() -> None:
 def test_every_protocol_fits_or_has_reasons(situation: Situation) -> None:
     found = advise(situation)
     fitting = {fit.protocol for fit in found.fits}
-    advised = {name for name, known in registry.catalogue().items() if known.methods}
+    advised = {name for name, known in catalogue.catalogue().items() if known.methods}
     assert fitting | set(found.others) == advised
     assert not fitting & set(found.others)
     assert all(reasons and all(reasons) for reasons in found.others.values())
@@ -120,10 +119,12 @@ def test_every_protocol_fits_or_has_reasons(situation: Situation) -> None:
 @every_situation
 def test_risks_are_those_of_the_terms(situation: Situation) -> None:
     for fit in advise(situation).fits:
-        proposal = Proposal(
-            protocol=fit.protocol, params=dict(fit.params), layout=fit.layout, seed=0
+        proposal = SessionRequest(
+            protocol={"name": fit.protocol, "params": dict(fit.params)},
+            layout=fit.layout,
+            seed=0,
         )
-        terms = json.loads(registry.draw_up("s", proposal))
+        terms = json.loads(catalogue.draw_up("s", proposal))
         assert tuple(terms["risks"]) == tuple(fit.risks)
         assert len(fit.layout.slots) == situation.parties
 
@@ -179,7 +180,7 @@ def test_rows_that_overlap_in_part_are_aligned_or_refused() -> None:
     found = advise(Situation(partitioning="vertical", parties=3, overlap=False))
     assert all(fit.params["alignment"] for fit in found.fits)
     for name in found.others:
-        aligns = "alignment" in registry.protocol(name).params.model_fields
+        aligns = "alignment" in catalogue.protocol(name).params.model_fields
         assert aligns or name == "omnifc" or "same rows" in " ".join(found.others[name])
 
 
@@ -203,9 +204,9 @@ def test_the_command_is_understood(situation: Situation) -> None:
         program, *words = shlex.split(fit.command)
         assert [program, *words[:2]] == ["coterie", "session", "create"]
         given = create.make_context("create", words[2:], resilient_parsing=False).params
-        params = registry.parse_params(given["protocol"], read_values(given["params"]))
+        params = catalogue.parse_params(given["protocol"], read_values(given["params"]))
         assert given["protocol"] == fit.protocol
-        assert params == registry.parse_params(fit.protocol, fit.params)
+        assert params == catalogue.parse_params(fit.protocol, fit.params)
         slots, rows, columns = (
             given[name] for name in ("slots", "row_groups", "column_groups")
         )

@@ -17,8 +17,8 @@ from support.analyst_process import Analyst
 
 import coterie_build
 from coterie_build import find_commit, find_schema, read_build
+from party_sdk.analyst_client.diagnosis import look_at_home
 from party_sdk.cli import main
-from party_sdk.diagnosis import look_at_home
 
 ROOT = Path(__file__).parents[2]
 IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@localhost")
@@ -96,7 +96,7 @@ def commit_of(wheel: Path) -> str:
     return zipfile.ZipFile(wheel).read("coterie_build/commit").decode().strip()
 
 
-def test_a_wheel_holds_the_commit_also_when_it_is_made_from_the_sources(
+def test_a_wheel_from_sources_still_holds_the_commit(
     checkout: Path, tmp_path: Path
 ) -> None:
     first = git(checkout, "rev-parse", "--short=12", "HEAD")

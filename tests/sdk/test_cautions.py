@@ -9,24 +9,24 @@ import pandas as pd
 import pytest
 from sklearn.datasets import make_blobs
 
-from clustering_protocols import cautions, registry
-from clustering_protocols.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.figures import Figures
+from clustering_protocols import catalogue, result_warnings
+from clustering_protocols.catalogue import draw_up
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.common.suitability import Exposure
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.registry import Proposal, draw_up
-from clustering_protocols.schema import Field, Schema
-from clustering_protocols.suitability import Exposure
-from clustering_protocols.terms import Layout, read_terms
-from coterie_pages.terms import sheet_of
-from coterie_pages.text import sheet_lines
-from party_sdk.advice import Situation, advise, check_sizes
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
+from coterie_pages.terminal_text import sheet_lines
+from coterie_pages.views.terms_sheet import sheet_of
+from party_sdk.advice.advice import Situation, advise, check_sizes
 from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
-from party_sdk.trials.simulated import simulate
+from party_sdk.lab.trials.simulated_session import simulate
 
 ROWS = Layout.lattice(3)
 WIDE, _ = make_blobs(120, 40, centers=3, cluster_std=9.0, random_state=2)
@@ -104,7 +104,7 @@ def test_noise_larger_than_codes_is_said_before_the_session(
     params = ProductQuantisation(
         n_clusters=3, privacy={"mechanism": "laplace", "epsilon": epsilon}
     )
-    said = cautions.of_session(params, Layout.lattice(1, 2), [4, 4])
+    said = result_warnings.of_session(params, Layout.lattice(1, 2), [4, 4])
     assert bool(said) is warned
     assert not warned or "more than codes can" in said[0]
 
@@ -112,9 +112,13 @@ def test_noise_larger_than_codes_is_said_before_the_session(
 def test_the_terms_sheet_warns_of_narrow_parties() -> None:
     text = draw_up(
         "narrow",
-        Proposal(
-            protocol="dc",
-            params=registry.chosen(DataCollaboration(n_clusters=3)),
+        SessionRequest(
+            protocol={
+                "name": "dc",
+                "params": catalogue.find_changed_params(
+                    DataCollaboration(n_clusters=3)
+                ),
+            },
             layout=ROWS,
             dictionary=(Schema(fields=(Field(name="x"), Field(name="y"))),),
             seed=1,
@@ -191,7 +195,7 @@ def test_factors_may_be_more_than_columns() -> None:
 
 
 @pytest.mark.parametrize("distances", ["all", "landmarks"])
-def test_a_distance_that_equals_eps_is_within_it_split_and_pooled(
+def test_a_distance_equal_to_eps_counts_as_within_it(
     distances: Any,
 ) -> None:
     grid = 0.1 * np.array([[i, j] for i in range(8) for j in range(8)])

@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
-from support.house import House
 from support.in_process import Api, in_process
 
-from clustering_protocols import registry, simulation
-from clustering_protocols.errors import InvalidParameters, NotReady, RoundClosed
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.figures import Figures
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import InvalidParameters, NotReady, RoundClosed
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SessionState
-from party_sdk.cli.runs import table_lines
-from party_sdk.cli.runs_picture import draw
-from party_sdk.coordinated import CoordinatedSession
-from party_sdk.measured import evidence, rounds_line
-from party_sdk.trials.runs import read_runs
+from party_sdk.advice.evidence import evidence, rounds_line
+from party_sdk.cli.terminal.run_picture import draw
+from party_sdk.cli.terminal.run_table import table_lines
+from party_sdk.coordinator.runs import read_runs
+from party_sdk.coordinator.session import CoordinatedSession
+from tests.sdk.house import House
 
 X: Any = load_iris().data
 LAYOUT = Layout.lattice(2)
@@ -182,7 +182,7 @@ def test_what_several_runs_cost_is_said_before_the_session_opens(
         row["rounds"]
         for row in evidence()["fidelity"]
         if (row["way"], row["partitioning"]) == (way, "horizontal")
-        and row["protocol"] == registry.name_of(params)
+        and row["protocol"] == catalogue.name_of(params)
         and "rounds" in row
     ]
     taken = " to ".join(map(str, sorted({min(rounds), max(rounds)})))
@@ -199,7 +199,7 @@ def test_nothing_is_said_of_what_was_not_measured() -> None:
 def test_a_picture_of_the_runs_is_written(house: House, tmp_path: Path) -> None:
     session = house.open("shown", PARAMS, LAYOUT, evaluation=Evaluation(n_clusters=KS))
     with pytest.raises(InvalidParameters, match="no figures yet"):
-        draw(session.status().runs, tmp_path / "early.png")
+        draw(session.status().runs, tmp_path / "early.svg")
     house.run(session, [X[:70], X[70:]])
     status = session.wait()
     assert [run.chosen for run in status.runs] == [True, False, False]
@@ -207,5 +207,5 @@ def test_a_picture_of_the_runs_is_written(house: House, tmp_path: Path) -> None:
     path = draw(status.runs, tmp_path / "runs.svg")
     text = path.read_text()
     assert "<svg" in text
-    with pytest.raises(InvalidParameters, match="picture"):
+    with pytest.raises(InvalidParameters, match="No picture"):
         draw(status.runs, tmp_path / "runs.what")

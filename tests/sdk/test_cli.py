@@ -17,20 +17,22 @@ from support.analyst_process import free_port, wait_for
 from support.terminal import ACCEPT, RISK, Terminal, opened, read
 
 from clustering_protocols import simulation
-from clustering_protocols.enrolment import sign_terms
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.problems import Problem
-from clustering_protocols.registry import check_choices, parse_params
-from clustering_protocols.schema import numbers
+from clustering_protocols.catalogue import check_choices, parse_params
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.roster_entries import sign_terms
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy
-from party_sdk import _transport
-from party_sdk.cli import main, party_options
-from party_sdk.cli.output import exit_code, progress_line, report_lines
-from party_sdk.roster import Roster
+from party_sdk.analyst_client import transport
+from party_sdk.cli import main
+from party_sdk.cli.terminal import asker as asker_module
+from party_sdk.cli.terminal.asker import TerminalAsker
+from party_sdk.cli.terminal.output import exit_code, progress_line, report_lines
+from party_sdk.party.roster import Roster
 from party_sdk.tables import open_table
 
 COORDINATOR = Institution("", bytes(32))
@@ -104,12 +106,11 @@ CODES = {
 
 
 def test_the_help_documents_every_exit_code(terminal: Terminal) -> None:
-    _, _, shown = terminal("--help").stdout.partition("Exit codes:")
-    words = " ".join(shown.split())
+    words = " ".join(terminal("--help").stdout.split())
     for code, meaning in CODES.items():
-        _, found, rest = words.partition(f"{code} ")
+        _, found, rest = words.partition(f"Exit code {code}: ")
         assert found, code
-        assert meaning in rest.partition(f" {code + 1} ")[0]
+        assert meaning in rest.partition("Exit code ")[0]
 
 
 @pytest.mark.parametrize("problem", Problem, ids=lambda problem: problem.slug)
@@ -200,7 +201,7 @@ def test_a_guard_that_stops_a_run_is_exit_code_3(
     assert name in refused.stderr
 
 
-def test_a_preview_says_how_many_ids_others_may_hold_against_one_s_own(
+def test_a_preview_shows_how_many_ids_others_may_have(
     online: Terminal,
 ) -> None:
     create = ("session", "create", "Common", "--protocol", "pqmds")
@@ -244,6 +245,18 @@ def test_a_session_that_fails_is_exit_code_4(online: Terminal, rows: Path) -> No
     assert not (online.folder / "labels.csv").exists()
     watched = online.json("session", "watch", session, expect=4)
     assert watched["type"] == Problem.PROTOCOL_FAILED.urn
+
+
+def test_ids_like_formulas_are_kept_and_it_is_said(
+    online: Terminal, rows: Path
+) -> None:
+    rows.write_text(rows.read_text().replace("p00", "=p00"))
+    _, invitation = opened(online)
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    said = online(*run)
+    assert "1 cell begins like a formula" in said.stderr
+    assert "=p00" not in said.stderr + said.stdout
+    assert '"=p00"' in (online.folder / "labels.csv").read_text()
 
 
 def test_a_session_that_was_cancelled_is_exit_code_4(
@@ -383,7 +396,7 @@ def test_an_analyst_that_cannot_be_reached_is_exit_code_6(
         now.seconds += seconds
 
     clock = SimpleNamespace(monotonic=lambda: now.seconds, sleep=sleep)
-    monkeypatch.setattr(_transport, "time", clock)
+    monkeypatch.setattr(transport, "time", clock)
     url = f"http://127.0.0.1:{free_port()}"
     terminal.environment |= {"COTERIE_URL": url, "COTERIE_KEY": "key"}
     texts = [url + word if word.startswith("#") else word for word in words]
@@ -391,6 +404,20 @@ def test_an_analyst_that_cannot_be_reached_is_exit_code_6(
     assert_explained(refused, Problem.UNAVAILABLE)
     assert now.seconds > 10, "it was patient"
     assert terminal.json(*texts, expect=6)["type"] == Problem.UNAVAILABLE.urn
+
+
+def test_a_key_comes_from_the_file_that_a_variable_names(
+    online: Terminal, tmp_path: Path
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(f"{online.environment.pop('COTERIE_KEY')}\n")
+    online.environment["COTERIE_KEY_FILE"] = str(file)
+    online("session", "list")
+    file.unlink()
+    missing = online("session", "list", expect=5)
+    assert "COTERIE_KEY_FILE names no file" in missing.stderr
+    del online.environment["COTERIE_KEY_FILE"]
+    assert "--key" in online("session", "list", expect=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -497,7 +524,7 @@ def test_a_party_that_declines_is_shown_with_its_reason(online: Terminal) -> Non
     online("party", "decline", invitation, *both, expect=2)
 
 
-def test_another_safety_number_stops_the_run_before_anything_is_sent(
+def test_a_wrong_safety_number_stops_a_run_before_sending(
     online: Terminal, rows: Path
 ) -> None:
     session, invitation = opened(online)
@@ -542,16 +569,17 @@ def test_a_slot_is_kept_for_the_institution_of_a_card(
 
 
 @pytest.mark.parametrize("told", [True, False])
-def test_who_is_not_known_is_asked_about_where_there_is_a_terminal(
+def test_an_unknown_party_is_asked_about_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, *, told: bool
 ) -> None:
     monkeypatch.setattr("click.confirm", lambda *_, **__: told)
     roster = Roster(seats=(), safety_number="1")
-    assert party_options._meet(roster, is_known=False) is False, "nobody is there"
+    asker = TerminalAsker()
+    assert asker.meet(roster, is_known=False) is False, "nobody is there"
     terminal = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(party_options, "sys", terminal)
-    assert party_options._meet(roster, is_known=False) is told
-    assert party_options._meet(roster, is_known=True) is False, "nothing is asked"
+    monkeypatch.setattr(asker_module, "sys", terminal)
+    assert asker.meet(roster, is_known=False) is told
+    assert asker.meet(roster, is_known=True) is False, "nothing is asked"
 
 
 def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:
@@ -623,7 +651,7 @@ def written_labels(path: Path) -> list[int]:
     return [int(line["label"]) for line in read(path)]
 
 
-def test_simulating_dc_finds_the_classes_in_the_order_of_the_file(
+def test_simulated_dc_finds_the_classes_in_file_order(
     terminal: Terminal,
 ) -> None:
     data, kinds = blobs(terminal)
@@ -772,13 +800,13 @@ def test_a_simulation_that_cannot_run_is_exit_code_5(
 # What a newcomer does
 
 
-def test_a_misspelt_choice_is_refused_and_the_known_ones_are_named() -> None:
+def test_a_misspelt_choice_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(InvalidParameters, match=r"'rebuild_limt'.*rebuild_limit"):
         check_choices("dc", ["rebuild_limt"])
     check_choices("dc", ["rebuild_limit", "transformer"])
 
 
-def test_a_misspelt_parameter_is_named_before_the_one_that_is_missing() -> None:
+def test_a_misspelt_parameter_is_named_before_a_missing_one() -> None:
     with pytest.raises(InvalidParameters, match=r"\bn_cluster: "):
         parse_params("dc", {"n_cluster": 3})
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from xlsxwriter import Workbook
 
-from clustering_protocols.schema import Field, Schema
+from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.tables import Dialect, How, examine
 from party_sdk.tables.codes import DATES, lone_values, n_coded
 

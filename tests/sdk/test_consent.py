@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from support.terminal import ACCEPT, RISK, Terminal, opened
 
-from party_sdk.cli import consent
+from party_sdk.cli.terminal import asker
 
 ROWS = ("--id-column", "id")
 
@@ -46,7 +46,7 @@ def test_join_shows_the_terms_and_every_risk_before_it_refuses(
     assert not (online.folder / "home" / "parties" / session).exists()
 
 
-def test_the_printed_command_accepts_all_risks_and_they_hold_for_run(
+def test_the_printed_command_accepts_all_risks_for_run(
     online: Terminal, rows: Path
 ) -> None:
     _, invitation = invited(online)
@@ -58,7 +58,7 @@ def test_the_printed_command_accepts_all_risks_and_they_hold_for_run(
     assert "12 labels" in online(*shlex.split(told)).stdout
 
 
-def test_what_join_accepted_holds_for_resume_without_the_invitation(
+def test_accepted_risks_hold_for_resume_without_invitation(
     online: Terminal, rows: Path
 ) -> None:
     session, invitation = opened(online)
@@ -82,7 +82,7 @@ def test_a_terminal_asks_for_each_risk_by_name(
         return answers[len(asked) - 1]
 
     there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(consent, "sys", there)
+    monkeypatch.setattr(asker, "sys", there)
     monkeypatch.setattr("click.confirm", confirm)
     online("party", "join", invitation, expect=0 if all(answers) else 3)
     assert sorted(asked) == [
@@ -128,6 +128,6 @@ def test_who_stops_a_run_is_told_that_the_same_command_goes_on(
     _, invitation = opened(online)
     run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
     with monkeypatch.context() as patch:
-        patch.setattr("party_sdk.participant.Party.run", interrupted)
+        patch.setattr("party_sdk.party.participant.Party.run", interrupted)
         assert "same command goes on" in online(*run, expect=130).stderr
     assert "12 labels" in online(*run).stdout

@@ -11,8 +11,8 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from clustering_protocols import enrolment, simulation
-from clustering_protocols.errors import (
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
     AgreementMismatch,
     AuditBroken,
     InvalidParameters,
@@ -24,12 +24,13 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms import About, Layout, digest, read_terms
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.terms import About, Layout, digest, read_terms
 from coterie import Coordinator, Party, Policy
-from party_sdk.client import AnalystClient
-from party_sdk.coordinated import CoordinatedSession
-from party_sdk.identities import OwnIdentity
-from party_sdk.invitations import Invitation
+from party_sdk.analyst_client.http_analyst import HttpAnalyst
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.coordinator.session import CoordinatedSession
+from party_sdk.home.identities import OwnIdentity
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -44,9 +45,7 @@ POLICY = Policy(
 
 @pytest.fixture
 def coordinator(api: Api, home: Path) -> Coordinator:
-    return Coordinator(
-        "http://127.0.0.1", api.key(), home=home, transport=api.transport()
-    )
+    return Coordinator("http://127.0.0.1", api.key(), home=home, analyst=api.connect())
 
 
 @pytest.fixture
@@ -54,7 +53,7 @@ def joined(api: Api, coordinator: Coordinator, home: Path) -> CoordinatedSession
     """A session that two institutions have joined."""
     session = coordinator.create_session("wards", Dummy(), PARTS.layout)
     for slot, invitation in session.invite().items():
-        here = {"home": home / slot, "transport": api.transport()}
+        here = {"home": home / slot, "analyst": api.connect()}
         OwnIdentity(home / slot).make(f"Hospital {slot}")
         Party.join(invitation, policy=POLICY, **here).enrol(PARTS.data[slot])
     return session
@@ -63,17 +62,17 @@ def joined(api: Api, coordinator: Coordinator, home: Path) -> CoordinatedSession
 def in_agreement(
     monkeypatch: pytest.MonkeyPatch, change: Callable[[dict[str, Any]], object]
 ) -> None:
-    honest = AnalystClient.agreement
+    honest = HttpAnalyst.agreement
 
-    def agreement(self: AnalystClient, session: str) -> bytes:
+    def agreement(self: HttpAnalyst, session: str) -> bytes:
         told = json.loads(honest(self, session))
         change(told)
         return json.dumps(told).encode()
 
-    monkeypatch.setattr(AnalystClient, "agreement", agreement)
+    monkeypatch.setattr(HttpAnalyst, "agreement", agreement)
 
 
-def test_an_invitation_holds_the_digest_of_the_coordinators_own_terms(
+def test_an_invitation_has_the_digest_of_its_own_terms(
     api: Api, coordinator: Coordinator, home: Path
 ) -> None:
     about = About(title="Wards", purpose="Fewer falls.", contact="The registry")
@@ -90,39 +89,39 @@ def test_an_invitation_holds_the_digest_of_the_coordinators_own_terms(
         assert terms.identities.coordinator == found.coordinator == own
 
 
-def test_terms_that_the_analyst_drew_up_otherwise_are_noticed_at_once(
+def test_a_coordinator_notices_changed_terms_at_once(
     coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = AnalystClient.put_session
+    honest = HttpAnalyst.put_session
 
-    def weaker(self: AnalystClient, session: str, body: dict[str, Any]) -> Any:
+    def weaker(self: HttpAnalyst, session: str, body: dict[str, Any]) -> Any:
         return honest(self, session, {**body, "guards": {"minimum_rows": 1}})
 
-    monkeypatch.setattr(AnalystClient, "put_session", weaker)
+    monkeypatch.setattr(HttpAnalyst, "put_session", weaker)
     with pytest.raises(AgreementMismatch, match="other terms than were asked for"):
         coordinator.create_session("wards", Dummy(), PARTS.layout)
 
 
-def test_an_analyst_that_lies_about_the_digest_too_is_noticed_by_the_parties(
+def test_parties_notice_terms_with_a_forged_digest(
     api: Api, coordinator: Coordinator, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
-    honest = AnalystClient.put_session
+    honest = HttpAnalyst.put_session
     signed: list[str] = []
 
-    def weaker(self: AnalystClient, session: str, body: dict[str, Any]) -> Any:
+    def weaker(self: HttpAnalyst, session: str, body: dict[str, Any]) -> Any:
         status = honest(self, session, {**body, "guards": {"minimum_rows": 1}})
         [kept] = (home / "sessions").iterdir()
         signed.append(digest(json.loads(kept.read_text())["terms"].encode()))
         return status.model_copy(update={"terms_digest": signed[0]})
 
-    monkeypatch.setattr(AnalystClient, "put_session", weaker)
+    monkeypatch.setattr(HttpAnalyst, "put_session", weaker)
     session = coordinator.create_session("wards", Dummy(), PARTS.layout)
     with pytest.raises(AgreementMismatch, match="than the coordinator signed"):
         Party.join(
             session.invite()[A],
             policy=POLICY,
             home=home / A,
-            transport=api.transport(),
+            analyst=api.connect(),
         )
     with pytest.raises(AuditBroken, match="other terms than yours"):
         session.audit()
@@ -134,7 +133,7 @@ def test_who_takes_part_is_computed_from_the_agreement(
     roster = joined.roster()
     assert [seat.name for seat in roster.seats] == [f"Hospital {A}", f"Hospital {B}"]
     assert not any(seat.known for seat in roster.seats)
-    content = joined._client.agreement(joined.id)
+    content = joined._analyst.agreement(joined.id)
     assert roster.safety_number == safety_number(content)
     assert joined.audit().entries()[0]["event"] == "opened"
 
@@ -184,7 +183,7 @@ def test_a_home_keeps_one_session_of_an_id(
     first = coordinator.create_session("a", Dummy(), PARTS.layout, session_id="same")
     kept = home / "sessions" / "same.json"
     before = kept.read_bytes()
-    here = {"home": home, "transport": api.transport()}
+    here = {"home": home, "analyst": api.connect()}
     with (
         Coordinator("http://127.0.0.1", api.key(), **here) as other,
         pytest.raises(SessionExists, match="keeps the secret of a session 'same'"),
@@ -194,7 +193,7 @@ def test_a_home_keeps_one_session_of_an_id(
     assert first.invite()
 
 
-def test_an_id_is_free_again_where_the_analyst_refused_the_session(
+def test_an_id_is_free_again_after_the_analyst_refused(
     coordinator: Coordinator, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
@@ -202,7 +201,7 @@ def test_an_id_is_free_again_where_the_analyst_refused_the_session(
             (InvalidParameters("no"), False),
             (Unavailable(""), True),
         ):
-            patch.setattr(AnalystClient, "put_session", Mock(side_effect=refusal))
+            patch.setattr(HttpAnalyst, "put_session", Mock(side_effect=refusal))
             with pytest.raises(type(refusal)):
                 coordinator.create_session("a", Dummy(), PARTS.layout, session_id="x")
             assert (home / "sessions" / "x.json").exists() == stays
@@ -224,7 +223,7 @@ def test_a_damaged_secret_is_said_in_a_sentence(
 def test_what_cannot_be_checked_here_is_not_shown(
     joined: CoordinatedSession, home: Path
 ) -> None:
-    elsewhere = CoordinatedSession(joined.id, joined._client, home / "elsewhere")
+    elsewhere = CoordinatedSession(joined.id, joined._analyst, home / "elsewhere")
     assert not elsewhere.is_ours
     for shown in (elsewhere.roster, elsewhere.summary, elsewhere.invite):
         with pytest.raises(NotReady):
@@ -233,8 +232,10 @@ def test_what_cannot_be_checked_here_is_not_shown(
 
 
 def test_a_signature_says_nothing_about_other_terms(joined: CoordinatedSession) -> None:
-    kept = joined._kept()
-    enrolment.check_terms_signature(kept.coordinator, kept.terms_digest, kept.signature)
+    kept = joined._load_stored()
+    roster_entries.check_terms_signature(
+        kept.coordinator, kept.terms_digest, kept.signature
+    )
     with pytest.raises(KeyNotAuthentic):
-        enrolment.check_terms_signature(kept.coordinator, "0" * 64, kept.signature)
+        roster_entries.check_terms_signature(kept.coordinator, "0" * 64, kept.signature)
     assert kept.entropy not in f"{kept!r}{kept}"

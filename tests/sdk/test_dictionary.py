@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.house import House
 from support.in_process import in_process
 
-from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.catalogue import draw_up
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.registry import Proposal, draw_up
-from clustering_protocols.schema import Constraints, Field, Schema
-from clustering_protocols.terms import Layout, read_terms
+from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from clustering_protocols.wire.states import SlotState
 from coterie import Party, Policy, Result
 from party_sdk.tables import open_table
+from tests.sdk.house import House
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -97,12 +97,12 @@ def test_new_rows_are_labelled_by_the_names_of_their_columns(two: Two) -> None:
     expected = result.labels.tolist()
     for order in (["patient", *SCHEMA.names], OTHERWISE):
         found = result.predict(frames[0][order], id_column="patient")
-        assert found.tolist() == expected
+        assert found.labels.tolist() == expected
     with pytest.raises(InvalidData, match="weight"):
         result.predict(frames[0].drop(columns="weight"), id_column="patient")
 
 
-def test_a_table_without_a_column_of_the_terms_is_refused_before_it_joins(
+def test_a_table_without_a_required_column_cannot_join(
     two: Two,
 ) -> None:
     session = two.coordinator.create_session(
@@ -112,7 +112,7 @@ def test_a_table_without_a_column_of_the_terms_is_refused_before_it_joins(
         session.invite()["r1c1"],
         policy=Policy(accepted_risks=frozenset(session.status().risks), least_known=0),
         home=two.home / "lacking",
-        transport=two.api.transport(),
+        analyst=two.api.connect(),
     )
     with pytest.raises(InvalidData, match="'weight'"):
         party.run(rows(5).rename(columns={"weight": "wieght"}), id_column="patient")
@@ -133,15 +133,20 @@ def test_a_table_without_a_column_of_the_terms_is_refused_before_it_joins(
 
 
 def drawn(*schemas: Schema) -> Any:
-    proposal = Proposal(
-        protocol="dummy", params={}, layout=LAYOUT, seed=1, dictionary=schemas
+    proposal = SessionRequest(
+        protocol={"name": "dummy", "params": {}},
+        layout=LAYOUT,
+        seed=1,
+        dictionary=schemas,
     )
     return read_terms(draw_up("s", proposal))
 
 
 def test_terms_hold_the_dictionary_and_no_word_of_it_without_one() -> None:
     assert drawn(SCHEMA).dictionary == (SCHEMA,)
-    bare = Proposal(protocol="dummy", params={}, layout=LAYOUT, seed=1)
+    bare = SessionRequest(
+        protocol={"name": "dummy", "params": {}}, layout=LAYOUT, seed=1
+    )
     assert b"dictionary" not in draw_up("s", bare)
 
 
@@ -159,7 +164,7 @@ def test_terms_hold_the_dictionary_and_no_word_of_it_without_one() -> None:
         ),
     ],
 )
-def test_a_dictionary_that_no_protocol_could_use_opens_no_session(
+def test_a_dictionary_of_no_use_opens_no_session(
     schemas: Sequence[Schema], why: str
 ) -> None:
     with pytest.raises(InvalidParameters, match=why):
@@ -169,15 +174,15 @@ def test_a_dictionary_that_no_protocol_could_use_opens_no_session(
 # The commands
 
 
-def test_a_table_is_checked_against_an_invitation_without_joining(
+def test_a_table_is_checked_for_an_invitation_without_joining(
     two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from click.testing import CliRunner
 
+    from party_sdk.application.home import Home
     from party_sdk.cli import main
-    from party_sdk.cli.party_options import PartyOptions
 
-    monkeypatch.setattr(PartyOptions, "transport", lambda *_: two.api.transport())
+    monkeypatch.setattr(Home, "connect", lambda *_: two.api.connect())
     session = two.coordinator.create_session(
         "wards", Dummy(), LAYOUT, session_id="checked", dictionary=[SCHEMA]
     )

@@ -12,11 +12,15 @@ import pytest
 from support.analyst_process import Analyst, free_port
 from support.terminal import Terminal, opened
 
-from party_sdk.diagnosis import Finding, look_at_analyst, look_at_home
-from party_sdk.identities import OwnIdentity
+from party_sdk.analyst_client.diagnosis import (
+    CheckResult,
+    look_at_analyst,
+    look_at_home,
+)
+from party_sdk.home.identities import OwnIdentity
 
 
-def wrong(found: Iterable[Finding]) -> dict[str, str]:
+def wrong(found: Iterable[CheckResult]) -> dict[str, str]:
     """The checks that found something, each with what to do."""
     return {each.check: each.remedy for each in found if not each.good}
 

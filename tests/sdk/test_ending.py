@@ -9,7 +9,7 @@ import pytest
 
 _HEAD = """
 import atexit, sys, threading, time
-from party_sdk.ending import run_to_the_end
+from party_sdk.home.process_exit import run_to_the_end
 
 class Told:
     def __del__(self):

@@ -27,8 +27,8 @@ from sklearn.metrics import adjusted_rand_score, davies_bouldin_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.numerics.data_source import MatrixSource
 from coterie import (
     CannotCluster,
     DataCollaboration,
@@ -263,7 +263,7 @@ def test_a_layout_with_an_empty_cell_has_no_pooled_clustering() -> None:
 # Other methods
 
 
-def test_fuzzy_memberships_and_centres_are_those_of_another_library() -> None:
+def test_fuzzy_results_match_another_library() -> None:
     here = FederatedFuzzyCMeans(3, layout="rows", random_state=0).fit(THREE)
     scaler = StandardScaler().fit(X)
     centres, *_ = skfuzzy.cmeans(
@@ -282,7 +282,9 @@ def test_fuzzy_memberships_and_centres_are_those_of_another_library() -> None:
 
 def test_a_fuzzifier_reaches_every_protocol() -> None:
     for protocol, name in (("omnifc", "fuzziness"), ("llf", "fuzzifier")):
-        params, _ = FederatedFuzzyCMeans(3, protocol=protocol, fuzzifier=1.5)._agreed()
+        params, _ = FederatedFuzzyCMeans(
+            3, protocol=protocol, fuzzifier=1.5
+        )._build_params()
         assert getattr(params, name) == 1.5
 
 
@@ -375,7 +377,7 @@ def test_what_does_not_fit_is_a_value_error_of_one_sentence(
     assert refused.value.problem.slug.startswith("invalid-")
 
 
-def test_new_rows_are_labelled_where_the_session_lets_out_by_what() -> None:
+def test_new_rows_are_labelled_only_with_a_predictor() -> None:
     shut = FederatedKMeans(3, layout="rows", random_state=0).fit(ROWS)
     with pytest.raises(CannotCluster, match="'predictor'"):
         shut.predict(X)
@@ -510,7 +512,7 @@ ANSWERS = np.random.default_rng(4).integers(1, 6, (300, 6)).astype(float)
 @pytest.mark.parametrize("rows", [YES_AND_NO, ANSWERS], ids=["yes and no", "answers"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("protocol", ["dc", "omnifc", "llf"])
-def test_nothing_is_lost_where_rows_are_equally_far_from_two_centres(
+def test_ties_between_centroids_lose_nothing(
     rows: Any, seed: int, protocol: str
 ) -> None:
     params = {"dimensions": "all", "scaling": "none"} if protocol == "dc" else None

@@ -17,15 +17,15 @@ import pytest
 from pyarrow import csv, parquet
 
 from clustering_protocols import simulation
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Outcome
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import InvalidData
-from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms import Layout
-from party_sdk.results import Result
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.terms import Layout
+from party_sdk.results.results import Result
 from party_sdk.tables import Table, open_table
-from party_sdk.tables.columns_of_files import column_names, read_column
+from party_sdk.tables.single_columns import column_names, read_column
 
 COLUMNS = {
     "id": ["007", "8", "x,9"],
@@ -119,7 +119,7 @@ MOMENTS = [datetime.fromisoformat(t) for t in ("2024-01-31", "2024-02-01T12:30")
         ([True, False], ("true", "false")),
     ],
 )
-def test_ids_of_other_types_are_written_alike_by_every_kind_of_table(
+def test_ids_are_written_alike_by_every_kind_of_table(
     make: Make, tmp_path: Path, given: list[Any], texts: tuple[str, ...]
 ) -> None:
     table = make({"id": given, "x": [1, 2]}, tmp_path)
@@ -147,7 +147,7 @@ def test_ids_stay_as_they_are_written(make: Make, tmp_path: Path) -> None:
     assert open_table(table, id_column="id").ids == written
 
 
-def test_ids_that_unicode_makes_equal_are_refused_where_they_are_compared() -> None:
+def test_ids_equal_in_unicode_are_refused_when_compared() -> None:
     table = pa.table({"id": ["\u00e9", "e\u0301"], "x": [1, 2]})
     with pytest.raises(InvalidData, match="Rows 1 and 2 have the same id"):
         Alignment().identify(open_table(table, id_column="id"))

@@ -10,12 +10,16 @@ from pydantic import ValidationError
 from support.analyst_process import Analyst
 from support.terminal import ACCEPT, Terminal, opened
 
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.explaining import did_you_mean, explain, in_words
-from clustering_protocols.registry import catalogue, parse_params
-from clustering_protocols.terms import Layout
-from party_sdk._transport import Transport
-from party_sdk.addresses import mistaken
+from clustering_protocols.catalogue import catalogue, parse_params
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.validation_messages import (
+    did_you_mean,
+    explain,
+    in_words,
+)
+from clustering_protocols.terms.terms import Layout
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.home.addresses import mistaken
 
 
 def test_a_near_name_is_offered_and_a_far_one_is_not() -> None:
@@ -131,7 +135,7 @@ def test_a_broken_invitation_is_called_one(online: Terminal) -> None:
     assert "coterie protocols" not in refused.stderr
 
 
-def test_sessions_are_listed_with_a_header_the_last_to_change_first(
+def test_sessions_are_listed_by_last_change_under_a_header(
     online: Terminal,
 ) -> None:
     names = [opened(online)[0] for _ in range(2)]
@@ -165,10 +169,10 @@ def test_parties_read_why_a_session_was_cancelled(online: Terminal, rows: Path) 
 def test_https_to_a_port_without_tls_is_told_at_once(analyst: Analyst) -> None:
     secure = analyst.url.replace("http:", "https:")
     with (
-        Transport(secure, patience=300) as transport,
+        connect(secure, patience=300) as secured,
         pytest.raises(InvalidParameters, match="speaks no TLS"),
     ):
-        transport.send("GET", "/healthz", headers={})
+        secured._transport.send("GET", "/healthz", headers={})
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from clustering_protocols import enrolment, simulation
-from clustering_protocols.agreements import read_agreement
-from clustering_protocols.errors import (
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
     AgreementMismatch,
     GuardRefused,
     InvalidParameters,
@@ -26,13 +25,16 @@ from clustering_protocols.errors import (
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
-from clustering_protocols.terms import Layout, digest
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.agreements import read_agreement
+from clustering_protocols.terms.terms import Layout, SessionRequest, digest
+from clustering_protocols.wire.answers import Preview
 from coterie import Party, Policy
+from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.cli import main
-from party_sdk.client import AnalystClient, Preview
-from party_sdk.identities import Acquaintances, OwnIdentity
-from party_sdk.roster import Meeting, Roster
-from party_sdk.watch import Watch
+from party_sdk.home.identities import Acquaintances, OwnIdentity
+from party_sdk.party.roster import Meeting, Roster
+from party_sdk.party.watch import SessionWatch
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -52,7 +54,7 @@ def institution(slot: str) -> Institution:
 # One's own identity
 
 
-def test_an_identity_is_made_on_first_use_and_kept_for_its_owner_alone(
+def test_a_new_identity_is_kept_and_readable_by_its_owner_only(
     home: Path,
 ) -> None:
     with pytest.raises(NotReady, match="identity new"):
@@ -65,7 +67,7 @@ def test_an_identity_is_made_on_first_use_and_kept_for_its_owner_alone(
     assert made.key not in {OwnIdentity(home / "other").load_or_make().key, "0" * 64}
 
 
-def test_one_that_was_made_on_first_use_gets_a_name_and_keeps_its_key(
+def test_a_first_identity_can_be_named_and_keeps_its_key(
     home: Path,
 ) -> None:
     first = OwnIdentity(home).load_or_make()
@@ -160,27 +162,25 @@ def test_one_key_has_one_name(home: Path) -> None:
 
 def agreement(*named: str, names: dict[str, Institution] | None = None) -> bytes:
     """Return an agreement of three institutions, of whom the terms name some."""
-    from clustering_protocols import registry
-    from clustering_protocols.registry import Proposal
-    from clustering_protocols.terms import Identities
+    from clustering_protocols import catalogue
+    from clustering_protocols.terms.terms import Identities
 
     sitting = {slot: institution(slot) for slot in PARTS.layout.names} | (names or {})
     expected = {slot: sitting[slot].key for slot in named}
-    proposal = Proposal(
-        protocol="dummy",
-        params={},
+    proposal = SessionRequest(
+        protocol={"name": "dummy", "params": {}},
         layout=PARTS.layout,
         identities=Identities(slots=expected),
         seed=1,
     )
-    terms = registry.draw_up("s", proposal)
+    terms = catalogue.draw_up("s", proposal)
     roster = {
-        slot: enrolment.enrol(
+        slot: roster_entries.enrol(
             bytes(32), terms, slot, slot.encode(), who, n_rows=12, n_columns=3
         )
         for slot, who in sitting.items()
     }
-    return enrolment.agree(terms, roster)
+    return roster_entries.agree(terms, roster)
 
 
 ALL = agreement(A, B, C)
@@ -227,7 +227,7 @@ def test_one_known_institution_at_two_slots_is_one() -> None:
         Policy().check_members(content, A, [institution(B).key])
 
 
-def test_a_known_name_with_another_key_is_refused_whatever_was_compared(
+def test_a_known_name_with_another_key_is_always_refused(
     home: Path,
 ) -> None:
     impostor = Institution(f"Hospital {B}", bytes(32))
@@ -253,7 +253,7 @@ def test_members_that_all_read_the_safety_number_need_no_cards(home: Path) -> No
 
 
 @pytest.mark.threat(34)
-def test_two_parties_that_are_shown_two_rosters_stop_where_they_compare(
+def test_parties_with_different_rosters_stop_on_comparison(
     home: Path,
 ) -> None:
     """Each roster holds by itself: every line in it is marked and signed."""
@@ -301,7 +301,7 @@ class Guests:
             more.pop("invitation", self.session.invitation(slot)),
             policy=policy,
             home=more.pop("home", self.home(slot)),
-            transport=self.api.transport(),
+            analyst=self.api.connect(),
             **more,
         )
 
@@ -314,13 +314,13 @@ def guests(api: Api, tmp_path: Path) -> Callable[..., Guests]:
 
 def shown(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None:
     """Have the analyst show other terms than it was given."""
-    honest = AnalystClient.preview
+    honest = HttpAnalyst.preview
 
-    def preview(self: AnalystClient, code: str) -> Preview:
+    def preview(self: HttpAnalyst, code: str) -> Preview:
         told = honest(self, code)
         return told.model_copy(update={"terms": change(told.terms)})
 
-    monkeypatch.setattr(AnalystClient, "preview", preview)
+    monkeypatch.setattr(HttpAnalyst, "preview", preview)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, change: Callable[[str], str]) -> None
         ("}", " }"),
     ],
 )
-def test_terms_that_the_analyst_changed_before_anybody_saw_them_are_refused(
+def test_terms_that_the_coordinator_did_not_sign_are_refused(
     guests: Callable[..., Guests],
     monkeypatch: pytest.MonkeyPatch,
     old: str,
@@ -351,7 +351,7 @@ def test_terms_of_another_coordinator_are_refused(
     """Somebody signs the true terms with a key that is not in them."""
     here = guests()
     other = Institution("", bytes(32))
-    signature = enrolment.sign_terms(other, digest(here.session.drawn))
+    signature = roster_entries.sign_terms(other, digest(here.session.drawn))
     invitation = here.session.invitation(A, coordinator=other.key, signature=signature)
     with pytest.raises(AgreementMismatch, match="Somebody else"):
         here.party(A, invitation=invitation)
@@ -366,7 +366,7 @@ def test_an_open_slot_is_taken_only_where_that_was_accepted(
         pass
 
 
-def test_a_leaked_invitation_seats_nobody_where_somebody_is_expected(
+def test_a_leaked_invitation_does_not_admit_another_key(
     guests: Callable[..., Guests],
 ) -> None:
     here = guests(A, B, C)
@@ -394,8 +394,8 @@ def test_institutions_that_know_each_other_sit_down(
     agreed, _ = read_agreement(content.content)
     assert [m.institution for m in agreed.roster] == [A, B, C]
     with here.party(A, STRICT) as party:
-        client = party._client.as_party(party._identity.token or "")
-        watch = Watch(client, here.session.id, None)
+        client = party._analyst.as_party(party._identity.token or "")
+        watch = SessionWatch(client, here.session.id, None)
         with pytest.raises(GuardRefused, match="You know 0 of the 2"):
             party._agreement(client, watch)
         assert party.safety_number is None
@@ -405,7 +405,7 @@ def test_institutions_that_know_each_other_sit_down(
         assert party.safety_number == safety_number(content.content)
 
 
-def test_who_changes_its_identity_after_joining_joins_again_as_it_was(
+def test_a_party_with_a_new_identity_rejoins_under_the_old_one(
     guests: Callable[..., Guests],
 ) -> None:
     here = guests()
@@ -453,7 +453,7 @@ def test_cards_are_made_handed_over_and_trusted(tmp_path: Path) -> None:
 
 
 @pytest.mark.threat(151)
-def test_a_safety_number_counts_for_the_members_who_read_it_alone(home: Path) -> None:
+def test_a_safety_number_counts_only_for_confirmed_members(home: Path) -> None:
     """An inventor reads its own number aloud: it shows that all see the same members."""
     number = safety_number(ALL)
     usual = Policy(accepted_risks=STRICT.accepted_risks)

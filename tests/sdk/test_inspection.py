@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols import packets
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.protocols.dummy.messages import Counted
-from party_sdk.inspection import Inspection
 
 ADDRESS = packets.Address(
     session="s", agreement="0" * 64, slot="a", stage="count", round=3, attempt=1

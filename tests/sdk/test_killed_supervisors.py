@@ -16,8 +16,8 @@ from support.repeats import on_command
 from support.standing import Served, an_order, supervised
 from support.terminal import Terminal, read
 
-from party_sdk.memory import PartyFolder
-from party_sdk.supervisor import Orders, OrderState, child, running
+from party_sdk.party.folder import PartyFolder
+from party_sdk.supervisor import Orders, OrderState, child, find_supervisor
 from party_sdk.supervisor.files import OrderFiles
 
 RISKS = """accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]
@@ -137,7 +137,7 @@ def test_the_next_one_ends_with_the_same_labels(
             wait_for(lambda: folder.load_result() is not None)
             served.end(signal.SIGKILL)
             assert not labels.exists()
-    assert running(home) is None
+    assert find_supervisor(home) is None
     with supervised(home):  # at once: processes of the one before may still be ending
         both_end(orders, session)
     assert labels_in(labels) == expected
@@ -146,7 +146,7 @@ def test_the_next_one_ends_with_the_same_labels(
 
 
 @dear
-def test_an_invitation_that_was_not_taken_yet_is_taken_by_the_next(
+def test_the_next_supervisor_takes_an_untaken_invitation(
     online: Terminal, rows: Path, home: Path
 ) -> None:
     inbox, labels = online.folder / "inbox", online.folder / "labels.csv"
@@ -158,7 +158,7 @@ def test_an_invitation_that_was_not_taken_yet_is_taken_by_the_next(
     key = invitation.split("/")[-2]
     (home / "policy.toml").write_text(rules.replace("KEY", key))
     served = Served(home, online.folder / "log", "--inbox", str(inbox))
-    wait_for(lambda: running(home))
+    wait_for(lambda: find_supervisor(home))
     served.process.send_signal(signal.SIGSTOP)
     (inbox / "r1c1.invitation").write_text(invitation)
     served.end(signal.SIGKILL)

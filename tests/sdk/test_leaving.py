@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from support.terminal import ACCEPT, RISKS, Terminal, opened
 
-from clustering_protocols.terms import Terms
+from clustering_protocols.engine.inspection import ArrayFacts, EnvelopeFacts, Inspection
 from coterie import Party, Policy
-from party_sdk.cli.confirming import Asking
-from party_sdk.inspection import ArrayFacts, EnvelopeFacts, Inspection
+from party_sdk.application.asker import Confirmation
+from party_sdk.cli.terminal.asker import TerminalAsker
+from party_sdk.party.folder import PartyFolder
 
 Answering = Callable[[str], bool]
 
@@ -76,7 +77,7 @@ def test_who_leaves_before_joining_declines_with_a_reason(
     assert "You left this session: no ethics vote" in online(*run, expect=3).stderr
 
 
-def test_who_leaves_after_joining_sends_nothing_more_and_names_the_coordinator(
+def test_a_party_that_left_sends_nothing_more(
     online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, invitation = opened(online)
@@ -136,16 +137,16 @@ def test_what_comes_of_the_data_is_asked_for_each_time(
     online: Terminal, monkeypatch: pytest.MonkeyPatch, found: Inspection, *, alone: bool
 ) -> None:
     asked = confirming(monkeypatch, lambda _: True)
-    asking = Asking(terms_of(online))
+    asking = Confirmation(TerminalAsker(), folder_of(online), everything=True)
     assert asking(found)
     assert asking(found)
     assert len(asked) == 1 + alone
     assert (asked[0] == "Send this?") is alone
 
 
-def terms_of(online: Terminal) -> Terms:
+def folder_of(online: Terminal) -> PartyFolder:
     _, invitation = opened(online)
     home = Path(online.environment["COTERIE_HOME"])
     policy = Policy(accepted_risks=frozenset(RISKS), least_known=0)
     with Party.join(invitation, home=home, policy=policy) as party:
-        return party.terms
+        return party.folder

@@ -11,25 +11,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.house import House
 from support.in_process import in_process
-from support.messy_ids import spellings
 from support.terminal import Terminal
 
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import GuardRefused
-from clustering_protocols.preparation.alignment.identifiers import identify
-from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.terms import Layout
-from party_sdk.cli import confirming
-from party_sdk.inspection import Inspection
-from party_sdk.participant import Party
-from party_sdk.policy import Policy
-from party_sdk.run_reports import linked_rows, run_report
-from party_sdk.supervisor.asking import Asking, Awaited
+from clustering_protocols.shared_stages.alignment.identifiers import identify
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.terms import Layout
+from party_sdk.application.asker import Confirmation
+from party_sdk.cli.terminal.asker import TerminalAsker
+from party_sdk.home.policy import Policy
+from party_sdk.party.participant import Party
+from party_sdk.reports.run_reports import linked_rows, run_report
 from party_sdk.supervisor.files import OrderFiles
 from party_sdk.supervisor.models import QuestionKind
+from party_sdk.supervisor.pending_questions import DecisionPending, OrderAsker
+from tests.sdk.house import House
+from tests.sdk.messy_ids import spellings
 
 LAYOUT = Layout.lattice(1, 2)
 TWENTY = "60 to 65 % of the smallest table in common; the terms expect 80%"
@@ -74,7 +75,7 @@ class Operators:
             policy=given.pop("policy", rules),
             home=self.house.home_of(slot),
             entropy=bytes([list(self.invitations).index(slot)]) * 32,
-            transport=self.house.api.transport(),
+            analyst=self.house.api.connect(),
             **given,
         )
 
@@ -124,15 +125,15 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
         assert each.kind == "digests"
     # as the desk and the supervisor ask
     files = OrderFiles(house.home_of("desk"), "asked", "r1c1")
-    with pytest.raises(Awaited):
-        Asking(files, confirm=False).let_go(two.asked[0])
+    with pytest.raises(DecisionPending):
+        Confirmation(OrderAsker(files), files.folder, everything=False)(two.asked[0])
     question = files.question()
     assert question is not None
     assert question.kind is QuestionKind.CHOICE
     assert TWENTY in question.sentence
 
 
-def test_a_small_overlap_that_the_terms_expect_is_not_asked_about(house: House) -> None:
+def test_a_small_overlap_within_the_terms_is_not_asked_about(house: House) -> None:
     two = Operators(house, "expected", minimum_share=0.5)
     results = two.run(confirm=two.agree)
     assert [(each.labels >= 0).sum() for each in results] == [25, 25]
@@ -187,7 +188,7 @@ def test_of_703_patients_the_normalisation_links_679_and_more() -> None:
     assert 679 <= many <= len(set.intersection(*plain))
 
 
-def test_a_party_reads_at_home_how_many_of_its_ids_look_like_the_session_s(
+def test_a_party_sees_how_many_ids_match_the_session_pattern(
     online: Terminal,
 ) -> None:
     create = ("session", "create", "Ids", "--protocol", "pqmds", "--column-groups", 2)
@@ -225,7 +226,7 @@ def test_a_terminal_asks_about_few_linked_rows_alone(
 
     monkeypatch.setattr("click.confirm", confirm)
     folder: Any = SimpleNamespace(is_held=False)
-    asking = confirming.Asking(None, folder)  # type: ignore[arg-type]  # no sheet is shown
+    asking = Confirmation(TerminalAsker(), folder, everything=False)
     quiet: Any = SimpleNamespace(asks="", only_agrees=False)
     few: Any = SimpleNamespace(asks=f"Few rows are linked. {TWENTY}", only_agrees=True)
     assert asking(quiet)

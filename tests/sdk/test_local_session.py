@@ -13,10 +13,11 @@ from urllib.parse import urlsplit
 
 import pytest
 from sklearn.datasets import load_iris
-from support.own_analyst import start_warm
+from support.warm_child import start_warm
 
-from clustering_protocols import extras, simulation
-from clustering_protocols.errors import (
+from clustering_protocols import simulation
+from clustering_protocols.common import extras
+from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
     InvalidParameters,
@@ -24,7 +25,7 @@ from clustering_protocols.errors import (
     Unavailable,
 )
 from coterie import DataCollaboration, Layout, Policy, local_session
-from party_sdk import local_analyst
+from party_sdk.lab import local_analyst
 from party_sdk.tables import open_table
 
 FLOWERS = load_iris(as_frame=True).data

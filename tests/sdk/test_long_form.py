@@ -12,13 +12,13 @@ from pyarrow import csv
 from scipy.sparse import coo_array, random_array
 
 from clustering_protocols import simulation
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.contract import Outcome
-from clustering_protocols.data import MatrixSource, SparseSource, matrix
-from clustering_protocols.errors import InvalidData, InvalidParameters
+from clustering_protocols.numerics.data_source import MatrixSource, SparseSource, matrix
 from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.terms import Layout
-from party_sdk.plots import block_order, draw
-from party_sdk.results import Result
+from clustering_protocols.terms.terms import Layout
+from party_sdk.results.plots import block_order, draw
+from party_sdk.results.results import Result
 from party_sdk.tables import open_table
 from party_sdk.tables.long_form import LongForm, occurrences, open_long, read_objects
 
@@ -37,7 +37,7 @@ def test_lines_become_sorted_rows_and_columns_and_repeats_add_up() -> None:
     assert matrix(source).tolist() == [[0, 0, 2], [3, 0, 5], [0, 5, 0]]
 
 
-def test_a_list_of_objects_fixes_rows_and_gives_the_others_empty_ones(
+def test_a_list_of_objects_fixes_rows_and_adds_empty_ones(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "objects.txt").write_text("d\nc\n\nb \na\n")
@@ -95,7 +95,7 @@ def result_of(params: CoClustering) -> tuple[SparseSource, Result]:
     return source, Result.of(run.outcomes["r1c1"], None)
 
 
-def test_the_picture_of_a_co_clustering_has_objects_and_items_by_cluster(
+def test_a_co_clustering_is_drawn_by_clusters(
     tmp_path: Path,
 ) -> None:
     data, result = result_of(CoClustering(n_clusters=2, lambda_w=5.0))
@@ -105,8 +105,8 @@ def test_the_picture_of_a_co_clustering_has_objects_and_items_by_cluster(
     assert (np.diff(result.labels[rows]) >= 0).all()
     assert result.item_memberships is not None
     assert (np.diff(result.item_memberships.argmax(axis=0)[columns]) >= 0).all()
-    path = draw(data, result, tmp_path / "blocks.png")
-    assert path.read_bytes().startswith(b"\x89PNG")
+    path = draw(data, result).save(tmp_path / "blocks.svg")
+    assert path.read_text().count('class="ring"') == 2
     tops = result.top_items(data.columns, n=2)
     assert [len(names) for names in tops] == [2, 2]
     best = result.item_memberships.argmax(axis=1)
@@ -116,10 +116,10 @@ def test_the_picture_of_a_co_clustering_has_objects_and_items_by_cluster(
 def test_other_results_are_drawn_on_two_axes(tmp_path: Path) -> None:
     X = np.random.default_rng(0).normal(size=(30, 1))
     result = Result.of(Outcome(labels=np.arange(30) % 3), None)
-    path = draw(MatrixSource(X), result, tmp_path / "points.svg")
+    path = draw(MatrixSource(X), result).save(tmp_path / "points.svg")
     assert b"<svg" in path.read_bytes()
     assert result.top_items(["x0"]) == []
     with pytest.raises(InvalidParameters, match="does not cluster items"):
         block_order(result)
     with pytest.raises(InvalidParameters, match="xyz"):
-        draw(MatrixSource(X), result, tmp_path / "points.xyz")
+        draw(MatrixSource(X), result).save(tmp_path / "points.xyz")

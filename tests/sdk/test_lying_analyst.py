@@ -12,16 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import liars
-from support.deviations import written
-from support.dictionaries import within
 from support.in_process import in_process
-from support.liars import Liar
-from support.sitting import SESSION, Sitting, sit
+from support.lies import written
+from support.tables import within
 
-from clustering_protocols import enrolment, packets, simulation
-from clustering_protocols.contract import Params
-from clustering_protocols.errors import (
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
     AgreementMismatch,
     CoterieError,
     DeadlinePassed,
@@ -31,11 +27,17 @@ from clustering_protocols.errors import (
     ProtocolFailed,
     TaskRefused,
 )
+from clustering_protocols.contract import Params
+from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.terms import Layout
+from tests.sdk import liars
+from tests.sdk.liars import Liar
+from tests.sdk.sitting import SESSION, Sitting, sit
 
 X = np.random.default_rng(2).normal(0.0, 3.0, size=(60, 3))
 ROWS = simulation.split(X, Layout.lattice(3), seed=1)
@@ -183,7 +185,7 @@ def test_a_lie_to_everybody_is_answered_by_nobody(
 
 
 @pytest.mark.threat(81)
-def test_an_update_without_one_party_gets_nothing_from_the_others(
+def test_an_update_without_one_party_stops_the_others(
     honest: Callable[[str], Sitting], tmp_path: Path
 ) -> None:
     case, liar = "llf, four", liars.leaves_one_out
@@ -207,7 +209,7 @@ def test_nobody_signs_a_roster_in_which_the_analyst_sits(tmp_path: Path) -> None
 def test_one_invitation_impersonates_nobody_whom_the_terms_name(tmp_path: Path) -> None:
     """Of `omnifc` the puppets would get all shares of the victim, and open its rows."""
     keys = simulation.entropies(7, SESSION, ROWS.layout.names)
-    secret = enrolment.session_secret(keys[simulation.COORDINATOR], SESSION)
+    secret = roster_entries.session_secret(keys[simulation.COORDINATOR], SESSION)
     with pytest.MonkeyPatch.context() as patch:
         lies = liars.plays_all_but(VICTIM, secret)(patch)
         with in_process(tmp_path / "api", driven=True) as api:
@@ -243,7 +245,7 @@ def test_two_camps_that_are_told_two_stories_end_without_labels(
 
 
 @pytest.mark.threat(46)
-def test_one_hospital_that_is_told_other_labels_spoils_every_total_after_it(
+def test_other_labels_for_one_party_spoil_every_later_total(
     honest: Callable[[str], Sitting], tmp_path: Path
 ) -> None:
     """The analyst never reads a sum again, and nobody takes the labels that it makes."""

@@ -17,32 +17,32 @@ import httpx
 import numpy as np
 import pytest
 
-from clustering_protocols import codec
-from clustering_protocols.contract.party import Memory
-from clustering_protocols.engine import Journal
-from clustering_protocols.enrolment import sign_terms
-from clustering_protocols.errors import (
+from clustering_protocols.common.errors import (
     CoterieError,
     Equivocation,
     InvalidParameters,
     NotReady,
     StorageFull,
 )
-from clustering_protocols.preparation.arrival import Arrived
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.engine import Journal
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.records import codec
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Layout
+from clustering_protocols.shared_stages.row_selection import AdmittedRows
+from clustering_protocols.terms.roster_entries import sign_terms
+from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
-from party_sdk import answered
-from party_sdk._files import default_home, write_private
-from party_sdk._transport import Transport
-from party_sdk.answered import Answered, Standing
-from party_sdk.coordinated import CoordinatedSession
-from party_sdk.invitations import Invitation
-from party_sdk.memory import Identity, PartyFolder
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.coordinator.session import CoordinatedSession
+from party_sdk.home.files import default_home, write_private
+from party_sdk.party import durable_state
+from party_sdk.party.durable_state import AnsweredRound, DurableState
+from party_sdk.party.folder import Identity, PartyFolder
 
 CONTRIBUTION = b"what was sent"
-ANSWERED = Answered(
+ANSWERED = AnsweredRound(
     round=3,
     attempt=2,
     task_digest="ab" * 32,
@@ -50,7 +50,7 @@ ANSWERED = Answered(
     before=Memory({"own-word": b"one", "position": b""}),
     after=Memory({"own-word": b"one", "position": b"3", "heard-word": bytes(9)}),
 )
-STANDING = Standing(
+STANDING = DurableState(
     turn=1,
     answered=ANSWERED,
     journal=Journal(round=3, attempt=2),
@@ -70,7 +70,7 @@ def folder(tmp_path: Path) -> PartyFolder:
     return PartyFolder(tmp_path / "home", "s", "a")
 
 
-ARRIVED = Arrived(rows=np.array([2, 0]), n_rows=3)
+ARRIVED = AdmittedRows(rows=np.array([2, 0]), n_rows=3)
 
 
 def fill(folder: PartyFolder) -> None:
@@ -81,7 +81,7 @@ def fill(folder: PartyFolder) -> None:
     folder.save_result(b"result")
 
 
-def test_the_rows_that_arrived_are_kept_until_all_arrive_as_they_are(
+def test_the_arrived_order_is_kept_until_it_is_removed(
     folder: PartyFolder,
 ) -> None:
     fill(folder)
@@ -109,7 +109,7 @@ def open_umask() -> Iterator[None]:
 def test_only_its_owner_reads_what_a_party_keeps(folder: PartyFolder) -> None:
     folder.path.mkdir(parents=True, mode=0o777)
     fill(folder)
-    with folder.locked():
+    with folder.lock():
         pass
     files = [path for path in folder.path.iterdir() if path.name != "lock"]
     assert len(files) == 5
@@ -126,10 +126,10 @@ def test_only_its_owner_reads_what_a_coordinator_keeps(tmp_path: Path) -> None:
 
     refusing = httpx.MockTransport(refuse)
     http = httpx.Client(base_url="http://127.0.0.1", transport=refusing)
-    transport = Transport("http://127.0.0.1", patience=0, http=http)
+    analyst = connect("http://127.0.0.1", patience=0, http=http)
     with (
         Coordinator(
-            "http://127.0.0.1", "key", home=tmp_path, transport=transport
+            "http://127.0.0.1", "key", home=tmp_path, analyst=analyst
         ) as coordinator,
         pytest.raises(CoterieError),
     ):
@@ -163,10 +163,10 @@ def test_what_is_kept_is_read_back(folder: PartyFolder) -> None:
     assert again.load_agreement() == b"agreement"
     assert again.load_result() == b"result"
     assert facts(again.load_standing()) == facts(STANDING)
-    assert again.load_standing().sent == CONTRIBUTION
+    assert again.load_standing().sent_contribution == CONTRIBUTION
 
 
-def facts(standing: Standing) -> tuple[object, ...]:
+def facts(standing: DurableState) -> tuple[object, ...]:
     answered = standing.answered
     return (
         standing.turn,
@@ -183,7 +183,7 @@ def facts(standing: Standing) -> tuple[object, ...]:
 
 def test_before_the_first_round_nothing_is_known(folder: PartyFolder) -> None:
     assert not folder.exists
-    assert facts(folder.load_standing()) == facts(Standing())
+    assert facts(folder.load_standing()) == facts(DurableState())
     assert folder.load_agreement() is None
     assert folder.load_result() is None
     with pytest.raises(NotReady, match="join first"):
@@ -208,7 +208,7 @@ def test_forgetting_everything_leaves_nothing(folder: PartyFolder) -> None:
 
 def test_log_agreement_and_report_outlive_the_rest(folder: PartyFolder) -> None:
     fill(folder)
-    folder.ledger.joining("a" * 64)
+    folder.ledger.note_joining("a" * 64)
     log = (folder.path / "sent.log").read_bytes()
     agreement = folder.load_agreement()
     assert folder.forgotten() is None
@@ -227,7 +227,7 @@ def test_a_party_that_joins_anew_begins_a_log_of_its_own(tmp_path: Path) -> None
     for digest in ("a" * 64, "b" * 64):
         folder = PartyFolder(tmp_path, "s", "a")
         fill(folder)
-        folder.ledger.joining(digest)
+        folder.ledger.note_joining(digest)
         assert [entry["digest"] for entry in folder.ledger.read()] == [digest]
         folder.forget()
     left = PartyFolder(tmp_path, "s", "a").forgotten()
@@ -241,7 +241,7 @@ def test_a_contribution_that_was_changed_on_disk_is_not_sent(
     folder.path.mkdir(parents=True)
     folder.save_standing(replace(STANDING, contribution=CONTRIBUTION + b"!"))
     with pytest.raises(NotReady, match="was changed"):
-        _ = folder.load_standing().sent
+        _ = folder.load_standing().sent_contribution
 
 
 def written(folder: PartyFolder, turns: int) -> list[Path]:
@@ -287,7 +287,7 @@ def test_a_crash_within_the_first_turn_leaves_the_beginning(
         patch.setattr(os, "fsync", Mock(side_effect=failure))
         with pytest.raises((KeyboardInterrupt, StorageFull)):
             folder.save_standing(replace(STANDING, turn=1))
-    assert facts(folder.load_standing()) == facts(Standing())
+    assert facts(folder.load_standing()) == facts(DurableState())
     folder.save_standing(replace(STANDING, turn=1))
     assert facts(folder.load_standing()) == facts(STANDING)
 
@@ -306,7 +306,7 @@ def test_a_memory_of_another_release_is_refused(
     folder: PartyFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(answered, "_VERSION", 99)
+        patch.setattr(durable_state, "_VERSION", 99)
         fill(folder)
     with pytest.raises(NotReady, match="another release"):
         folder.load_standing()
@@ -387,17 +387,17 @@ time.sleep(60)
 
 def test_a_second_process_of_the_same_party_is_refused(folder: PartyFolder) -> None:
     fill(folder)
-    with folder.locked():
+    with folder.lock():
         pass
     command = [sys.executable, "-c", HOLD, str(folder.path / "lock")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
         assert other.stdout
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(NotReady, match="Another process"), folder.locked():
+        with pytest.raises(NotReady, match="Another process"), folder.lock():
             pytest.fail("both run")
         other.send_signal(signal.SIGKILL)
         other.wait(30)
-    with folder.locked():
+    with folder.lock():
         """A process that was killed leaves no lock."""
 
 
@@ -405,7 +405,7 @@ def test_another_party_on_the_same_machine_may_run(
     folder: PartyFolder, tmp_path: Path
 ) -> None:
     other = PartyFolder(tmp_path / "home", "s", "b")
-    with folder.locked(), other.locked(), pytest.raises(NotReady), folder.locked():
+    with folder.lock(), other.lock(), pytest.raises(NotReady), folder.lock():
         pytest.fail("both run")
 
 

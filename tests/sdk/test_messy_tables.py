@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 from xlsxwriter import Workbook
 
-from clustering_protocols.data import matrix
-from clustering_protocols.errors import InvalidData
-from party_sdk.tables import How, duck, examine, open_table
-from party_sdk.tables.dialect import from_mapping
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.numerics.data_source import matrix
+from party_sdk.tables import How, examine, open_table
+from party_sdk.tables.parsing import duck
+from party_sdk.tables.parsing.dialect import from_mapping
 
 MESSY = Path(__file__).parents[1] / "messy"
 GOOD = ["age", "weight", "crp"]
@@ -392,7 +393,7 @@ def test_an_encoding_that_shows_late_is_found(tmp_path: Path) -> None:
     [("Kennung,Größe,y", {}), ("id,x,y", {"encoding": "utf-8"})],
     ids=["it shows early", "the operator says so"],
 )
-def test_a_byte_that_is_no_utf_8_is_told_where_the_encoding_is_certain(
+def test_an_invalid_utf_8_byte_is_reported_with_its_line(
     tmp_path: Path, head: str, said: dict[str, str]
 ) -> None:
     rows = (f"Mü{i},{i % 7}.5,{i % 5}" for i in range(60_000))
@@ -405,7 +406,7 @@ def test_a_byte_that_is_no_utf_8_is_told_where_the_encoding_is_certain(
         )
 
 
-def test_an_encoding_that_is_said_and_is_not_the_files_is_refused(
+def test_a_wrong_stated_encoding_is_refused(
     tmp_path: Path,
 ) -> None:
     path = of(tmp_path / "rows.csv", lines(header="id,Größe,y"), "latin-1")
@@ -457,7 +458,7 @@ DATES = "id,x,day\na,1.5,{}\nb,2.5,{}\nc,3.5,{}\n"
 def test_days_are_counted_in_an_order_that_is_known(
     tmp_path: Path, days: tuple[str, ...], options: dict[str, str], told: Any
 ) -> None:
-    from clustering_protocols.schema import Field, Schema
+    from clustering_protocols.terms.schema import Field, Schema
 
     schema = Schema(fields=(Field(name="x"), Field(name="day", type="date")))
     path = of(tmp_path / "rows.csv", DATES.format(*days))

@@ -15,17 +15,17 @@ from click.testing import CliRunner, Result
 from support.in_process import Api
 
 from clustering_protocols import simulation
-from clustering_protocols.errors import NotFound, VersionMismatch
+from clustering_protocols.common.errors import NotFound, VersionMismatch
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
-from party_sdk import _transport
-from party_sdk._transport import Transport
+from clustering_protocols.terms.terms import Layout
+from party_sdk.analyst_client import http_analyst
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.application.home import Home
 from party_sdk.cli import main
-from party_sdk.client import AnalystClient
-from party_sdk.participant import Party
-from party_sdk.policy import Policy
-from party_sdk.receivers import OwnReceivers
-from party_sdk.told import read_told
+from party_sdk.home.policy import Policy
+from party_sdk.party.notification_requests import read_told
+from party_sdk.party.notifications import OwnReceivers
+from party_sdk.party.participant import Party
 
 StartApi = Callable[..., AbstractContextManager[Api]]
 PARTS = simulation.split(
@@ -45,7 +45,8 @@ POLICY = Policy(
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     def invoke(api: Api, *words: str, expect: int = 0) -> Result:
-        monkeypatch.setattr(_transport, "Transport", lambda *_, **__: api.transport())
+        monkeypatch.setattr(http_analyst, "connect", lambda *_, **__: api.connect())
+        monkeypatch.setattr(Home, "connect", lambda *_: api.connect())
         found = CliRunner().invoke(main, words)
         assert found.exit_code == expect, found.output
         return found
@@ -53,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     return invoke
 
 
-def test_a_coordinator_and_a_party_leave_list_and_remove_addresses(
+def test_coordinators_and_parties_manage_notice_addresses(
     start_api: StartApi, run: Callable[..., Result], tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
@@ -61,7 +62,7 @@ def test_a_coordinator_and_a_party_leave_list_and_remove_addresses(
     with start_api(**on) as api:
         session = api.open(Dummy(), PARTS)
         with Party.join(
-            session.invitation(A), policy=POLICY, home=home, transport=api.transport()
+            session.invitation(A), policy=POLICY, home=home, analyst=api.connect()
         ) as party:
             party.enrol(PARTS.data[A])
         asked = ("session", "--url", "http://127.0.0.1", "--key", session.key)
@@ -94,7 +95,7 @@ def test_an_analyst_that_tells_nobody_says_so(
     assert "COTERIE_SMTP_HOST" in run(api, *words, expect=7).output
 
 
-def test_an_older_analyst_is_told_from_a_session_that_is_not_there(api: Api) -> None:
+def test_an_older_analyst_is_not_taken_for_a_missing_session(api: Api) -> None:
     """It answers 404 to what it does not know, and works with us in all else."""
     session = api.open(Dummy(), PARTS)
     inner = api.client._transport
@@ -106,9 +107,9 @@ def test_an_older_analyst_is_told_from_a_session_that_is_not_there(api: Api) -> 
             return inner.handle_request(request)
 
     http = httpx.Client(base_url="http://127.0.0.1", transport=Older())
-    with Transport("http://127.0.0.1", http=http, patience=1) as transport:
-        client = AnalystClient(transport, session.key)
-        receivers = OwnReceivers(client, session.id)
+    with connect("http://127.0.0.1", http=http, patience=1) as analyst:
+        own = analyst.as_coordinator(session.key)
+        receivers = OwnReceivers(own, session.id)
         for ask in (
             receivers.list,
             lambda: receivers.add("a@b.example"),
@@ -117,10 +118,10 @@ def test_an_older_analyst_is_told_from_a_session_that_is_not_there(api: Api) -> 
             with pytest.raises(VersionMismatch, match="older release"):
                 ask()
         with pytest.raises(NotFound):
-            OwnReceivers(client, "s-unknown").list()
+            OwnReceivers(own, "s-unknown").list()
 
 
-def test_an_address_named_at_join_is_left_with_the_analyst_by_run(
+def test_run_registers_the_address_named_at_join(
     start_api: StartApi, run: Callable[..., Result], tmp_path: Path
 ) -> None:
     home, hook = tmp_path / "home", "https://hooks.example/x/secret"
@@ -141,7 +142,7 @@ def test_an_address_named_at_join_is_left_with_the_analyst_by_run(
             session.invitation(SLOT),
             policy=POLICY,
             home=home,
-            transport=api.transport(),
+            analyst=api.connect(),
             on_notes=notes.append,
         ) as party:
             party.run(ALONE.data[SLOT])
@@ -166,7 +167,7 @@ def test_an_address_named_at_run_is_left_with_the_analyst_too(
             session.invitation(SLOT),
             policy=POLICY,
             home=tmp_path,
-            transport=api.transport(),
+            analyst=api.connect(),
         ) as party:
             party.notify(["https://hooks.example/x"])
             party.run(ALONE.data[SLOT])
@@ -176,7 +177,7 @@ def test_an_address_named_at_run_is_left_with_the_analyst_too(
         assert "hooks.example" not in repr(told)
 
 
-def test_who_opens_a_session_names_addresses_and_is_not_stopped_by_them(
+def test_a_rejected_address_does_not_stop_a_new_session(
     start_api: StartApi, run: Callable[..., Result], tmp_path: Path
 ) -> None:
     with start_api(notices_webhooks=True) as api:

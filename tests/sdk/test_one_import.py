@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import coterie
-from clustering_protocols import registry
+from clustering_protocols import catalogue
 
 # Whoever takes a name away, or adds one, says so here: programs import them.
 OFFERED = {
@@ -35,7 +35,7 @@ def test_each_name_is_there(name: str) -> None:
 
 
 def test_the_parameters_of_every_protocol_are_there() -> None:
-    for known in registry.catalogue().values():
+    for known in catalogue.catalogue().values():
         assert getattr(coterie, known.params.__name__) is known.params
 
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.house import House
 from support.in_process import in_process
 
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import GuardRefused
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms import Layout
-from party_sdk.cli import confirming
-from party_sdk.inspection import Inspection
-from party_sdk.participant import Party
-from party_sdk.policy import Policy
+from clustering_protocols.terms.terms import Layout
+from party_sdk.cli.terminal import confirmation
+from party_sdk.home.policy import Policy
+from party_sdk.party.participant import Party
+from tests.sdk.house import House
 
 rng = np.random.default_rng(3)
 LAYOUT = Layout.lattice(3)
@@ -46,7 +46,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield House(api, folder / "home")
 
 
-def test_the_party_in_another_unit_is_asked_alone_and_so_are_its_new_rows(
+def test_only_rows_in_other_units_need_confirmation(
     house: House,
 ) -> None:
     session = house.open("units", LosslessFederated(n_clusters=2), LAYOUT)
@@ -64,7 +64,7 @@ def test_the_party_in_another_unit_is_asked_alone_and_so_are_its_new_rows(
             policy=Policy(accepted_risks=risks, least_known=0),
             home=house.home_of(slot),
             entropy=bytes([list(invitations).index(slot)]) * 32,
-            transport=house.api.transport(),
+            analyst=house.api.connect(),
             confirm=confirm,
         )
 
@@ -83,12 +83,11 @@ def test_the_party_in_another_unit_is_asked_alone_and_so_are_its_new_rows(
     # a new quarter, of a party whose column was right, in the other unit
     fits, quarter = hospital(25), hospital(25, percent=True)
     for result in (results[0], parties["r1c1"].result()):
-        assert len(result.predict(fits)) == 25
+        assert len(result.predict(fits).labels) == 25
         with pytest.raises(GuardRefused, match="that of the session's rows"):
             result.predict(quarter)
-        assert (
-            len(result.predict(quarter, agree=lambda doubt: SAID[:10] in doubt)) == 25
-        )
+        agreed = result.predict(quarter, agree=lambda doubt: SAID[:10] in doubt)
+        assert len(agreed.labels) == 25
 
 
 @pytest.mark.parametrize("answer", [True, False])
@@ -96,8 +95,7 @@ def test_a_terminal_asks_before_it_labels_new_rows(
     monkeypatch: pytest.MonkeyPatch, *, answer: bool
 ) -> None:
     monkeypatch.setattr("click.confirm", lambda *_, **__: answer)
-    assert not confirming.agreeing({})("nobody is there")
-    assert confirming.agreeing({"allow_other_units": True})("decided")
+    assert not confirmation.confirm_units("nobody is there")
     there: Any = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
-    monkeypatch.setattr(confirming, "sys", there)
-    assert confirming.agreeing({})("somebody is there") is answer
+    monkeypatch.setattr(confirmation, "sys", there)
+    assert confirmation.confirm_units("somebody is there") is answer

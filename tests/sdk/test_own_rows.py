@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from matplotlib.figure import Figure as Picture
 
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.contract import Outcome
-from clustering_protocols.errors import InvalidData, InvalidParameters
-from clustering_protocols.figures import Figures
-from party_sdk.results import Result
+from clustering_protocols.numerics.metrics import Figures
+from party_sdk.results.results import Result
 from party_sdk.tables import open_table
 
 COLUMNS: dict[str, Any] = {
@@ -100,21 +101,22 @@ def test_a_notebook_shows_sizes_and_figures_and_no_row() -> None:
 
 def test_a_picture_has_a_colour_for_each_cluster() -> None:
     table = pd.DataFrame(COLUMNS)
-    axes = Picture().subplots()
-    assert result_of(table).plot(table, axes=axes) is axes
-    shown = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert shown == ["no cluster", "cluster 0", "cluster 1"]
+    root = ElementTree.fromstring(result_of(table).plot(table).svg)
+    texts = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[-3:] == ["no cluster", "cluster 0", "cluster 1"]
     with pytest.raises(InvalidData, match="The table has 2 rows and the result 3"):
-        result_of(table).plot(table[:2], axes=axes)
+        result_of(table).plot(table[:2])
     for other in (table[::-1], table.assign(patient=["x", "y", "z"])):
         with pytest.raises(InvalidData, match="in the same order"):
-            result_of(table).plot(other, axes=axes)
+            result_of(table).plot(other)
 
 
-def test_without_matplotlib_a_sentence_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+def test_a_notebook_shows_a_picture_as_an_image(tmp_path: Path) -> None:
     table = pd.DataFrame(COLUMNS)
-    with pytest.raises(InvalidParameters, match=r"pip install 'coterie\[pictures\]'"):
-        result_of(table).plot(table)
+    picture = result_of(table).plot(table)
+    # as an image: the style within it would be of the whole notebook otherwise
+    assert picture._repr_html_().startswith('<img alt="" src="data:image/svg+xml,')
+    assert picture.save(tmp_path / "rows.svg").read_text() == picture.svg
+    with pytest.raises(InvalidParameters, match=r"written as '\.png'") as no:
+        picture.save(tmp_path / "rows.png")
+    assert "rows.svg" in no.value.remedy

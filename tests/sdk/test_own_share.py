@@ -9,12 +9,12 @@ from support.terminal import ACCEPT, Terminal, opened
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
-from clustering_protocols.data import MatrixSource
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms import Layout
-from party_sdk.own_share import oddities
+from clustering_protocols.terms.terms import Layout
+from party_sdk.results.unit_check import oddities
 
 HONEST = 60 + make_blobs(240, 4, centers=2, random_state=0, cluster_std=2.0)[0]
 PROTOCOLS: dict[str, Params] = {
@@ -74,7 +74,7 @@ def test_who_has_all_rows_or_none_is_told_nothing(
     assert not list(oddities(own, sizes))
 
 
-def test_a_table_of_zeros_is_named_at_home_before_anything_is_sent(
+def test_a_table_of_zeros_is_reported_before_sending(
     online: Terminal,
 ) -> None:
     lines = [f"p{number},0,{number},7" for number in range(12)]

@@ -13,10 +13,8 @@ import numpy as np
 import pytest
 from support.analyst_process import wait_for
 
-from clustering_protocols import codec, enrolment, packets, registry, simulation
-from clustering_protocols.agreements import Member
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import (
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import (
     AgreementMismatch,
     Cancelled,
     CoterieError,
@@ -36,17 +34,28 @@ from clustering_protocols.errors import (
     Unavailable,
     VersionMismatch,
 )
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.registry import Proposal
+from clustering_protocols.records import codec
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
-from clustering_protocols.terms import Guards, Layout, Terms, digest, read_terms
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.agreements import Member
+from clustering_protocols.terms.terms import (
+    Guards,
+    Layout,
+    SessionRequest,
+    Terms,
+    digest,
+    read_terms,
+)
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
-from party_sdk._transport import Transport
-from party_sdk.inspection import Inspection
-from party_sdk.resume_checks import fingerprint, same_choices
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.party.resume_checks import fingerprint, same_choices
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -70,17 +79,19 @@ ACCEPTING = Policy(accepted_risks=frozenset(RISKS), least_known=0)
 def terms(
     params: Dummy | DataCollaboration, layout: Layout = PAIR.layout, minimum: int = 1
 ) -> Terms:
-    proposal = Proposal(
-        protocol=registry.name_of(params),
-        params=params.model_dump(mode="json"),
+    proposal = SessionRequest(
+        protocol={
+            "name": catalogue.name_of(params),
+            "params": params.model_dump(mode="json"),
+        },
         layout=layout,
         seed=0,
         guards=Guards(minimum_rows=minimum),
     )
-    return read_terms(registry.draw_up("s", proposal))
+    return read_terms(catalogue.draw_up("s", proposal))
 
 
-def test_a_policy_accepts_no_risk_by_default_and_says_what_the_risk_is() -> None:
+def test_a_policy_refuses_every_risk_by_default_and_explains_it() -> None:
     with pytest.raises(RiskNotAccepted) as raised:
         Policy().check_terms(terms(Dummy()))
     shown = str(raised.value)
@@ -236,7 +247,7 @@ class Table:
             policy=policy,
             home=self.home,
             entropy=self.session.keys[A],
-            transport=Transport("http://127.0.0.1", patience=0, http=http),
+            analyst=connect("http://127.0.0.1", patience=0, http=http),
             **more,
         )
 
@@ -251,7 +262,7 @@ class Table:
         """Let the other parties answer if they are awaited now."""
         del status
         now = SessionStatus.model_validate(self.session.status)
-        for slot in now.awaited:
+        for slot in now.awaited_slots:
             if now.state == "collecting" and slot != A:
                 self.session.answer(slot, turn=False)
 
@@ -380,7 +391,7 @@ def test_terms_that_the_coordinator_did_not_sign_are_refused(
     assert_only_previewed(alone)
 
 
-def test_a_risk_that_is_not_accepted_stops_before_anything_is_sent(
+def test_an_unaccepted_risk_stops_a_party_before_sending(
     alone: Table,
 ) -> None:
     with pytest.raises(RiskNotAccepted, match="how many rows you hold"):
@@ -440,7 +451,9 @@ def swap_keys(slot: str, secret: bytes | None = None) -> Callable[[Any], None]:
 
 def written(agreed: bytes, line: dict[str, Any]) -> bytes:
     session = read_terms(agreed).session
-    return enrolment._written(session, digest(agreed), Member(**line).line)
+    return roster_entries._build_entry_bytes(
+        session, digest(agreed), Member(**line).line
+    )
 
 
 def sit_in(slot: str, secret: bytes) -> Callable[[Any], None]:
@@ -510,7 +523,7 @@ def test_an_agreement_that_does_not_hold_is_refused(pair: Table, what: str) -> N
 
 @pytest.mark.threat(34)
 @pytest.mark.parametrize("named", [True, False])
-def test_an_analyst_with_the_session_secret_sits_at_open_slots_alone(
+def test_an_analyst_that_takes_a_slot_is_noticed(
     running: Api, home: Path, *, named: bool
 ) -> None:
     """Open, a safety number that somebody compares tells it; named, everybody is told."""
@@ -626,7 +639,7 @@ def test_a_task_of_an_earlier_attempt_is_equivocation(running: Api, home: Path) 
     assert len(table.between.sent("/contribution")) == 4
 
 
-def test_a_task_that_comes_with_a_receipt_is_checked_like_any_other(
+def test_a_task_that_arrives_with_a_receipt_is_also_checked(
     waiting: Table,
 ) -> None:
     first: list[bytes] = []
@@ -806,7 +819,7 @@ def test_a_party_of_a_cancelled_session_is_told_so(alone: Table) -> None:
         alone.run()
 
 
-def test_a_session_that_is_cancelled_while_a_party_answers_is_over(
+def test_a_session_cancelled_during_a_task_is_over(
     alone: Table,
 ) -> None:
     def cancelled(request: httpx.Request, response: httpx.Response) -> httpx.Response:
@@ -826,7 +839,7 @@ def test_a_failed_session_raises_its_reason(running: Api, home: Path) -> None:
         table.run()
 
 
-def test_a_party_that_was_too_late_for_a_quorum_goes_on_with_the_next_round(
+def test_a_party_late_for_a_quorum_joins_the_next_round(
     running: Api, home: Path
 ) -> None:
     table = Table(running, home, PAIR, Dummy(quorum=1), deadlines={"round": 10})
@@ -844,7 +857,7 @@ def test_a_party_that_was_too_late_for_a_quorum_goes_on_with_the_next_round(
 
 def test_a_second_process_of_the_same_party_does_not_run(alone: Table) -> None:
     refused = pytest.raises(NotReady, match="Another process")
-    with alone.party() as party, party.folder.locked(), refused:
+    with alone.party() as party, party.folder.lock(), refused:
         party.run(ALONE.data[A])
     assert alone.between.sent("/join") == []
 
@@ -870,7 +883,7 @@ def test_an_expired_invitation_is_refused(alone: Table) -> None:
 # Going on
 
 
-def test_the_same_rows_in_another_order_are_refused_when_a_party_goes_on(
+def test_reordered_rows_are_refused_when_a_party_resumes(
     pair: Table,
 ) -> None:
     """They would get each other's labels."""
@@ -921,7 +934,7 @@ def asking(running: Api, home: Path) -> tuple[Table, Policy]:
 
 
 @pytest.mark.threat(104)
-def test_what_a_protocol_asks_about_leaves_only_once_it_is_agreed_to(
+def test_a_contribution_in_question_waits_for_agreement(
     running: Api, home: Path
 ) -> None:
     table, policy = asking(running, home)

@@ -15,17 +15,17 @@ from support.analyst_process import wait_for
 from support.in_process import in_process
 
 from analyst_service.errors import problem_response
-from analyst_service.retention.sweeper import Sweeper
+from analyst_service.retention.worker import Sweeper
 from clustering_protocols import simulation
-from clustering_protocols.errors import StorageFull, Unavailable
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import StorageFull, Unavailable
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from coterie import Party, Policy
-from party_sdk import client as party_client, pieces
-from party_sdk._transport import Transport
-from party_sdk.cli import waiting
-from party_sdk.client import AnalystClient
+from party_sdk.analyst_client import http_analyst, resumable_uploads
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.analyst_client.transport import Listeners
+from party_sdk.cli.terminal import patience
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -97,9 +97,9 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(party_client, "IN_PIECES_FROM", 1)
-    monkeypatch.setattr(pieces, "_LEAST_PIECE", PIECE)
-    monkeypatch.setattr("party_sdk._retries._BASE_SECONDS", 0.001)
+    monkeypatch.setattr(http_analyst, "IN_PIECES_FROM", 1)
+    monkeypatch.setattr(resumable_uploads, "_LEAST_PIECE", PIECE)
+    monkeypatch.setattr("party_sdk.analyst_client.retries._BASE_SECONDS", 0.001)
 
 
 @dataclass
@@ -113,14 +113,14 @@ class Sender:
 
     def contribute(self, patience: float = 5) -> str:
         http = httpx.Client(base_url="http://127.0.0.1", transport=self.line)
-        transport = Transport(
+        analyst = connect(
             "http://127.0.0.1",
             patience=patience,
             http=http,
-            on_resumed=self.resumed.append,
+            listeners=Listeners(on_resumed=self.resumed.append),
         )
-        client = AnalystClient(transport, self.session.tokens[A])
-        receipt, _ = client.contribute(self.session.id, 1, 1, self.content)
+        own = analyst.as_party(self.session.tokens[A])
+        receipt, _ = own.contribute(self.session.id, 1, 1, self.content)
         return receipt.digest
 
     @property
@@ -154,7 +154,7 @@ def test_each_cut_costs_one_piece_and_is_said(sender: Sender) -> None:
     assert sender.resumed == sorted(sender.resumed)
 
 
-def test_what_came_is_not_sent_again_where_only_the_answer_was_lost(
+def test_received_pieces_are_not_sent_again_after_a_lost_reply(
     sender: Sender,
 ) -> None:
     sender.line.lost = every(2)
@@ -170,14 +170,17 @@ def test_a_killed_party_goes_on_where_it_was(api: Api, tmp_path: Path) -> None:
 
     def run() -> int:
         http = httpx.Client(base_url="http://127.0.0.1", transport=line)
-        transport = Transport(
-            "http://127.0.0.1", patience=5, http=http, on_resumed=resumed.append
+        analyst = connect(
+            "http://127.0.0.1",
+            patience=5,
+            http=http,
+            listeners=Listeners(on_resumed=resumed.append),
         )
         with Party.join(
             session.invitation(A),
             policy=ACCEPTING,
             home=tmp_path,
-            transport=transport,
+            analyst=analyst,
             entropy=session.keys[A],
         ) as party:
             return len(party.run(PARTS.data[A]).labels)
@@ -263,7 +266,7 @@ def test_a_line_that_no_piece_comes_through_ends_the_patience(
 def test_a_piece_is_no_larger_than_the_analyst_takes(
     sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "_LEAST_PIECE", 1 << 20)
+    monkeypatch.setattr(resumable_uploads, "_LEAST_PIECE", 1 << 20)
     inner = sender.line.inner
 
     class Narrow(httpx.BaseTransport):
@@ -284,5 +287,5 @@ def test_the_operator_reads_where_it_goes_on(
 ) -> None:
     sender.line.cut = every(3)
     sender.contribute()
-    waiting.show_resumed(sender.resumed[0])
+    patience.show_resumed(sender.resumed[0])
     assert f"resumed at {sender.resumed[0]:.0%}" in capsys.readouterr().err

@@ -10,17 +10,23 @@ from typing import Any
 import pytest
 from support.tables import blobs, parties
 
-from clustering_protocols.agreements import read_agreement
-from clustering_protocols.contract import Spent
-from clustering_protocols.errors import GuardRefused, NotReady
+from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.common.errors import GuardRefused, NotReady
+from clustering_protocols.contract import PrivacySpending
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
-from clustering_protocols.registry import Proposal, draw_up, name_of
-from clustering_protocols.schema import numbers
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout, Terms, canonical_json, read_terms
+from clustering_protocols.terms.agreements import read_agreement
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import (
+    Layout,
+    SessionRequest,
+    Terms,
+    canonical_json,
+    read_terms,
+)
 from coterie import Policy
-from party_sdk.spending import Spending
+from party_sdk.disclosures.privacy_budget import PrivacyBudget
 
 PSI = {"alignment": {"method": "ecdh"}}
 
@@ -55,7 +61,7 @@ def test_a_number_of_rows_that_cannot_be_is_refused() -> None:
         Policy().check_roster(content, "r1c1")
 
 
-def test_where_no_ids_are_compared_other_row_groups_may_be_of_any_size() -> None:
+def test_row_groups_may_differ_in_size_if_ids_stay_unused() -> None:
     split = parties(blobs(600, 4), [range(20), range(600)])
     params = DataCollaboration(n_clusters=2)
     layout = Layout.lattice(1, 2)
@@ -70,9 +76,8 @@ def test_where_no_ids_are_compared_other_row_groups_may_be_of_any_size() -> None
 
 
 def terms(params: Any) -> Terms:
-    proposal = Proposal(
-        protocol=name_of(params),
-        params=params.model_dump(mode="json"),
+    proposal = SessionRequest(
+        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
         layout=Layout.lattice(1, 2),
         seed=1,
         dictionary=(numbers("ab", 0.0, 1.0), numbers("cd", 0.0, 1.0)),
@@ -109,16 +114,16 @@ def test_terms_without_noise_cost_more_than_any_limit(params: Any, name: str) ->
 ONE, OTHER = "0" * 64, "1" * 64
 
 
-def spent(epsilon: float | None) -> Spent:
-    return Spent(epsilon=epsilon, delta=0.0)
+def spent(epsilon: float | None) -> PrivacySpending:
+    return PrivacySpending(epsilon=epsilon, delta=0.0)
 
 
-def test_sessions_on_one_table_add_up_and_those_on_another_do_not(
+def test_privacy_losses_add_up_per_table(
     tmp_path: Path,
 ) -> None:
     for number in range(10):  # each as after a new start
-        Spending(tmp_path).spend(ONE, f"s{number}/a/x", spent(0.1), 1.0)
-    kept = Spending(tmp_path)
+        PrivacyBudget(tmp_path).spend(ONE, f"s{number}/a/x", spent(0.1), 1.0)
+    kept = PrivacyBudget(tmp_path)
     assert kept.epsilon(ONE) == pytest.approx(1.0)
     with pytest.raises(GuardRefused, match=r"have cost 1\. 'epsilon_total' is 1"):
         kept.spend(ONE, "t/a/x", spent(0.01), 1.0)
@@ -131,7 +136,7 @@ def test_sessions_on_one_table_add_up_and_those_on_another_do_not(
 
 
 def test_one_release_is_counted_once_however_often_it_is_sent(tmp_path: Path) -> None:
-    kept = Spending(tmp_path)
+    kept = PrivacyBudget(tmp_path)
     for _ in range(3):
         kept.spend(ONE, "s/a/x", spent(0.7), 1.0)
     kept.check(ONE, "s/a/x", 0.7, 1.0)
@@ -141,16 +146,16 @@ def test_one_release_is_counted_once_however_often_it_is_sent(tmp_path: Path) ->
 
 
 def test_after_a_release_without_noise_no_budget_is_left(tmp_path: Path) -> None:
-    kept = Spending(tmp_path)
+    kept = PrivacyBudget(tmp_path)
     kept.spend(ONE, "s/a/x", spent(None), None)
     assert kept.epsilon(ONE) == math.inf
     with pytest.raises(GuardRefused, match="have cost inf"):
         kept.spend(ONE, "t/a/x", spent(0.1), 1e9)
 
 
-def test_a_file_that_cannot_be_read_is_not_taken_for_an_empty_one(
+def test_an_unreadable_budget_file_is_not_taken_as_empty(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "spent.json").write_bytes(b"{")
     with pytest.raises(NotReady, match="cannot be read"):
-        Spending(tmp_path).spend(ONE, "s/a/x", spent(0.1), 1.0)
+        PrivacyBudget(tmp_path).spend(ONE, "s/a/x", spent(0.1), 1.0)

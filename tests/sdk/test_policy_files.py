@@ -10,16 +10,22 @@ from pathlib import Path
 import pytest
 from support.terminal import ACCEPT, RISK, Terminal, opened
 
-from clustering_protocols.errors import GuardRefused, InvalidParameters
+from clustering_protocols.catalogue import draw_up
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.recipe import Preparation
-from clustering_protocols.recipe.preparation import Treatment
-from clustering_protocols.registry import Proposal, draw_up
-from clustering_protocols.schema import numbers
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Identities, Layout, Terms, read_terms
-from party_sdk.policy import Policy
-from party_sdk.policy_files import policy_file, read_policy, remember
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.preparation.preparation import Treatment
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import (
+    Identities,
+    Layout,
+    SessionRequest,
+    Terms,
+    read_terms,
+)
+from party_sdk.home.policy import Policy
+from party_sdk.home.policy_files import policy_file, read_policy, remember
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 WHOLE = """
@@ -118,9 +124,11 @@ COORDINATOR = Institution("University", bytes(32))
 
 def terms(weight: float = 1.0) -> Terms:
     treated = Preparation(fields=(Treatment(name="x", weight=weight),))
-    proposal = Proposal(
-        protocol="dc",
-        params=DataCollaboration(n_clusters=2).model_dump(mode="json"),
+    proposal = SessionRequest(
+        protocol={
+            "name": "dc",
+            "params": DataCollaboration(n_clusters=2).model_dump(mode="json"),
+        },
         layout=Layout.lattice(1),
         seed=0,
         dictionary=(numbers(["x", "y"], -9, 9),),
@@ -134,7 +142,7 @@ URL = "https://analyst.example"
 
 
 @pytest.mark.parametrize("listed", ["University", COORDINATOR.key])
-def test_a_coordinator_is_listed_by_the_name_of_a_trusted_card_or_by_key(
+def test_a_coordinator_is_listed_by_card_name_or_by_key(
     listed: str,
 ) -> None:
     known = {"University": COORDINATOR.key}
@@ -174,9 +182,7 @@ def test_a_weight_above_the_largest_is_refused() -> None:
         policy.check_terms(terms(0.2))
 
 
-def test_a_home_s_policy_holds_for_commands_and_options_add_to_it(
-    online: Terminal, rows: Path
-) -> None:
+def test_options_extend_the_policy_of_a_home(online: Terminal, rows: Path) -> None:
     _, invitation = opened(online)
     home = Path(online.environment["COTERIE_HOME"])
     policy_file(home).write_text(f'accepted_risks = ["{RISK}"]\nminimum_rows = 13\n')

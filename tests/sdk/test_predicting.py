@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from support.terminal import Terminal, read
 
-from party_sdk.memory import PartyFolder
+from party_sdk.party.folder import PartyFolder
 
 CREATE = ("session", "create", "Wards", "--protocol", "dc", "--param", "n_clusters=3")
 

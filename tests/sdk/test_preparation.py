@@ -18,21 +18,29 @@ from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from support.house import House
 from support.in_process import Api, in_process
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import matrix
-from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
+from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidData,
+    InvalidParameters,
+)
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.recipe import Preparation, Treatment, filling
-from clustering_protocols.registry import Proposal, draw_up, name_of
-from clustering_protocols.schema import Constraints, Field, Schema
-from clustering_protocols.terms import Guards, Layout, read_terms
-from party_sdk.axes import principal_axes
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.preparation import (
+    Preparation,
+    Treatment,
+    build_imputation,
+)
+from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.terms import Guards, Layout, SessionRequest, read_terms
 from party_sdk.cli import main
+from party_sdk.results.axes import principal_axes
 from party_sdk.tables import open_table
+from tests.sdk.house import House
 
 WARDS = ("surgery", "medicine", "children")
 SCHEMA = Schema(
@@ -171,7 +179,7 @@ def house(api: Api, tmp_path: Path) -> House:
 FRAMES = [patients(seed) for seed in (1, 2, 3)]
 
 
-def test_gaps_levels_and_dates_of_three_hospitals_give_the_labels_of_the_pipeline(
+def test_a_federated_preparation_equals_the_pooled_pipeline(
     house: House, tmp_path: Path
 ) -> None:
     session = house.open(
@@ -192,7 +200,7 @@ def test_gaps_levels_and_dates_of_three_hospitals_give_the_labels_of_the_pipelin
     assert list(results["r2c1"].ids or ()) == FRAMES[1]["patient"].tolist()
 
 
-def test_new_rows_are_filled_and_labelled_as_those_of_the_session(
+def test_new_rows_are_imputed_and_labelled_like_the_old(
     house: House, tmp_path: Path
 ) -> None:
     session = house.open(
@@ -206,9 +214,11 @@ def test_new_rows_are_filled_and_labelled_as_those_of_the_session(
     again = german(FRAMES[1], tmp_path / "again.csv")
     for slot, frame in zip(results, FRAMES, strict=True):
         found = results[slot].predict(frame, id_column="patient")
-        assert found.tolist() == results[slot].labels.tolist()
+        assert found.labels.tolist() == results[slot].labels.tolist()
     found = results["r1c1"].predict(again, id_column="patient")
-    assert found.tolist() == results["r2c1"].labels.tolist(), "another's file, by name"
+    assert found.labels.tolist() == results["r2c1"].labels.tolist(), (
+        "another's file, by name"
+    )
 
 
 @pytest.mark.parametrize("protocol", [DataCollaboration, LosslessFederated])
@@ -224,11 +234,11 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     rows = open_table(
         FRAMES[0], id_column="patient", schema=SCHEMA, preparation=PREPARATION
     )
-    shown, labels = member.clustered(rows, results["r1c1"].labels)
+    shown, labels = member.select_clustered(rows, results["r1c1"].labels)
     units = member.units(shown)
     [plan] = member.terms.plans
     prepared = [
-        house.last[slot].clustered(
+        house.last[slot].select_clustered(
             open_table(
                 frame, id_column="patient", schema=SCHEMA, preparation=PREPARATION
             ),
@@ -246,7 +256,7 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     assert np.abs(found.places) == pytest.approx(np.abs(expected), abs=1e-9)
 
 
-def test_rows_that_lack_a_value_are_left_out_where_the_terms_say_so(
+def test_incomplete_rows_are_dropped_if_the_terms_say_so(
     house: House,
 ) -> None:
     session = house.open(
@@ -262,18 +272,18 @@ def test_rows_that_lack_a_value_are_left_out_where_the_terms_say_so(
         labels = results[slot].labels
         assert ((labels == -1) == lacking).all()
         new = results[slot].predict(frame, id_column="patient")
-        assert new.tolist() == labels.tolist()
+        assert new.labels.tolist() == labels.tolist()
         how: dict[str, Any] = {
             "schema": SCHEMA,
             "preparation": Preparation(missing="drop"),
         }
         rows = open_table(frame, id_column="patient", **how)
-        shown, found = house.last[slot].clustered(rows, labels)
+        shown, found = house.last[slot].select_clustered(rows, labels)
         assert found.tolist() == labels[~lacking].tolist()
         assert np.isfinite(matrix(shown)).all()
 
 
-def test_a_gap_is_refused_by_its_line_where_nothing_is_said_of_it(
+def test_a_missing_value_without_a_rule_is_refused_by_line(
     house: House,
 ) -> None:
     silent = Preparation(fields=PREPARATION.fields[1:])
@@ -302,9 +312,8 @@ def drawn(
     layout: Layout = LAYOUT,
 ) -> Any:
     n_groups = layout.n_column_groups
-    proposal = Proposal(
-        protocol=protocol,
-        params={"n_clusters": 3, **(params or {})},
+    proposal = SessionRequest(
+        protocol={"name": protocol, "params": {"n_clusters": 3, **(params or {})}},
         layout=layout,
         seed=1,
         dictionary=(schema,) * n_groups,
@@ -361,9 +370,11 @@ def test_protocols_that_would_undo_a_preparation_refuse_it(
     protocol: str, params: dict[str, Any], why: str
 ) -> None:
     given = {"n_clusters": 3, **params}
-    proposal = Proposal(
-        protocol=protocol,
-        params={k: v for k, v in given.items() if v is not None},
+    proposal = SessionRequest(
+        protocol={
+            "name": protocol,
+            "params": {k: v for k, v in given.items() if v is not None},
+        },
         layout=Layout.lattice(1, 3) if protocol == "fccm" else LAYOUT,
         seed=1,
         dictionary=(SCHEMA,) * (3 if protocol == "fccm" else 1),
@@ -373,9 +384,9 @@ def test_protocols_that_would_undo_a_preparation_refuse_it(
         draw_up("s", proposal)
 
 
-def test_rows_that_several_parties_hold_are_dropped_by_intersection_alone() -> None:
+def test_shared_rows_are_dropped_only_with_an_intersection() -> None:
     columns, drop = Layout.lattice(1, 3), Preparation(missing="drop")
-    with pytest.raises(InvalidParameters, match="ecdh or rsa"):
+    with pytest.raises(InvalidParameters, match="method ecdh they find"):
         drawn(drop, layout=columns)
     terms = drawn(drop, params={"alignment": {"method": "ecdh"}}, layout=columns)
     assert terms.preparation[0].missing == "drop"
@@ -401,7 +412,7 @@ def test_one_rule_fills_the_gaps_of_all_fields(how: Literal["mean", "median"]) -
             for field in SCHEMA.fields
         )
     )
-    said = {t.name: t.missing for t in filling(bounded, how).fields}
+    said = {t.name: t.missing for t in build_imputation(bounded, how).fields}
     assert said == {
         "crp": how,
         "age": how,
@@ -409,7 +420,7 @@ def test_one_rule_fills_the_gaps_of_all_fields(how: Literal["mean", "median"]) -
         "ward": "most_frequent",
         "admitted": how,
     }
-    assert drawn(filling(bounded, how), bounded).plans
+    assert drawn(build_imputation(bounded, how), bounded).plans
 
 
 def test_a_mean_of_few_values_is_never_told(house: House) -> None:
@@ -445,7 +456,7 @@ def test_a_mean_of_few_values_is_never_told(house: House) -> None:
         ("pqmds", (1, 2), "mean"),
     ],
 )
-def test_a_table_with_gaps_and_words_is_tried_alone_with_nothing_lost(
+def test_a_simulation_with_missing_values_loses_nothing(
     protocol: str, cells: tuple[int, int], missing: str, tmp_path: Path
 ) -> None:
     table, schema = tmp_path / "table.csv", tmp_path / "schema.json"

@@ -9,35 +9,41 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.datasets import load_iris
-from support.house import House
 from support.in_process import in_process
 
+from clustering_protocols.catalogue import draw_up
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Params
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import GuardRefused
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.registry import Proposal, draw_up
-from clustering_protocols.release import Release
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import Layout, Terms, read_terms
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import Field, Schema, numbers
+from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
+from coterie_pages.formatting import format_test
 from coterie_pages.pages import page
-from party_sdk.arriving import open_by
-from party_sdk.cli.releasing import profile_lines
-from party_sdk.memory import PartyFolder
-from party_sdk.run_reports import run_report
-from party_sdk.shown import ShownTables
-from party_sdk.uses import use_of
+from party_sdk.cli.options.release import outcome_lines, profile_lines
+from party_sdk.disclosures.history import ShownTables
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.planned_use import use_of
+from party_sdk.party.table_admission import open_by
+from party_sdk.reports.run_reports import run_report
+from party_sdk.reports.session_reports import audited_report
+from tests.sdk.house import House
 
 NAMES = ("a", "b")
+NAMES_OF_SIX = ["a", "b", "c", "d", "cost", "died"]
 ROWS = np.random.default_rng(1).normal(size=(60, 2))
 
 
 def terms_of(n_parties: int, *, release: bool = True) -> Terms:
-    proposal = Proposal(
-        protocol="dc",
-        params=DataCollaboration(n_clusters=2).model_dump(mode="json"),
+    proposal = SessionRequest(
+        protocol={
+            "name": "dc",
+            "params": DataCollaboration(n_clusters=2).model_dump(mode="json"),
+        },
         layout=Layout.lattice(n_parties),
         dictionary=(numbers(NAMES, -9, 9),),
         release=Release(profiles="members") if release else None,
@@ -149,7 +155,7 @@ def test_parties_and_coordinator_read_profiles_over_http(
             np.testing.assert_allclose(field.mean, expected, rtol=1e-9)
     for slot, table_ in zip(house.last, tables, strict=True):
         member = house.last[slot]
-        data = open_by(member.agreed, table_, None, None)
+        data = open_by(member.slot_fields, table_, None, None)
         found = run_report(member, house.home_of(slot), data=data)
         pooled, own, *rest = found.profiles
         assert (pooled.own, own.own, rest) == (False, True, [])
@@ -177,3 +183,42 @@ def test_parties_and_coordinator_read_profiles_over_http(
     )
     with pytest.raises(GuardRefused, match="nearly the same rows"):
         house.run(again, [table.iloc[1:] for table in tables])
+
+
+def test_described_variables_are_in_reports_and_terminals(house: House) -> None:
+    """What the coordinator reads is rounded, what parties read is not."""
+    X = load_iris().data
+    rng = np.random.default_rng(2)
+    outcome = np.column_stack([rng.gamma(2.0, 900.0, 150), rng.random(150) < 0.3])
+    fields = numbers(("a", "b", "c", "d"), X.min(axis=0), X.max(axis=0)).fields
+    described = (
+        Field(name="cost", role="describe", unit="EUR"),
+        Field(name="died", type="boolean", role="describe"),
+    )
+    session = house.open(
+        "described",
+        LosslessFederated(n_clusters=3),
+        Layout.lattice(3),
+        dictionary=[Schema(fields=(*fields, *described))],
+        release=Release(profiles="everybody"),
+    )
+    whole = np.hstack([X, outcome])
+    tables = [pd.DataFrame(whole[i::3], columns=NAMES_OF_SIX) for i in range(3)]
+    results = house.run(session, tables)
+    rows = np.concatenate(tables)
+    labels = np.concatenate([result.labels for result in results.values()])
+    lines = [rows[labels == label, 4] for label in range(3)]
+    slot = next(iter(results))
+    told = run_report(house.last[slot], house.home_of(slot))
+    (table_,) = told.outcomes
+    assert {field.name for field in table_.fields} == {"cost", "died"}
+    cost = next(field for field in table_.fields if field.name == "cost")
+    np.testing.assert_allclose(cost.p, stats.f_oneway(*lines).pvalue, rtol=1e-9)
+    assert "described variables of columns 1" in "\n".join(outcome_lines(told.outcomes))
+    html = page(told)
+    assert "Clustered variables have no test" in html
+    assert format_test(cost).replace("<", "&lt;") in html
+    opened = house.coordinator.session(session.id)
+    theirs, _ = audited_report(house.coordinator, opened, opened.status())
+    assert "rounded values" in theirs.outcomes[0].notes[-1]
+    assert "rounded values" in page(theirs)

@@ -12,27 +12,28 @@ import httpx
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from support.house import House
 from support.in_process import in_process
 
-from clustering_protocols import hash_chain, proofs, simulation
-from clustering_protocols.errors import (
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
     AuditBroken,
     GuardRefused,
     InvalidParameters,
     KeyNotAuthentic,
 )
-from clustering_protocols.proofs import SignedLog
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Layout, read_terms
-from clustering_protocols.wire import waiting
+from clustering_protocols.terms import signed_logs
+from clustering_protocols.terms.signed_logs import SignedLog
+from clustering_protocols.terms.terms import Layout, read_terms
 from clustering_protocols.wire.answers import Receipt
 from coterie import Party, Policy
-from party_sdk._transport import Transport
+from coterie_http import long_polling
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.cli import main
-from party_sdk.client import AnalystClient
-from party_sdk.identities import OwnIdentity
+from party_sdk.home.identities import OwnIdentity
+from tests.sdk.house import House
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -67,7 +68,7 @@ class Finished(House):
     @property
     def ledger(self) -> SignedLog:
         own = OwnIdentity(self.home_of(A)).load()
-        return proofs.sign_ledger(own, "wards", A, self.folder.ledger.lines)
+        return signed_logs.sign_ledger(own, "wards", A, self.folder.ledger.lines)
 
     @property
     def agreement(self) -> bytes:
@@ -86,8 +87,8 @@ def test_audit_and_ledger_are_signed_by_whom_the_agreement_names(
 ) -> None:
     for log in (finished.audit, finished.ledger):
         assert log.entries()
-        proofs.check_signer(log, finished.agreement)
-    assert proofs.compare(finished.audit, finished.ledger) == 5
+        signed_logs.check_signer(log, finished.agreement)
+    assert signed_logs.compare(finished.audit, finished.ledger) == 5
 
 
 def test_terms_name_the_analyst_that_signs(finished: Finished) -> None:
@@ -131,22 +132,22 @@ def test_what_was_signed_cannot_be_told_otherwise(
             change(log).entries()
 
 
-def test_who_signs_for_another_convinces_nobody_with_the_agreement(
+def test_a_ledger_signed_by_another_is_refused(
     finished: Finished,
 ) -> None:
-    own = proofs.sign_ledger(STRANGER, "wards", A, finished.ledger.lines)
+    own = signed_logs.sign_ledger(STRANGER, "wards", A, finished.ledger.lines)
     assert own.entries(), "the signature itself is right"
     with pytest.raises(KeyNotAuthentic, match="not signed by whom"):
-        proofs.check_signer(own, finished.agreement)
+        signed_logs.check_signer(own, finished.agreement)
 
 
 def test_files_of_two_sessions_accuse_nobody(finished: Finished) -> None:
     lines = finished.ledger.lines
-    other = proofs.sign_ledger(STRANGER, "elsewhere", A, lines)
+    other = signed_logs.sign_ledger(STRANGER, "elsewhere", A, lines)
     with pytest.raises(InvalidParameters, match="bring those of one"):
-        proofs.check_signer(other, finished.agreement)
+        signed_logs.check_signer(other, finished.agreement)
     with pytest.raises(InvalidParameters, match="bring those of one"):
-        proofs.compare(finished.audit, other)
+        signed_logs.compare(finished.audit, other)
 
 
 def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:
@@ -158,28 +159,28 @@ def test_an_invented_receipt_accuses_no_analyst(finished: Finished) -> None:
         said = {k: v for k, v in entry.items() if k not in {"number", "previous"}}
         last = lines[-1] if lines else None
         lines.append(hash_chain.write(last, len(lines) + 1, {**said, **changed}))
-    lie = proofs.sign_ledger(own, "wards", A, lines)
+    lie = signed_logs.sign_ledger(own, "wards", A, lines)
     with pytest.raises(KeyNotAuthentic):
-        proofs.compare(finished.audit, lie)
+        signed_logs.compare(finished.audit, lie)
 
 
-def test_an_audit_that_lost_its_end_contradicts_the_analysts_own_receipts(
+def test_a_truncated_audit_contradicts_the_receipts(
     finished: Finished,
 ) -> None:
     cut = finished.audit.lines[:3]
-    signed = proofs.sign_audit(finished.analyst, "wards", cut)
-    log = proofs.signed_audit(cut, finished.analyst.key, signed)
+    signed = signed_logs.sign_audit(finished.analyst, "wards", cut)
+    log = signed_logs.signed_audit(cut, finished.analyst.key, signed)
     assert len(log.entries()) == 3
     with pytest.raises(AuditBroken, match="A receipt names line"):
-        proofs.compare(log, finished.ledger)
+        signed_logs.compare(log, finished.ledger)
 
 
 @pytest.mark.parametrize("name", ["aaa", "zzz"])
-def test_an_audit_of_one_session_is_none_of_another_whoever_signs_it(
+def test_an_audit_does_not_hold_for_another_session(
     finished: Finished, name: str
 ) -> None:
     lines = finished.audit.lines
-    signed = proofs.sign_audit(finished.analyst, name, lines)
+    signed = signed_logs.sign_audit(finished.analyst, name, lines)
     log = finished.audit.model_copy(update={"session": name, "signature": signed})
     with pytest.raises(AuditBroken, match="another session"):
         log.entries()
@@ -190,32 +191,32 @@ def test_an_audit_without_a_signature_is_none(
     finished: Finished, signature: str
 ) -> None:
     with pytest.raises(AuditBroken, match="no signed audit"):
-        proofs.signed_audit(finished.audit.lines, finished.audit.key, signature)
+        signed_logs.signed_audit(finished.audit.lines, finished.audit.key, signature)
 
 
 def ledger_of(finished: Finished, receipt: Receipt) -> SignedLog:
     """A party's ledger of one receipt that the analyst did sign."""
-    signed = proofs.sign_receipt(finished.analyst, receipt)
+    signed = signed_logs.sign_receipt(finished.analyst, receipt)
     said = signed.model_dump(mode="json", exclude={"session", "slot"})
     line = hash_chain.write(None, 1, {"event": "receipt", **said})
     own = OwnIdentity(finished.home_of(A)).load()
-    return proofs.sign_ledger(own, "wards", A, [line])
+    return signed_logs.sign_ledger(own, "wards", A, [line])
 
 
 @pytest.mark.parametrize("change", [-1, 1])
 @pytest.mark.parametrize("field", ["digest", "round", "attempt", "entry", "sequence"])
-def test_an_analyst_that_signed_a_receipt_and_tells_otherwise_is_convicted(
+def test_a_receipt_proves_an_analysts_false_audit(
     finished: Finished, field: str, change: int
 ) -> None:
     given = next(e for e in finished.ledger.entries() if e["event"] == "receipt")
     kept = {name: given[name] for name in Receipt.model_fields if name in given}
     receipt = Receipt(session="wards", slot=A, **kept)
-    assert proofs.compare(finished.audit, ledger_of(finished, receipt)) == 1
+    assert signed_logs.compare(finished.audit, ledger_of(finished, receipt)) == 1
     value = getattr(receipt, field)
     other = value + change if isinstance(value, int) else "0f"[change > 0] * 64
     lie = ledger_of(finished, receipt.model_copy(update={field: other}))
     with pytest.raises(AuditBroken, match="not the one"):
-        proofs.compare(finished.audit, lie)
+        signed_logs.compare(finished.audit, lie)
 
 
 # At a party
@@ -233,10 +234,10 @@ class Forging(httpx.BaseTransport):
         if not request.url.path.endswith("/contribution"):
             return response
         task = response.read()
-        told = json.loads(waiting.receipt_in(response.headers) or b"{}")
+        told = json.loads(long_polling.receipt_in(response.headers) or b"{}")
         forged = Receipt.model_validate({**told, "signature": self.signature})
         headers = httpx.Headers(response.headers)
-        headers.update(waiting.headers_of(forged))
+        headers.update(long_polling.headers_of(forged))
         return httpx.Response(response.status_code, headers=headers, content=task)
 
 
@@ -248,9 +249,9 @@ def test_a_receipt_without_the_analysts_signature_is_no_receipt(
         session = api.open(Dummy(), PARTS)
         forging = Forging(api.client._transport, signature)
         http = httpx.Client(base_url="http://127.0.0.1", transport=forging)
-        transport = Transport("http://127.0.0.1", patience=0, http=http)
+        analyst = connect("http://127.0.0.1", patience=0, http=http)
         joined = Party.join(
-            session.invitation(A), policy=POLICY, home=home, transport=transport
+            session.invitation(A), policy=POLICY, home=home, analyst=analyst
         )
         with joined as party:
             with pytest.raises(KeyNotAuthentic):
@@ -262,11 +263,11 @@ def test_a_receipt_without_the_analysts_signature_is_no_receipt(
 # At a coordinator
 
 
-def test_an_analyst_with_another_key_than_before_opens_no_session(
+def test_an_analyst_with_a_changed_key_opens_no_session(
     finished: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest = finished.audit.key
-    monkeypatch.setattr(AnalystClient, "identity", lambda _: STRANGER.key)
+    monkeypatch.setattr(HttpAnalyst, "identity", lambda _: STRANGER.key)
     with pytest.raises(GuardRefused, match="--new-analyst"):
         finished.coordinator.create_session("b", Dummy(), PARTS.layout)
     assert finished.session.audit().key == honest, "the terms say who signs"

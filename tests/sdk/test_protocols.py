@@ -7,10 +7,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from clustering_protocols import registry
+from clustering_protocols import catalogue
 from party_sdk.cli import main
 
-OFFERED = [name for name, known in registry.catalogue().items() if known.methods]
+OFFERED = [name for name, known in catalogue.catalogue().items() if known.methods]
 
 
 def printed(*words: str) -> str:
@@ -27,9 +27,10 @@ def test_every_protocol_that_is_advised_is_listed() -> None:
 
 @pytest.mark.parametrize("name", OFFERED)
 def test_every_parameter_risk_and_choice_of_a_protocol_is_said(name: str) -> None:
-    text, known = printed(name), registry.describe(name)
+    text, known = printed(name), catalogue.describe(name)
     for field, schema in known["params"]["properties"].items():
-        assert f"\n  {field}{'.' if '$ref' in schema else '  ('}" in text
+        told = f"\n  {field}{'.' if '$ref' in schema else '  ('}" in text
+        assert told != schema.get("deprecated", False)
     for code in (*known["risks"], *known["choices"], *known["learns"]):
         assert f"\n  {code}\n" in text
     assert max(map(len, text.splitlines())) <= 120

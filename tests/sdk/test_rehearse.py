@@ -12,13 +12,13 @@ from support.analyst_process import Crowd
 from support.examples import begun, dealt
 from support.terminal import Terminal, opened
 
-from clustering_protocols import registry, simulation
+from clustering_protocols import catalogue, simulation
 from clustering_protocols.contract import Params
+from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms import Layout
-from party_sdk.inspection import Inspection
-from party_sdk.rehearsing import rehearse
+from clustering_protocols.terms.terms import Layout
+from party_sdk.lab.rehearsal import rehearse
 
 ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
     [[0], [9], [18]], 20, 0
@@ -61,7 +61,7 @@ def test_what_is_told_is_what_a_session_of_these_terms_sends(
     assert sum(each.n for each in told.left) > 0
 
 
-@pytest.mark.parametrize("name", sorted(registry.catalogue()))
+@pytest.mark.parametrize("name", sorted(catalogue.catalogue()))
 @pytest.mark.parametrize(
     "which",
     [
@@ -74,7 +74,7 @@ def test_what_is_told_is_what_a_session_of_these_terms_sends(
 def test_every_example_of_every_protocol_can_be_rehearsed(
     name: str, which: slice
 ) -> None:
-    for example in registry.protocol(name).examples()[which]:
+    for example in catalogue.protocol(name).examples()[which]:
         played = begun(example, 3, simulation.Session)
         slot = example.layout.names[-1]
         data = dealt(example, 3).data[slot]

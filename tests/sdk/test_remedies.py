@@ -9,8 +9,8 @@ import click
 import pytest
 from support.terminal import Terminal
 
-from clustering_protocols.errors import CoterieError, SessionOver, Unavailable
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError, SessionOver, Unavailable
 from party_sdk.cli import main
 
 WITHOUT_THE_SERVICE = """
@@ -44,7 +44,7 @@ def test_a_command_whose_extra_is_missing_names_it(command: str) -> None:
     assert "What to do: pip install 'coterie[analyst]'" in done.stderr
 
 
-def test_the_demo_without_the_service_names_the_extra_and_no_address() -> None:
+def test_the_demo_without_the_service_names_the_extra() -> None:
     words = [sys.executable, "-c", WITHOUT_THE_SERVICE, "demo"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.returncode == 5

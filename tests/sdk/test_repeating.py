@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -10,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support.house import House
 from support.in_process import in_process
 
 from clustering_protocols import simulation
-from clustering_protocols.errors import InvalidParameters, NotReady, SessionOver
+from clustering_protocols.common.errors import InvalidParameters, NotReady, SessionOver
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.release import Release
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import About, Guards, Layout
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import About, Guards, Layout
 from clustering_protocols.wire.states import SessionState
-from party_sdk.invitations import Invitation
-from party_sdk.letters import letter, write_letters
-from party_sdk.repeating import like
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.coordinator.letters import letter, write_letters
+from party_sdk.coordinator.repetition import like
+from tests.sdk.house import House
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -76,7 +77,7 @@ def test_who_does_not_take_part_again_leaves_no_gap(house: House) -> None:
         like(first.terms, first.terms.layout.names)
 
 
-def test_invitations_are_files_for_one_user_and_letters_without_secrets(
+def test_invitations_are_private_and_letters_have_no_secrets(
     house: House, tmp_path: Path
 ) -> None:
     session = opened(house, "spring")
@@ -109,6 +110,35 @@ def test_a_letter_says_what_the_terms_say_for_people(house: House) -> None:
         "within 7 days",
     ):
         assert said in text
+
+
+HOSTILE = (
+    "[Click](https://evil.example)",
+    "![x](https://evil.example/pixel.png)",
+    "<script>alert(1)</script><a href='x'>",
+    "<https://evil.example>",
+    "**bold** _it_ `code` ~~gone~~",
+    "\\[not escaped](x) \\\\[nor](this)",
+)
+MARK = re.compile(r"(?<!\\)(?:\\\\)*[`*_\[<~]")
+
+
+@pytest.mark.threat(177)
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_people_wrote_is_text_in_a_letter(house: House, text: str) -> None:
+    """No mark stands there that no backslash takes its meaning from."""
+    session = house.coordinator.create_session(
+        About(title=text, purpose=text, legal_basis=text, contact=text),
+        Dummy(),
+        Layout.lattice(2),
+        session_id="s",
+    )
+    lines = letter(session.terms, A).splitlines()
+    said = [line for line in lines if line.startswith(("# ", "- "))]
+    assert len(said) >= 5
+    for line in said:
+        assert not MARK.search(line)
+    assert {re.sub(r"\\(.)", r"\1", line.split(" ", 1)[1]) for line in said} >= {text}
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,16 @@ from click.testing import CliRunner
 from sklearn.datasets import load_wine
 from support.analyst_process import Analyst
 
-from clustering_protocols import registry
-from clustering_protocols.proofs import SignedLog
-from clustering_protocols.terms import Layout, digest
+from clustering_protocols import catalogue
+from clustering_protocols.terms.signed_logs import SignedLog
+from clustering_protocols.terms.terms import Layout, digest
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
+from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
-from party_sdk.cli.demo_scores import OVERALL, POOLED, Score, table_lines
-from party_sdk.cli.heartbeat import Heartbeat
-from party_sdk.invitations import Invitation
-from party_sdk.memory import PartyFolder
-from party_sdk.reported import partitioning_of, way_of
+from party_sdk.cli.lab.demo_scores import OVERALL, POOLED, Score, table_lines
+from party_sdk.cli.terminal.heartbeat import Heartbeat
+from party_sdk.party.folder import PartyFolder
+from party_sdk.reports.report_parts import partitioning_of, way_of
 
 SLOT = "r1c1"
 
@@ -251,7 +251,7 @@ def test_a_coordinator_reports_and_exports_all_that_it_may_read(
     desk("session", "export", desk.session, "--output", archive, expect=3)
 
 
-def test_elsewhere_a_report_has_nothing_that_cannot_be_checked_there(
+def test_a_report_elsewhere_has_only_what_can_be_checked(
     desk: Desk,
 ) -> None:
     desk.environment["COTERIE_HOME"] = str(desk.folder / "elsewhere")
@@ -286,7 +286,7 @@ def test_a_layout_says_how_data_are_split(groups: tuple[int, int], split: str) -
 
 
 def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
-    for name, known in registry.catalogue().items():
+    for name, known in catalogue.catalogue().items():
         for way in known.methods:
             for partitioning in way.partitionings:
                 asked = {**way.parameters(3)}
@@ -295,7 +295,7 @@ def test_every_way_that_was_measured_is_found_by_its_parameters() -> None:
                     "vertical": Layout.lattice(1, 3),
                     "mixed": Layout.lattice(2, 2),
                 }[partitioning]
-                params = registry.parse_params(name, asked)
+                params = catalogue.parse_params(name, asked)
                 assert way == way_of(name, params, partitioning_of(layout))
 
 

@@ -12,25 +12,25 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.analyst_process import wait_for
-from support.house import House
 from support.in_process import Api, in_process
 from support.tables import blobs, names
 
-from clustering_protocols.arrays import IntArray
-from clustering_protocols.data import BATCH_ROWS, matrix, ordered
-from clustering_protocols.errors import GuardRefused, InvalidData, RowsNotAligned
-from clustering_protocols.metrics import adjusted_rand
-from clustering_protocols.preparation.alignment.digests import Digests
-from clustering_protocols.preparation.alignment.params import Alignment
+from clustering_protocols.common.errors import GuardRefused, InvalidData, RowsNotAligned
+from clustering_protocols.numerics.data_source import BATCH_ROWS, matrix, order_rows
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.shared_stages.alignment.digests import Digests
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SlotState
 from coterie import Party, Result
-from party_sdk import sealing
-from party_sdk.ledger import Ledger
-from party_sdk.sealing import SecretFiles
+from party_sdk.home import encryption
+from party_sdk.home.encryption import SecretFiles
+from party_sdk.party.ledger import Ledger
 from party_sdk.tables import open_table
 from party_sdk.tables.spool import ArrowIds
+from tests.sdk.house import House
 
 N = 45
 X, TRUTH = blobs(N), np.arange(N) % 3
@@ -120,7 +120,7 @@ def test_ids_that_differ_in_spelling_alone_are_the_same_people(two: Two) -> None
         two.run({A: table(0, range(N)), B: table(1, range(N), spelt)})
 
 
-def test_another_person_ends_the_session_before_anything_is_clustered(two: Two) -> None:
+def test_other_people_end_a_session_before_clustering(two: Two) -> None:
     two.open("another")
     people = [*PEOPLE[:-1], "somebody else"]
     with pytest.raises(RowsNotAligned, match="r1c1, r1c2"):
@@ -141,7 +141,7 @@ def test_tables_without_ids_are_refused_before_they_join(two: Two) -> None:
     assert slot.reason == "invalid-data"
 
 
-def test_by_position_tables_need_no_ids_and_the_risk_is_accepted_by_name(
+def test_tables_by_position_need_no_ids_but_a_named_risk(
     two: Two,
 ) -> None:
     two.open("position", method="position")
@@ -206,23 +206,28 @@ def quickly_derived(passphrase: str, salt: str, n: int) -> bytes:
 
 @pytest.mark.parametrize(
     ("place", "sealed"),
-    [("joining", False), ("sending", False), ("received", False), ("sending", True)],
+    [
+        ("note_joining", False),
+        ("write_lines", False),
+        ("note_receipt", False),
+        ("write_lines", True),
+    ],
 )
-def test_a_party_that_was_killed_reads_its_result_in_its_own_order(
+def test_a_killed_party_reads_its_result_in_its_own_order(
     two: Two, monkeypatch: pytest.MonkeyPatch, place: str, *, sealed: bool
 ) -> None:
-    two.open(f"killed-{place}-{int(sealed)}")
+    two.open(f"killed-{place.replace('_', '-')}-{int(sealed)}")
     if sealed:
         monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
-        monkeypatch.setattr(sealing, "_derived", quickly_derived)
+        monkeypatch.setattr(encryption, "_derive_from_passphrase", quickly_derived)
         SecretFiles(two.house.home_of(A)).seal(WORDS)
     dying, own = two.party(A), table(0, shuffled(1))
     original: Callable[..., None] = getattr(Ledger, place)
 
     def is_there(said: Any) -> bool:
-        if place == "sending":  # of which the last line tells
+        if place == "write_lines":  # of which the last line tells
             return '"round":3' in said[-1]
-        return place == "joining" or said == (3, 1)
+        return place == "note_joining" or said == (3, 1)
 
     def die(ledger: Ledger, *said: Any) -> None:
         if ledger is dying.folder.ledger and is_there(said[0]):
@@ -251,7 +256,7 @@ def test_what_is_inspected_is_of_the_rows_that_arrive(
 ) -> None:
     two.open("inspected")
     dying, own = two.party(A), table(0, shuffled(1))
-    received = Ledger.received
+    received = Ledger.note_receipt
 
     def die(ledger: Ledger, here: tuple[int, int], receipt: Any) -> None:
         received(ledger, here, receipt)
@@ -261,11 +266,11 @@ def test_what_is_inspected_is_of_the_rows_that_arrive(
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(two.take_part, B, table(1, shuffled(2)), "person")
         with monkeypatch.context() as context:
-            context.setattr(Ledger, "received", die)
+            context.setattr(Ledger, "note_receipt", die)
             with pytest.raises(Killed):
                 dying.run(own, id_column="person")
         wait_for(lambda: two.session.status().round == 3)
-        wait_for(lambda: A in two.session.status().awaited)
+        wait_for(lambda: A in two.session.status().awaited_slots)
         with two.party(A) as party:
             shown = party.inspect(own, id_column="person")
         two.take_part(A, own, "person")
@@ -276,7 +281,7 @@ def test_what_is_inspected_is_of_the_rows_that_arrive(
     assert shown.values["rows"] == sent.rows
 
 
-def test_a_party_that_comes_with_another_table_forgets_how_the_first_arrived(
+def test_a_second_table_replaces_the_order_of_the_first(
     two: Two,
 ) -> None:
     """The slot was free still: the first table did not fit the others."""
@@ -302,7 +307,7 @@ def test_a_table_on_disk_is_read_in_any_order_a_batch_at_a_time(tmp_path: Path) 
     frame.assign(y=0.5).to_csv(path, index=False)
     source = open_table(path, id_column="id", allow=["running-number"])
     rows = np.random.default_rng(0).permutation(n)
-    found = ordered(source, rows)
+    found = order_rows(source, rows)
     batches = [len(batch) for batch in found.batches()]
     assert batches == [BATCH_ROWS, 1000]
     assert matrix(found)[:, 0].tolist() == rows.tolist()

@@ -15,20 +15,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from support.house import House
 
 from clustering_protocols import simulation
-from clustering_protocols.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from coterie import Party, Policy
-from party_sdk import sealing
-from party_sdk._files import private_folder
 from party_sdk.cli import main
-from party_sdk.identities import OwnIdentity
-from party_sdk.kept_parties import kept_parties
-from party_sdk.memory import PartyFolder
-from party_sdk.sealing import SecretFiles
+from party_sdk.home import encryption
+from party_sdk.home.encryption import SecretFiles
+from party_sdk.home.files import private_folder
+from party_sdk.home.identities import OwnIdentity
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_index import kept_parties
+from party_sdk.results.trained_rows import measure_prepared, measure_variables
+from tests.sdk.house import House
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -43,7 +45,7 @@ POLICY = Policy(
     least_known=0,
 )
 WORDS = "correct horse battery staple"
-SLOWLY_DERIVED = sealing._derived
+SLOWLY_DERIVED = encryption._derive_from_passphrase
 IN_CLEAR = {
     "lock",
     "identity.lock",
@@ -57,10 +59,10 @@ IN_CLEAR = {
 @pytest.fixture(autouse=True)
 def passphrase(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
-    monkeypatch.setattr(sealing, "_derived", quickly_derived)
-    sealing._key.cache_clear()
-    sealing._asked.cache_clear()
-    sealing._remembered.cache_clear()
+    monkeypatch.setattr(encryption, "_derive_from_passphrase", quickly_derived)
+    encryption._key.cache_clear()
+    encryption._ask_passphrase.cache_clear()
+    encryption._read_keyring.cache_clear()
 
 
 def quickly_derived(passphrase: str, salt: str, n: int) -> bytes:
@@ -84,7 +86,7 @@ def session(api: Api, home: Path, finish: bool = True) -> Path:  # noqa: FBT001,
         return party.folder.path
 
 
-def test_a_thief_of_a_sealed_home_finds_no_key_token_row_or_label(
+def test_a_sealed_home_shows_a_thief_no_secret_row_or_label(
     start_api: StartApi, home: Path
 ) -> None:
     files = SecretFiles(home)
@@ -97,7 +99,7 @@ def test_a_thief_of_a_sealed_home_finds_no_key_token_row_or_label(
     for path in home.rglob("*"):
         if path.is_dir() or path.name in IN_CLEAR:
             continue
-        assert path.read_bytes().startswith(sealing._MAGIC), path
+        assert path.read_bytes().startswith(encryption._MAGIC), path
     everything = b"".join(p.read_bytes() for p in home.rglob("*") if p.is_file())
     for secret in (token, seed.hex(), "coterie-2/", '"terms"'):
         assert secret.encode() not in everything
@@ -105,7 +107,7 @@ def test_a_thief_of_a_sealed_home_finds_no_key_token_row_or_label(
 
 
 @pytest.mark.parametrize("when", ["before", "in the middle", "after"])
-def test_a_home_may_be_sealed_at_any_time_and_the_session_goes_on(
+def test_sealing_a_home_at_any_time_keeps_its_session(
     start_api: StartApi, home: Path, when: str
 ) -> None:
     files = SecretFiles(home)
@@ -118,7 +120,7 @@ def test_a_home_may_be_sealed_at_any_time_and_the_session_goes_on(
             assert files.seal(WORDS) == len(list(files._secret(folder))) + 2
         kept = PartyFolder(home, "w", A).load_identity()
         again = Party.join(
-            kept.invitation, policy=POLICY, home=home, transport=api.transport()
+            kept.invitation, policy=POLICY, home=home, analyst=api.connect()
         )
         with again as party:
             labels = party.run(PARTS.data[A]).labels
@@ -216,11 +218,11 @@ def test_a_sealed_home_believes_no_file_in_clear(
 
 def test_nothing_is_sealed_under_the_feet_of_a_party_that_runs(home: Path) -> None:
     folder = PartyFolder(home, "w", A)
-    with folder.locked(), pytest.raises(NotReady, match="at work"):
+    with folder.lock(), pytest.raises(NotReady, match="at work"):
         SecretFiles(home).seal(WORDS)
 
 
-def test_without_a_passphrase_and_a_terminal_a_sealed_home_says_what_to_do(
+def test_a_sealed_home_without_a_passphrase_shows_the_remedy(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SecretFiles(home).seal(WORDS)
@@ -263,7 +265,7 @@ def coterie(home: Path, *words: str, given: str = "") -> Result:
 def test_the_command_seals_and_opens(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sealing, "_derived", SLOWLY_DERIVED)
+    monkeypatch.setattr(encryption, "_derive_from_passphrase", SLOWLY_DERIVED)
     assert coterie(home, "identity", "new", "North").exit_code == 0
     monkeypatch.delenv("COTERIE_PASSPHRASE")
     sealed = coterie(home, "seal", given=f"{WORDS}\n{WORDS}\n")
@@ -278,7 +280,7 @@ def test_the_command_seals_and_opens(
     assert coterie(home, "seal", "--remove", "--keyring").exit_code == 2
 
 
-def test_the_systems_keyring_keeps_a_passphrase_that_nobody_types(
+def test_the_system_keyring_can_keep_the_passphrase(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: dict[tuple[str, str], str] = {}
@@ -295,6 +297,21 @@ def test_the_systems_keyring_keeps_a_passphrase_that_nobody_types(
     assert b"North" not in (home / "identity.json").read_bytes()
     assert "North" in coterie(home, "identity", "show").stdout
     assert [len(p) > 40 for p in kept.values()] == [True]
-    monkeypatch.setattr(sealing, "find_spec", lambda _: None)
-    sealing._remembered.cache_clear()
+    monkeypatch.setattr(encryption, "find_spec", lambda _: None)
+    encryption._read_keyring.cache_clear()
     assert coterie(home, "identity", "show").exit_code == 7
+
+
+def test_moments_of_own_rows_are_sealed(tmp_path: Path) -> None:
+    SecretFiles(tmp_path).seal(WORDS)
+    folder = PartyFolder(tmp_path, "wards", A)
+    private_folder(folder.path)
+    rows = PARTS.data[A]
+    folder.save_moments(measure_prepared(rows), measure_variables(rows))
+    files = sorted(folder.path.iterdir())
+    assert [path.name for path in files] == ["moments.arrays", "variables.arrays"]
+    for path in files:
+        assert b"moments" not in path.read_bytes()
+    kept = PartyFolder(tmp_path, "wards", A).load_variables()
+    assert kept is not None
+    assert kept.mean.tolist() == pytest.approx(matrix(rows).mean(axis=0).tolist())

@@ -12,8 +12,8 @@ import pytest
 
 from analyst_service.auth.service import AuthService
 from analyst_service.members.service import MemberService
-from clustering_protocols import enrolment, simulation
-from clustering_protocols.errors import (
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
     GuardRefused,
     InvitationExpired,
     KeyNotAuthentic,
@@ -21,10 +21,11 @@ from clustering_protocols.errors import (
 )
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Layout, digest
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.terms import Layout, digest
 from coterie import Party, Policy
-from party_sdk._transport import Transport
-from party_sdk.invitations import Invitation
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from party_sdk.analyst_client.invitations import Invitation
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -61,20 +62,20 @@ class Guest:
             self.invitation(url, secret),
             policy=POLICY,
             home=self.home,
-            transport=self.transport(url),
+            analyst=self.connect(url),
             accept_moved=moved,
         )
 
-    def transport(self, url: str) -> Transport:
+    def connect(self, url: str) -> HttpAnalyst:
         if url.rstrip("/") == HERE:
-            return self.api.transport()
+            return self.api.connect()
 
         def note(request: httpx.Request) -> httpx.Response:
             self.sent_there.append(request)
             return httpx.Response(404)
 
         http = httpx.Client(base_url=url, transport=httpx.MockTransport(note))
-        return Transport(url, patience=0, http=http)
+        return connect(url, patience=0, http=http)
 
 
 @pytest.fixture
@@ -96,7 +97,7 @@ def test_the_same_address_written_otherwise_is_the_same(guest: Guest) -> None:
             pass
 
 
-def test_an_analyst_that_moved_is_followed_where_the_operator_says_so(
+def test_a_moved_analyst_is_followed_if_the_operator_agrees(
     guest: Guest,
 ) -> None:
     with guest.party(THERE, moved=True) as party:
@@ -108,7 +109,7 @@ def test_an_analyst_that_moved_is_followed_where_the_operator_says_so(
         guest.party(HERE)
 
 
-def test_an_invitation_with_another_secret_is_refused_whatever_is_said(
+def test_an_invitation_with_another_secret_is_always_refused(
     guest: Guest,
 ) -> None:
     for moved in (False, True):
@@ -155,7 +156,7 @@ def test_a_party_whose_token_expired_joins_again_by_itself(guest: Guest) -> None
     assert renewed not in {None, guest.token, "pt_expired"}
 
 
-def test_a_proof_that_the_analyst_does_not_take_is_not_sent_for_ever(
+def test_a_refused_proof_is_sent_only_a_few_times(
     guest: Guest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with guest.party() as party:
@@ -167,14 +168,14 @@ def test_a_proof_that_the_analyst_does_not_take_is_not_sent_for_ever(
             tries.append(1)
             raise refused
 
-        monkeypatch.setattr(party._client, "join", join)
+        monkeypatch.setattr(party._analyst, "join", join)
         with pytest.raises(KeyNotAuthentic):
             party.enrol(PARTS.data[A])
         assert len(tries) == 1, "nobody else had joined meanwhile"
-        preview = party._client.preview(guest.session.codes[A])
+        preview = party._analyst.preview(guest.session.codes[A])
         counted = iter(range(1000))
         monkeypatch.setattr(
-            party._client,
+            party._analyst,
             "preview",
             lambda _: preview.model_copy(update={"joins": next(counted)}),
         )
@@ -183,7 +184,7 @@ def test_a_proof_that_the_analyst_does_not_take_is_not_sent_for_ever(
         assert len(tries) == 6
 
 
-def test_an_invitation_to_other_terms_or_of_another_coordinator_is_refused(
+def test_changed_terms_or_coordinator_are_refused_once_accepted(
     guest: Guest,
 ) -> None:
     """Whoever holds the secret, and the analyst, cannot lead a party elsewhere later."""
@@ -196,7 +197,7 @@ def test_an_invitation_to_other_terms_or_of_another_coordinator_is_refused(
         session.invitation(
             A,
             coordinator=other.key,
-            signature=enrolment.sign_terms(other, signed),
+            signature=roster_entries.sign_terms(other, signed),
         ),
     ):
         with pytest.raises(GuardRefused, match="other terms than were accepted"):
@@ -204,6 +205,6 @@ def test_an_invitation_to_other_terms_or_of_another_coordinator_is_refused(
                 invitation,
                 policy=POLICY,
                 home=guest.home,
-                transport=guest.transport(HERE),
+                analyst=guest.connect(HERE),
                 accept_moved=True,
             )

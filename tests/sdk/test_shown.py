@@ -11,25 +11,41 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from support.house import House
 from support.in_process import in_process
 
-from clustering_protocols import codec
+from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import Params
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import GuardRefused
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.registry import Proposal, draw_up, name_of
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import Identities, Layout, Terms, read_terms
-from party_sdk.memory import PartyFolder
-from party_sdk.row_marks import KEY_FILE, PROFILED, marks_of, row_key
-from party_sdk.sealing import SecretFiles
-from party_sdk.shown import ShownTables
-from party_sdk.shown_files import FILE
-from party_sdk.uses import use_of
+from clustering_protocols.records import codec
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.preparation.preparation import Treatment
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import Schema, numbers
+from clustering_protocols.terms.terms import (
+    Identities,
+    Layout,
+    SessionRequest,
+    Terms,
+    read_terms,
+)
+from party_sdk.disclosures.history import ShownTables
+from party_sdk.disclosures.history_files import FILE
+from party_sdk.disclosures.row_marks import (
+    KEY_FILE,
+    OLDER_IDS,
+    OLDER_ROWS,
+    PROFILED,
+    marks_of_0_2_0,
+    row_key,
+)
+from party_sdk.home.encryption import SecretFiles
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.planned_use import moved_rows, use_of
+from tests.sdk.house import House
 
 NAMES = ("a", "b", "c", "d")
 ROWS = Layout.lattice(3)
@@ -47,15 +63,19 @@ def terms_of(
     analyst: str = ANALYST,
     coordinator: str = COORDINATOR,
     layout: Layout = ROWS,
+    slots: dict[str, str] | None = None,
+    release: Release | None = None,
 ) -> Terms:
     n_groups = layout.n_column_groups
     width = len(names) // n_groups
     groups = [names[g * width : (g + 1) * width] for g in range(n_groups)]
-    proposal = Proposal(
-        protocol=name_of(params),
-        params=params.model_dump(mode="json"),
+    proposal = SessionRequest(
+        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
         layout=layout,
-        identities=Identities(analyst=analyst, coordinator=coordinator),
+        identities=Identities(
+            analyst=analyst, coordinator=coordinator, slots=slots or {}
+        ),
+        release=release,
         dictionary=tuple(numbers(group, -99, 99) for group in groups),
         seed=0,
     )
@@ -78,10 +98,11 @@ class Home:
         self.n_sessions += 1
         folder = PartyFolder(self.path, f"session-{self.n_sessions}", "r1c1")
         use = use_of(folder, terms, data.columns)
-        shown = ShownTables(self.path)
-        shown.check(use, data, allowed=allowed)
-        shown.keep(use, data, allowed=allowed)
-        ShownTables(self.path).check(use, data, allowed=allowed)  # it goes on
+        shown, described = ShownTables(self.path), terms.described_names("r1c1")
+        shown.check(use, data, described, allowed=allowed)
+        shown.keep(use, data, described, allowed=allowed)
+        # it goes on
+        ShownTables(self.path).check(use, data, described, allowed=allowed)
 
 
 @pytest.fixture
@@ -103,6 +124,101 @@ def test_means_and_geometry_of_the_same_rows_are_asked_about(
         home.runs(terms_of(then), table())
     home.runs(terms_of(then), table(), allowed=True)
     home.runs(terms_of(SIZES), table())
+
+
+OWN, PARTNER, STRANGER, GUEST = "1" * 64, "2" * 64, "3" * 64, "4" * 64
+PLACES = DataCollaboration(n_clusters=2, output="coordinates")
+PREDICTOR = DataCollaboration(n_clusters=2, predictor=True)
+
+
+def told(*others: str, coordinator: str = COORDINATOR) -> Terms:
+    """Return terms whose profiles everybody reads: of the own variables too."""
+    keys = dict(zip(ROWS.names, (OWN, *others), strict=False))
+    everybody = Release(profiles="everybody")
+    return terms_of(SIZES, coordinator=coordinator, slots=keys, release=everybody)
+
+
+def placed(*others: str, params: Params = PLACES) -> Terms:
+    """Return terms by which parties get places, with nobody else of those in ``told``."""
+    layout = ROWS if params.predictor else Layout.lattice(1, 3)
+    keys = dict(zip(layout.names, (OWN, *others), strict=False))
+    return terms_of(
+        params, NAMES[:3], OTHER_ANALYST, OTHER_COORDINATOR, layout, slots=keys
+    )
+
+
+@pytest.mark.threat(145)
+@pytest.mark.parametrize("params", [PLACES, PREDICTOR], ids=["places", "predictor"])
+@pytest.mark.parametrize(
+    ("means", "places", "asks"),
+    [
+        (told(PARTNER, STRANGER), (GUEST, PARTNER), True),
+        (told(PARTNER), (GUEST, STRANGER), True),
+        (told(PARTNER, STRANGER), (GUEST,), True),
+        (told(STRANGER, GUEST, coordinator=PARTNER), (PARTNER, "5" * 64), True),
+        (told(STRANGER, GUEST), (PARTNER, "5" * 64), False),
+        (told(STRANGER, OWN), (PARTNER, OWN), False),
+    ],
+    ids=[
+        "one party in both",
+        "an open slot beside means",
+        "an open slot beside places",
+        "the coordinator of the other",
+        "nobody in both",
+        "the own institution twice",
+    ],
+)
+@pytest.mark.parametrize("means_first", [True, False])
+def test_places_and_means_of_the_same_rows_are_asked_about(
+    home: Home,
+    params: Params,
+    means: Terms,
+    places: tuple[str, ...],
+    *,
+    asks: bool,
+    means_first: bool,
+) -> None:
+    ids = table(ids=IDS), table(X[:, :1], NAMES[:1], IDS)
+    both = list(zip((means, placed(*places, params=params)), ids, strict=True))
+    (first, before), (then, now) = both if means_first else both[::-1]
+    home.runs(first, before)
+    if asks:
+        with pytest.raises(GuardRefused, match="allow_shown_together"):
+            home.runs(then, now)
+    home.runs(then, now, allowed=asks)
+
+
+@pytest.mark.threat(145)
+@pytest.mark.parametrize("means_first", [True, False])
+def test_sessions_about_other_people_raise_no_question(
+    home: Home, *, means_first: bool
+) -> None:
+    rows = load_iris().data
+    terms = [told(PARTNER, STRANGER), placed(PARTNER, GUEST)]
+    first, then = terms if means_first else terms[::-1]
+    home.runs(first, table(rows[0::2]))
+    home.runs(then, table(rows[1::2] + 0.01))
+
+
+def test_places_alone_are_asked_about_nothing(home: Home) -> None:
+    for _ in range(3):
+        home.runs(placed(PARTNER, STRANGER), table())
+
+
+@pytest.mark.threat(155)
+@pytest.mark.parametrize(("coordinator", "asks"), [(PARTNER, True), (GUEST, False)])
+@pytest.mark.parametrize("means_first", [True, False])
+def test_means_and_coordinates_at_one_party_raise_a_question(
+    home: Home, coordinator: str, *, asks: bool, means_first: bool
+) -> None:
+    rows = terms_of(OmniFC(n_clusters=3), NAMES, OTHER_ANALYST, coordinator)
+    terms = [told(PARTNER, STRANGER), rows]
+    first, then = terms if means_first else terms[::-1]
+    home.runs(first, table())
+    if asks:
+        with pytest.raises(GuardRefused, match="allow_shown_together"):
+            home.runs(then, table())
+    home.runs(then, table(), allowed=asks)
 
 
 FEWER = tuple(NAMES[:3])
@@ -178,7 +294,7 @@ def test_published_means_of_nearly_the_same_rows_are_refused(home: Home) -> None
 
 
 @pytest.mark.threat(156)
-def test_the_third_session_that_publishes_means_of_the_same_rows_is_asked_about(
+def test_means_published_a_third_time_raise_a_question(
     home: Home,
 ) -> None:
     home.runs(terms_of(LLF), table())
@@ -188,7 +304,7 @@ def test_the_third_session_that_publishes_means_of_the_same_rows_is_asked_about(
     home.runs(terms_of(LLF), table(), allowed=True)
 
 
-def test_geometry_of_other_columns_is_asked_about_and_of_the_same_is_not(
+def test_only_geometry_of_other_columns_raises_a_question(
     home: Home,
 ) -> None:
     home.runs(terms_of(OmniFC(n_clusters=3)), table())
@@ -197,8 +313,111 @@ def test_geometry_of_other_columns_is_asked_about_and_of_the_same_is_not(
         home.runs(terms_of(OmniFC(n_clusters=3), FEWER), table(X[:, :3], FEWER))
 
 
+# Described variables
+
+OUTCOME = np.random.default_rng(3).normal(size=(len(X), 1))
+WITH_OUTCOME = np.hstack([X, OUTCOME])
+FIVE = (*NAMES, "outcome")
+
+
+def described_terms(
+    params: Params, *, release: Release | None = None, names: tuple[str, ...] = FIVE
+) -> Terms:
+    """Return terms in which what comes behind the four columns is described."""
+    fields = [
+        field.model_copy(
+            update={"role": "cluster" if field.name in NAMES else "describe"}
+        )
+        for field in numbers(names, -99, 99).fields
+    ]
+    proposal = SessionRequest(
+        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
+        layout=ROWS,
+        identities=Identities(analyst=ANALYST, coordinator=COORDINATOR),
+        release=release,
+        dictionary=(Schema(fields=tuple(fields)),),
+        seed=0,
+    )
+    return read_terms(draw_up("s", proposal))
+
+
+MEMBERS = Release(profiles="members")
+
+
+@pytest.mark.threat(108)
+@pytest.mark.parametrize("ids", [IDS, None], ids=["ids", "no ids"])
+@pytest.mark.parametrize("outcome_first", [True, False])
+def test_a_described_variable_makes_no_other_rows(
+    home: Home, ids: list[str] | None, *, outcome_first: bool
+) -> None:
+    """Else two profiles of rows that differ by one would be taken off each other."""
+    without = described_terms(LLF, release=MEMBERS, names=NAMES)
+    beside = described_terms(LLF, release=MEMBERS)
+    some = None if ids is None else ids[1:]
+    sessions = [(without, X, NAMES), (beside, WITH_OUTCOME, FIVE)]
+    if outcome_first:
+        sessions.reverse()
+    (first, rows, names), (then, others, more) = sessions
+    home.runs(first, table(rows, names, ids))
+    with pytest.raises(GuardRefused, match="nearly the same rows"):
+        home.runs(then, table(others[1:], more, some))
+    home.runs(then, table(others, more, ids))
+
+
+@pytest.mark.threat(108)
+@pytest.mark.parametrize("ids", [IDS, None], ids=["ids", "no ids"])
+def test_outcomes_of_few_rows_that_changed_are_not_told(
+    home: Home, ids: list[str] | None
+) -> None:
+    terms = described_terms(LLF, release=MEMBERS)
+    home.runs(terms, table(WITH_OUTCOME, FIVE, ids))
+    later = WITH_OUTCOME.copy()
+    later[:3, 4] += 1.0
+    with pytest.raises(GuardRefused, match="nearly the same rows"):
+        home.runs(terms, table(later, FIVE, ids))
+
+
 @pytest.mark.threat(155)
-def test_sessions_that_were_joined_together_are_asked_about_before_rows_leave(
+def test_geometry_is_the_same_whatever_is_described(home: Home) -> None:
+    rows = OmniFC(n_clusters=3)
+    home.runs(described_terms(rows, names=NAMES), table())
+    home.runs(described_terms(rows), table(WITH_OUTCOME, FIVE))
+    with pytest.raises(GuardRefused, match="allow_shown_together"):
+        home.runs(described_terms(LLF, release=MEMBERS), table(WITH_OUTCOME, FIVE))
+
+
+@pytest.mark.threat(155)
+def test_profiles_of_described_variables_are_refused_as_others() -> None:
+    for params in (OmniFC(n_clusters=3), DataCollaboration(n_clusters=3)):
+        with pytest.raises(InvalidParameters, match="cannot be published to everybody"):
+            described_terms(params, release=Release(profiles="everybody"))
+
+
+def test_a_described_variable_moves_no_number_otherwise(tmp_path: Path) -> None:
+    """Else two draws of one number would average what moves it away."""
+    params = OmniFC(n_clusters=3, jitter=True)
+    moved = []
+    for names, rows in ((NAMES, X), (FIVE, WITH_OUTCOME)):
+        terms = described_terms(LLF, names=names)
+        schema = terms.dictionary_of("r1c1")
+        assert schema is not None
+        fields = [field.model_copy(update={"decimals": 1}) for field in schema.fields]
+        proposal = SessionRequest(
+            protocol={"name": "omnifc", "params": params.model_dump(mode="json")},
+            layout=ROWS,
+            dictionary=(Schema(fields=tuple(fields)),),
+            seed=0,
+        )
+        jittering = read_terms(draw_up("s", proposal))
+        fresh = PartyFolder(tmp_path, "s", "r1c1")
+        moved.append(matrix(moved_rows(fresh, jittering, table(rows, names))))
+    assert not np.array_equal(moved[0], X)
+    np.testing.assert_array_equal(moved[1][:, :4], moved[0])
+    np.testing.assert_array_equal(moved[1][:, 4], OUTCOME[:, 0])
+
+
+@pytest.mark.threat(155)
+def test_sessions_joined_together_are_asked_about_before_sending(
     tmp_path: Path,
 ) -> None:
     """Neither had shown anything when the other was checked."""
@@ -216,7 +435,7 @@ def test_sessions_that_were_joined_together_are_asked_about_before_rows_leave(
     shown.keep(uses[1], data, allowed=False)  # it goes on
 
 
-def test_slots_of_one_session_at_one_home_are_for_its_terms_to_say(
+def test_slots_of_one_session_at_one_home_raise_no_question(
     tmp_path: Path,
 ) -> None:
     """Other columns of the same people, as ``dc`` gathers them."""
@@ -237,10 +456,10 @@ def test_slots_of_one_session_at_one_home_are_for_its_terms_to_say(
 def write_as_0_2_0_did(home: Path, data: MatrixSource) -> bytes:
     """Write ``profiled.arrays`` with the marks of one table, and return its key."""
     key = bytes(range(32))
-    marks = marks_of(key, data)
-    arrays = {"table.0": np.sort(marks.table)}
-    if marks.ids is not None:
-        arrays["ids.0"] = np.sort(marks.ids)
+    marks = marks_of_0_2_0(key, data)
+    arrays = {"table.0": np.sort(marks[OLDER_ROWS])}
+    if OLDER_IDS in marks:
+        arrays["ids.0"] = np.sort(marks[OLDER_IDS])
     (home / PROFILED).write_bytes(codec.encode({"key": key.hex()}, arrays))
     return key
 
@@ -310,18 +529,26 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield House(api, tmp_path)
 
 
+LOGGED = Preparation(fields=(Treatment(name="c", log1p=True),))
+
+
 @pytest.mark.threat(155)
-def test_centroids_of_one_session_and_distances_of_another_are_asked_about_over_http(
-    house: House,
+@pytest.mark.parametrize("more", [{}, {"preparation": [LOGGED]}])
+def test_centroids_and_distances_raise_a_question_over_http(
+    house: House, more: Any
 ) -> None:
+    """Also with another preparation, and once the first session is forgotten."""
     tables = [
         pd.DataFrame(load_iris().data[i::3], columns=list(NAMES)) for i in range(3)
     ]
-    dictionary = [numbers(NAMES, -1, 9)]
-    first = house.open("means", LLF, Layout.lattice(3), dictionary=dictionary)
+    dictionary = [numbers(NAMES, 0, 9)]
+    layout = Layout.lattice(3)
+    first = house.open("means", LLF, layout, dictionary=dictionary)
     house.run(first, tables)
+    for slot in layout.names:
+        PartyFolder(house.home_of(slot), "means", slot).forget(everything=True)
     then = house.open(
-        "rows", OmniFC(n_clusters=3), Layout.lattice(3), dictionary=dictionary
+        "rows", OmniFC(n_clusters=3), layout, dictionary=dictionary, **more
     )
     with pytest.raises(GuardRefused, match="allow_shown_together"):
         house.run(then, tables)

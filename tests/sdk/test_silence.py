@@ -12,11 +12,12 @@ from typing import Any
 
 import httpx
 import pytest
-from support.small_servers import serving
 from support.terminal import Terminal
 
-from party_sdk import _transport
-from party_sdk._transport import SILENT_SECONDS, Transport
+from party_sdk.analyst_client import transport
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.analyst_client.transport import SILENT_SECONDS, Listeners
+from tests.sdk.small_servers import serving
 
 PROXY = (Path(__file__).parents[2] / "docker" / "nginx.conf").read_text()
 URL = "http://127.0.0.1"
@@ -39,10 +40,9 @@ def heard(
     silence: list[str] = []
     outage: list[str] = []
     http = httpx.Client(base_url=URL, transport=httpx.MockTransport(handler))
-    with Transport(
-        URL, http=http, on_silence=silence.append, on_outage=outage.append
-    ) as transport:
-        transport.send(
+    told = Listeners(on_silence=silence.append, on_outage=outage.append)
+    with connect(URL, http=http, listeners=told) as analyst:
+        analyst._transport.send(
             "GET", "/v1/x", headers=sent.pop("headers", {}), patience=patience, **sent
         )
     return silence, outage
@@ -50,7 +50,7 @@ def heard(
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_transport, "SILENT_SECONDS", 0.05)
+    monkeypatch.setattr(transport, "SILENT_SECONDS", 0.05)
 
 
 def test_three_seconds_are_the_most_without_a_word() -> None:
@@ -97,7 +97,7 @@ def test_a_coordinator_reads_at_once_that_all_analysts_are_gone(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        _transport, "next_delay", lambda attempt, *_: 0.1 if attempt < 4 else None
+        transport, "next_delay", lambda attempt, *_: 0.1 if attempt < 4 else None
     )
     with serving(AsTheProxy) as url:
         terminal.environment |= {"COTERIE_URL": url, "COTERIE_KEY": "ck_x"}

@@ -7,18 +7,18 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from clustering_protocols import registry
-from clustering_protocols.sizing import Extent, Needs
-from clustering_protocols.terms import Layout
-from party_sdk import sizing
-from party_sdk.advice import Situation, advise
+from clustering_protocols import catalogue
+from clustering_protocols.contract.sizing import Extent, Needs
+from clustering_protocols.terms.terms import Layout
+from party_sdk.advice import sizing
+from party_sdk.advice.advice import Situation, advise
 from party_sdk.cli import main
 
 ACROSS = Layout.lattice(4)
 
 
 def said(protocol: str, rows: int, layout: Layout = ACROSS, **values: object) -> str:
-    params = registry.parse_params(protocol, {"n_clusters": 5, **values})
+    params = catalogue.parse_params(protocol, {"n_clusters": 5, **values})
     extent = Extent(rows=rows, features=16, layout=layout)
     sentences = [sizing.end(params, extent), *sizing.warnings(params, extent)]
     return " ".join(filter(None, sentences))
@@ -34,7 +34,7 @@ def test_nothing_is_said_of_small_sessions(partitioning: str, rows: int) -> None
     assert [fit.large for fit in found.fits] == [[]] * len(found.fits)
 
 
-def test_nothing_is_said_where_nobody_knows_how_many_rows_there_are() -> None:
+def test_an_unknown_number_of_rows_gives_no_size_warning() -> None:
     found = advise(Situation(partitioning="horizontal", parties=5))
     assert all(fit.large == [] for fit in found.fits)
 
@@ -50,7 +50,7 @@ def test_a_protocol_that_ends_below_says_where_and_what_helps() -> None:
     assert "A party sends up to 160 GB." in high
 
 
-def test_files_messages_memory_and_time_are_told_once_they_are_much() -> None:
+def test_large_files_messages_memory_and_time_are_reported() -> None:
     beside = Layout.lattice(1, 4)
     text = said("fccm", 1_000_000, beside)
     for part in ("of files at the analyst", "A party sends", "of memory", "computes"):
@@ -59,11 +59,11 @@ def test_files_messages_memory_and_time_are_told_once_they_are_much() -> None:
 
 
 def test_a_protocol_that_says_nothing_is_not_warned_of() -> None:
-    params = registry.parse_params("dummy", {})
+    params = catalogue.parse_params("dummy", {})
     assert sizing.warnings(params, Extent(rows=10**9, features=9, layout=ACROSS)) == []
 
 
-def test_minutes_are_work_by_speed_and_none_where_none_was_measured() -> None:
+def test_minutes_are_work_by_measured_speed_or_none() -> None:
     needs = Needs(
         rounds=10,
         sent=0,
@@ -75,7 +75,7 @@ def test_minutes_are_work_by_speed_and_none_where_none_was_measured() -> None:
     )
     speed = {"analyst": 10.0, "party": 30.0, "seconds_of_a_round": 3.0}
     assert sizing.minutes_at(needs, speed) == 2.0
-    params = registry.parse_params("dummy", {})
+    params = catalogue.parse_params("dummy", {})
     assert sizing.minutes(params, needs) is None
 
 

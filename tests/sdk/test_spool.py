@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import resource
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 import numpy as np
+import pytest
 
-from clustering_protocols.data import BATCH_ROWS, matrix
+from clustering_protocols.numerics.data_source import BATCH_ROWS, matrix
 from party_sdk.tables.spool import Spool
 
 
-def test_pieces_are_the_rows_and_writing_into_one_changes_no_other_reading() -> None:
+@pytest.fixture
+def file() -> Iterator[IO[bytes]]:
+    """A file without a name."""
+    with TemporaryFile() as found:
+        yield found
+
+
+def test_batches_are_independent_copies_of_the_rows(
+    file: IO[bytes],
+) -> None:
     X = np.arange(3.0 * (BATCH_ROWS + 5)).reshape(-1, 3)  # no whole number of pages
-    spool = Spool(3)
+    spool = Spool(3, file)
     spool.write(X[:100])
     spool.write(X[100:])
 
@@ -33,9 +46,9 @@ class Table(Spool):
     ids = None
 
 
-def test_all_rows_are_read_without_holding_a_map_of_each_piece() -> None:
+def test_all_rows_are_read_without_holding_a_map_of_each_piece(file: IO[bytes]) -> None:
     few = resource.getrlimit(resource.RLIMIT_NOFILE)
-    table = Table(1)
+    table = Table(1, file)
     table.write(np.arange(40.0 * BATCH_ROWS)[:, None])
     opened = len([*Path("/proc/self/fd").iterdir()])
     resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 20, few[1]))
@@ -46,5 +59,5 @@ def test_all_rows_are_read_without_holding_a_map_of_each_piece() -> None:
     assert np.array_equal(X[:, 0], np.arange(40.0 * BATCH_ROWS))
 
 
-def test_a_table_without_rows_has_no_pieces() -> None:
-    assert list(Spool(3).batches()) == []
+def test_a_table_without_rows_has_no_pieces(file: IO[bytes]) -> None:
+    assert list(Spool(3, file).batches()) == []

@@ -21,30 +21,31 @@ from support.analyst_process import Analyst, wait_for as wait_longer
 from support.standing import Served, an_order, supervised
 from support.terminal import RISK, Terminal, opened, read
 
-from clustering_protocols.enrolment import sign_terms
-from clustering_protocols.errors import (
+from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidParameters,
     NotReady,
     StorageFull,
 )
 from clustering_protocols.secrecy.identities import Institution
-from party_sdk import _files
-from party_sdk.invitations import Invitation
-from party_sdk.participant import Party
+from clustering_protocols.terms.roster_entries import sign_terms
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.application.home import Home
+from party_sdk.home import files
+from party_sdk.party.notification_requests import not_named, read_told
+from party_sdk.party.participant import Party
 from party_sdk.supervisor import (
     Orders,
     OrderState,
     OrderStatus,
     QuestionKind,
     Supervisor,
-    background,
     child,
-    running,
+    find_supervisor,
+    order_runner,
 )
-from party_sdk.supervisor.background import Background, End
 from party_sdk.supervisor.files import OrderFiles
-from party_sdk.told import not_named, read_told
+from party_sdk.supervisor.order_runner import End, OrderRunner
 
 RISKS = 'accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]\nleast_known = 0\n'
 
@@ -63,8 +64,8 @@ def accepting(home: Path) -> Path:
 
 
 MOMENTS = {
-    "before it reads the terms": (background, "AnalystClient"),
-    "before its question": (background, "read_rules"),
+    "before it reads the terms": (Home, "offer"),
+    "before its question": (order_runner, "read_rules"),
     "before it joins": (Party, "join"),
 }
 Begun = Callable[[str, str, Callable[[], object]], End]
@@ -85,7 +86,7 @@ def begun(accepting: Path, monkeypatch: pytest.MonkeyPatch) -> Begun:
 
         with monkeypatch.context() as patch:
             patch.setattr(place, name, met)
-            return Background(accepting, session, "r1c1").run()
+            return OrderRunner(accepting, session, "r1c1").run()
 
     return run
 
@@ -132,7 +133,7 @@ def test_an_order_that_is_placed_anew_is_run_as_it_is_now(
     session, invitation = opened(online)
     orders = Orders(accepting)
     orders.place(an_order(invitation, None))
-    begun = Background(accepting, session, "r1c1")
+    begun = OrderRunner(accepting, session, "r1c1")
     orders.place(an_order(invitation, rows))
     assert begun.run() is End.OVER
     assert orders.status(session, "r1c1").state is OrderState.COMPLETED
@@ -152,7 +153,7 @@ def test_a_table_that_is_named_while_one_is_looked_for_is_taken(
     assert ended is End.STOPPED
     assert orders.status(session, "r1c1").state is OrderState.QUEUED
     assert orders.question(session, "r1c1") is None
-    assert Background(accepting, session, "r1c1").run() is End.OVER
+    assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_a_table_that_is_named_while_one_is_looked_for_is_taken(
         "before its question",
     ],
 )
-def test_a_newer_invitation_takes_the_place_of_one_that_is_looked_at(
+def test_a_newer_invitation_replaces_one_under_review(
     online: Terminal, rows: Path, accepting: Path, begun: Begun, moment: str
 ) -> None:
     """Whoever began with the earlier one asks nothing and tells nothing any more."""
@@ -184,7 +185,7 @@ def test_a_newer_invitation_takes_the_place_of_one_that_is_looked_at(
     assert OrderFiles(accepting, session, "r1c1").order().invitation == later
     assert orders.status(session, "r1c1").state is OrderState.QUEUED
     orders.place(an_order(later, rows))
-    assert Background(accepting, session, "r1c1").run() is End.OVER
+    assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
     assert orders.status(session, "r1c1").state is OrderState.COMPLETED
 
 
@@ -198,7 +199,7 @@ def test_a_newer_invitation_takes_the_place_of_one_that_is_looked_at(
         "before it joins",
     ],
 )
-def test_an_order_that_is_withdrawn_while_it_begins_stays_withdrawn(
+def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
     online: Terminal, rows: Path, accepting: Path, begun: Begun, moment: str
 ) -> None:
     session, invitation = opened(online)
@@ -248,7 +249,7 @@ def test_an_order_names_once_whom_the_analyst_is_to_tell(
     order = ("party", "order", invitation, "--data", rows, "--id-column", "id")
     online(*order, "--notify", "nobody", expect=2)
     online(*order, "--notify", "desk@ward.example")
-    assert Background(accepting, session, "r1c1").run() is End.OVER
+    assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
     folder = OrderFiles(accepting, session, "r1c1").folder
     [told] = read_told(folder)
     assert told.address == "desk@ward.example"
@@ -295,7 +296,7 @@ def test_a_no_is_told_to_the_others_and_stands(
         assert orders.status(session, "r1c1").state is OrderState.DECLINED
 
 
-def test_each_contribution_can_be_asked_for_and_a_no_sends_nothing_more(
+def test_each_contribution_can_be_declined_and_ends_the_sending(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
     session, invitation = opened(online)
@@ -348,7 +349,7 @@ def is_gone(process: int) -> bool:
         pytest.param("labels", marks=pytest.mark.thorough(only=True)),
     ],
 )
-def test_a_killed_process_is_started_again_and_ends_with_the_same_labels(
+def test_a_killed_process_restarts_and_gives_the_same_labels(
     online: Terminal, rows: Path, accepting: Path, tmp_path: Path, stage: str
 ) -> None:
     """The other party comes late, so that each stage can be met."""
@@ -387,7 +388,7 @@ def test_a_killed_process_is_started_again_and_ends_with_the_same_labels(
     assert "p01" not in served.log.read_text()
 
 
-def test_a_killed_supervisor_takes_its_processes_along_and_the_next_goes_on(
+def test_a_killed_supervisor_ends_its_processes_and_can_resume(
     online: Terminal, rows: Path, accepting: Path, tmp_path: Path
 ) -> None:
     two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
@@ -398,17 +399,17 @@ def test_a_killed_supervisor_takes_its_processes_along_and_the_next_goes_on(
     wait_for(lambda: child_of(served.process.pid))
     child = child_of(served.process.pid)
     assert child is not None
-    assert running(accepting) == served.process.pid
+    assert find_supervisor(accepting) == served.process.pid
     served.end(signal.SIGKILL)
     wait_for(lambda: is_gone(child))
-    assert running(accepting) is None
+    assert find_supervisor(accepting) is None
     orders.place(an_order(document["invitations"]["r2c1"], rows))
     with supervised(accepting):
         for slot in ("r1c1", "r2c1"):
             until(orders, session, OrderState.COMPLETED, slot=slot)
 
 
-def test_stopping_stops_the_processes_and_leaves_the_order_queued(
+def test_stopping_ends_the_processes_and_keeps_the_order_queued(
     online: Terminal, rows: Path, accepting: Path, tmp_path: Path
 ) -> None:
     two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
@@ -445,11 +446,11 @@ def test_a_second_supervisor_says_which_process_is_at_work(
     accepting: Path, tmp_path: Path
 ) -> None:
     with supervised(accepting):
-        wait_for(lambda: running(accepting))
+        wait_for(lambda: find_supervisor(accepting))
         second = Served(accepting, tmp_path / "log")
         assert second.process.wait(60) == 7
         assert f"process {os.getpid()}" in second.log.read_text()
-    assert running(accepting) is None
+    assert find_supervisor(accepting) is None
 
 
 def test_a_table_that_changed_is_refused(
@@ -470,7 +471,7 @@ def test_a_table_that_changed_is_refused(
     assert trouble.remedy in told
 
 
-def test_an_order_that_nothing_runs_any_more_is_listed_as_interrupted(
+def test_an_abandoned_order_is_listed_as_interrupted(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
     session, invitation = opened(online)
@@ -481,7 +482,7 @@ def test_an_order_that_nothing_runs_any_more_is_listed_as_interrupted(
     assert listed["following"] == "coterie party serve"
 
 
-def test_an_order_of_a_missing_table_or_a_second_invitation_is_refused(
+def test_a_missing_table_or_another_invitation_is_refused(
     online: Terminal, rows: Path, accepting: Path, tmp_path: Path
 ) -> None:
     session, invitation = opened(online)
@@ -662,7 +663,7 @@ def test_a_strangers_invitation_leads_nowhere(
 
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    stranger, terms = Institution.drawn(bytes(range(32))), "0f" * 32
+    stranger, terms = Institution.derive(bytes(range(32))), "0f" * 32
     with HTTPServer(("127.0.0.1", 0), Door) as inside:
         thread = threading.Thread(target=inside.serve_forever)
         thread.start()
@@ -705,7 +706,7 @@ class FullDisk:
 
     def __init__(self, patch: pytest.MonkeyPatch, after: int) -> None:
         self.left, self.hit = after, False
-        real = _files._write_synced
+        real = files._write_synced
 
         def write(path: Path, content: bytes) -> None:
             self.left -= 1
@@ -714,7 +715,7 @@ class FullDisk:
                 raise OSError(errno.ENOSPC, "No space left on device")
             real(path, content)
 
-        patch.setattr(_files, "_write_synced", write)
+        patch.setattr(files, "_write_synced", write)
 
 
 @pytest.mark.parametrize(
@@ -738,10 +739,10 @@ def test_a_full_disk_is_waited_for_and_nothing_is_lost(
     with monkeypatch.context() as patch:
         disk = FullDisk(patch, after)
         with suppress(StorageFull):  # which the process answers with the same code
-            assert Background(accepting, session, "r1c1").run() is End.TRY_AGAIN
+            assert OrderRunner(accepting, session, "r1c1").run() is End.TRY_AGAIN
         assert disk.hit
     assert not orders.status(session, "r1c1").is_over
-    assert Background(accepting, session, "r1c1").run() is End.OVER
+    assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
     assert orders.status(session, "r1c1").state is OrderState.COMPLETED
     assert len(read(labels)) == 12
 
@@ -754,8 +755,8 @@ def test_an_unexpected_error_is_told_without_its_text(
     orders.place(an_order(invitation, rows))
     with pytest.raises(ValueError, match="4711") as raised:
         begun(session, "before it joins", lambda: float("4711 of somebody"))
-    order = Background(accepting, session, "r1c1")
-    assert order.failed(child.place_of(raised.value)) is End.OVER
+    order = OrderRunner(accepting, session, "r1c1")
+    assert order.note_failure(child.place_of(raised.value)) is End.OVER
     status = orders.status(session, "r1c1")
     assert status.state is OrderState.FAILED
     told = status.model_dump_json()
@@ -763,22 +764,22 @@ def test_an_unexpected_error_is_told_without_its_text(
     assert "ValueError in test_standing_orders.py, line" in told
 
 
-def test_an_unexpected_error_is_not_told_of_an_order_that_was_placed_anew(
+def test_an_error_of_an_earlier_order_does_not_stop_the_new_one(
     online: Terminal, rows: Path, accepting: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, invitation = opened(online)
     orders = Orders(accepting)
     orders.place(an_order(invitation, None))
-    order = Background(accepting, session, "r1c1")
+    order = OrderRunner(accepting, session, "r1c1")
 
     def broken(*_: object) -> None:
         orders.place(an_order(invitation, rows))
         raise LookupError
 
-    monkeypatch.setattr(background, "read_rules", broken)
+    monkeypatch.setattr(order_runner, "read_rules", broken)
     with pytest.raises(LookupError):
         order.run()
-    assert order.failed("LookupError in a file") is End.STOPPED
+    assert order.note_failure("LookupError in a file") is End.STOPPED
     assert orders.status(session, "r1c1").state is OrderState.QUEUED
 
 
@@ -788,12 +789,12 @@ def test_a_party_that_runs_at_a_terminal_is_waited_for(
     session, invitation = opened(online)
     Orders(accepting).place(an_order(invitation, rows))
     files = OrderFiles(accepting, session, "r1c1")
-    with files.folder.locked():
-        assert Background(accepting, session, "r1c1").run() is End.TRY_AGAIN
-    assert Background(accepting, session, "r1c1").run() is End.OVER
+    with files.folder.lock():
+        assert OrderRunner(accepting, session, "r1c1").run() is End.TRY_AGAIN
+    assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
 
 
-def test_another_safety_number_is_a_question_and_a_no_sends_nothing(
+def test_a_declined_safety_number_sends_nothing(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
     session, _invitation = opened(online)

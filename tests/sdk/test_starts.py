@@ -23,13 +23,14 @@ from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 OURS = {
     "analyst_service",
     "clustering_protocols",
     "coterie",
     "coterie_build",
+    "coterie_http",
     "coterie_pages",
     "party_sdk",
     "support",
@@ -90,7 +91,7 @@ MATHEMATICS = {"fastcluster", "llvmlite", "numba", "scipy", "sklearn"}
 # httpx and pyarrow import these where they are installed, which they are for tests alone.
 OPTIONAL = {"cloudpickle", "pygments", "rich"}
 
-PROGRAM = str(Path(__file__).parents[1] / "support" / "told_imports.py")
+PROGRAM = str(Path(__file__).with_name("told_imports.py"))
 
 
 def packages(names: list[str]) -> set[str]:
@@ -292,7 +293,7 @@ Path(sys.argv[3]).write_text(json.dumps(list(sys.modules)))
     ],
     ids=["dummy", "dc, begun", "dc", "llf"],
 )
-def test_a_worker_imports_what_its_sessions_need_once_they_have_begun(
+def test_a_worker_imports_only_what_its_sessions_need(
     tmp_path: Path, params: Params, when: str, mathematics: set[str]
 ) -> None:
     layout = Layout.lattice(3)
@@ -310,7 +311,8 @@ def test_a_worker_imports_what_its_sessions_need_once_they_have_begun(
 PARTY = """
 import json, sys
 from pathlib import Path
-from clustering_protocols import agreements, engine
+from clustering_protocols import engine
+from clustering_protocols.terms import agreements
 agreement = Path(sys.argv[1]).read_bytes()
 engine.prepare_party(agreements.read_agreement(agreement)[1])
 waiting = set(sys.modules)
@@ -321,7 +323,7 @@ Path(sys.argv[2]).write_text(json.dumps([sorted(waiting), later]))
 """
 
 
-def test_a_party_that_waits_for_others_imports_what_its_answers_need(
+def test_a_waiting_party_imports_what_its_answers_need(
     tmp_path: Path,
 ) -> None:
     params, layout = LosslessFederated(n_clusters=2), Layout.lattice(3)

@@ -13,25 +13,25 @@ from support.analyst_process import Analyst, Crowd
 from support.terminal import ACCEPT, Terminal, opened, read
 
 from clustering_protocols import simulation
-from clustering_protocols.contract import Params
-from clustering_protocols.errors import (
+from clustering_protocols.common.errors import (
     CoterieError,
     GuardRefused,
     InvalidData,
     KeyNotAuthentic,
     NotReady,
 )
+from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from coterie import Party, Policy
-from party_sdk.stepping import (
+from party_sdk.offline import (
     AnswerFile,
-    Carried,
-    Connected,
-    Leaving,
+    AnswerReady,
+    Courier,
     NothingMore,
+    OfflineAnalyst,
     TaskFile,
     files,
 )
@@ -44,15 +44,15 @@ ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
 def carried(crowd: Crowd, slot: str, connected: Path, offline: Path) -> list[int]:
     """Take part by files alone; return the labels. ``offline`` never sees a transport."""
     invitation = crowd.invitations[slot]
-    there = Connected.of(connected, invitation)
+    there = Courier.of(connected, invitation)
     policy = Policy(
         accepted_risks=frozenset(crowd.session.status().risks), least_known=0
     )
     policy = replace(policy, minimum_rows=1)
     while True:
-        with crowd.analyst.transport() as transport:
+        with crowd.analyst.connect() as analyst:
             try:
-                task = there.fetch(transport).written()
+                task = there.fetch(analyst).to_bytes()
             except NotReady:
                 continue
         party = Party.join(
@@ -60,16 +60,16 @@ def carried(crowd: Crowd, slot: str, connected: Path, offline: Path) -> list[int
             home=offline,
             entropy=crowd.keys[slot],
             policy=policy,
-            transport=Carried(TaskFile.read(task)),
+            analyst=OfflineAnalyst(TaskFile.read(task)),
         )
         try:
             return party.run(crowd.data[slot]).labels.tolist()
-        except Leaving as leaving:
-            answer = leaving.answer.signed(party.identity)
+        except AnswerReady as leaving:
+            answer = leaving.answer.to_signed_bytes(party.identity)
         except NothingMore:
             continue
-        with crowd.analyst.transport() as transport:
-            there.send(AnswerFile.read(answer), transport)
+        with crowd.analyst.connect() as analyst:
+            there.send(AnswerFile.read(answer), analyst)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_party_by_files_gets_the_labels_of_a_party_by_network(
     assert crowd.labels() == {slot: expected[slot] for slot in others}
 
 
-def test_secrets_of_the_group_are_on_one_machine_and_the_token_on_the_other(
+def test_group_secrets_and_token_stay_on_separate_machines(
     gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
     parts = simulation.split(ROWS, Layout.lattice(2), 7)
@@ -208,20 +208,22 @@ def test_an_answer_that_another_institution_signed_is_not_sent(
     machines.answer()
     honest = AnswerFile.read(machines.answered.read_bytes())
     forger = Institution("", bytes(32))
-    machines.answered.write_bytes(replace(honest, body=b"forged").signed(forger))
+    machines.answered.write_bytes(
+        replace(honest, body=b"forged").to_signed_bytes(forger)
+    )
     assert "Another institution" in machines.send(expect=3).stderr
-    connected = Connected(online.folder / "connected", session, "r1c1")
+    connected = Courier(online.folder / "connected", session, "r1c1")
     elsewhere = replace(honest, path=f"/v1/sessions/{session}/cancel", method="POST")
-    with analyst.transport() as transport, pytest.raises(CoterieError):
-        connected.send(AnswerFile.read(elsewhere.signed(forger)), transport)
-    own = honest.signed(forger)
+    with analyst.connect() as there, pytest.raises(CoterieError):
+        connected.send(AnswerFile.read(elsewhere.to_signed_bytes(forger)), there)
+    own = honest.to_signed_bytes(forger)
     with pytest.raises((KeyNotAuthentic, InvalidData)):
         AnswerFile.read(own[:-3] + b"xyz")
 
 
 def test_an_answer_cannot_ask_for_anything_else(tmp_path: Path) -> None:
     own = Institution("", bytes(32))
-    fetched = Connected(tmp_path, "s", "a")
+    fetched = Courier(tmp_path, "s", "a")
     path = tmp_path / "parties" / "s" / "a" / "carrier.json"
     path.parent.mkdir(parents=True)
     path.write_text(
@@ -237,7 +239,7 @@ def test_an_answer_cannot_ask_for_anything_else(tmp_path: Path) -> None:
         body=b"{}",
     )
     with pytest.raises(GuardRefused, match="does not send"):
-        fetched.send(AnswerFile.read(answer.signed(own)), None)  # type: ignore[arg-type]  # never reached
+        fetched.send(AnswerFile.read(answer.to_signed_bytes(own)), None)  # type: ignore[arg-type]  # never reached
 
 
 WELL = {"kind": "task", "session": "s", "slot": "a", "number": 1, "has_joined": False}
@@ -268,10 +270,11 @@ ODD_TASKS: dict[str, dict[str, Any]] = {
 def test_a_task_of_another_form_is_refused_with_a_sentence(odd: dict[str, Any]) -> None:
     """Names in it become paths on the machine without network."""
     assert (
-        TaskFile.read(files._written(WELL | {"said": [PREVIEW]}, [b"{}"])).number == 1
+        TaskFile.read(files._encode_file(WELL | {"said": [PREVIEW]}, [b"{}"])).number
+        == 1
     )
     with pytest.raises(InvalidData, match="another release"):
-        TaskFile.read(files._written(WELL | {"said": [PREVIEW]} | odd, [b"{}"]))
+        TaskFile.read(files._encode_file(WELL | {"said": [PREVIEW]} | odd, [b"{}"]))
 
 
 @pytest.mark.threat(135)
@@ -308,8 +311,8 @@ def test_an_answer_leads_nowhere_but_to_its_round(tmp_path: Path, path: str) -> 
         body=b"",
     )
     with pytest.raises((GuardRefused, InvalidData)):
-        Connected(tmp_path, "s", "a").send(
-            AnswerFile.read(answer.signed(Institution("", bytes(32)))),
+        Courier(tmp_path, "s", "a").send(
+            AnswerFile.read(answer.to_signed_bytes(Institution("", bytes(32)))),
             None,  # type: ignore[arg-type]  # never reached
         )
 
@@ -326,4 +329,4 @@ def test_an_answer_names_no_folder_outside_of_the_home() -> None:
         body=b"",
     )
     with pytest.raises(InvalidData, match="another release"):
-        AnswerFile.read(answer.signed(Institution("", bytes(32))))
+        AnswerFile.read(answer.to_signed_bytes(Institution("", bytes(32))))

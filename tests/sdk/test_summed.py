@@ -5,22 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
-from support.house import House
 from support.in_process import in_process
 
-from clustering_protocols.arrays import IntArray
-from clustering_protocols.contract import RowHistory, row_history
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.errors import Cancelled, GuardRefused
+from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.common.errors import Cancelled, GuardRefused
+from clustering_protocols.contract import Params, RowHistory, row_history
+from clustering_protocols.contract.assignment import Assignment
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.contract.selection import Selection
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
-from clustering_protocols.terms import Layout
-from party_sdk import summed
-from party_sdk.sealing import SecretFiles
-from party_sdk.summed import Summed, SummedRows, table_mark, together
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.statistics.moments import PartialMoments
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.preparation.preparation import Treatment
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
+from party_sdk.disclosures import sum_history
+from party_sdk.disclosures.row_marks import marks_of, row_key
+from party_sdk.disclosures.sum_history import (
+    KnownRows,
+    SummedRows,
+    SummedSession,
+    history_of,
+    together,
+)
+from party_sdk.home.encryption import SecretFiles
+from party_sdk.party.folder import PartyFolder
+from tests.sdk.house import House
 
 
 @pytest.fixture
@@ -31,13 +52,13 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 def rows(
     names: Sequence[int] | IntArray, *partitions: Sequence[int] | IntArray
-) -> Summed:
+) -> SummedSession:
     """Return rows with such marks, in such clusters."""
     history = RowHistory.of_none(len(names))
     for labels in partitions:
         history = history.after(np.array(labels, dtype=np.int64))
     marks = np.array(names, dtype=np.uint64)
-    return Summed(marks, len(names), history)
+    return SummedSession(KnownRows(marks, {}, len(names)), history)
 
 
 def test_the_row_by_which_two_sessions_differ_follows_from_both() -> None:
@@ -47,7 +68,10 @@ def test_the_row_by_which_two_sessions_differ_follows_from_both() -> None:
     assert first.history.n_following() == second.history.n_following() == 0
     both = together(second, [first])
     assert both.history.n_following() == 1
-    assert (both.n_rows, both.marks.tolist()) == (10, [*second.marks, 0])
+    assert (both.known.n_rows, both.known.marks.tolist()) == (
+        10,
+        [*second.known.marks, 0],
+    )
     one_more = rows([3], [0])
     assert together(rows(range(4), [0] * 4), [one_more]).history.n_following() == 1
     assert together(one_more, [rows(range(4), [0] * 4)]).history.n_following() == 1
@@ -56,7 +80,7 @@ def test_the_row_by_which_two_sessions_differ_follows_from_both() -> None:
 def test_other_tables_tell_nothing_of_these_rows() -> None:
     other = rows(range(20, 30), [0] * 9 + [1])
     found = together(rows(range(10), [0] * 10), [other])
-    assert (found.n_rows, found.history.n_following()) == (10, 0)
+    assert (found.known.n_rows, found.history.n_following()) == (10, 0)
 
 
 def test_equal_rows_are_known_by_one_mark_and_none_follows() -> None:
@@ -81,10 +105,10 @@ def test_sessions_together_are_solved_as_one_table(seed: int) -> None:
     found = together(last, others)
     sums = []
     for names, partitions in sessions:
-        if np.isin(names.astype(np.uint64), found.marks).all():
+        if np.isin(names.astype(np.uint64), found.known.marks).all():
             for labels in partitions:
                 sums += [
-                    [mark in names[labels == cluster] for mark in found.marks]
+                    [mark in names[labels == cluster] for mark in found.known.marks]
                     for cluster in range(3)
                 ]
     M = np.array(sums, dtype=float)
@@ -108,12 +132,160 @@ def test_a_home_refuses_what_would_follow_with_earlier_sessions(tmp_path: Path) 
     assert len(list((tmp_path / "sums").glob("*.arrays"))) == 5
 
 
+NAMES = ("a", "b", "c")
+PEOPLE = np.random.default_rng(0).normal(size=(30, 3))
+IDS = [f"patient {number}" for number in range(len(PEOPLE))]
+
+
+def table(
+    rows: FloatArray = PEOPLE, names: Sequence[str] = NAMES, ids: Any = None
+) -> MatrixSource:
+    return MatrixSource(rows, columns=names, ids=ids)
+
+
+def add_up(home: Path, use: str, data: MatrixSource) -> None:
+    """Count the sum of all rows; of nothing may a row follow."""
+    kept = SummedRows(home)
+    history = RowHistory.of_none(data.n_rows).after(np.zeros(data.n_rows, np.int64))
+    known = KnownRows.of(marks_of(row_key(home), data), use.encode().hex())
+    kept.count(use, SummedSession(known, history), 0.0)
+
+
+FEWER = PEOPLE[1:]
+
+
+@pytest.mark.threat(140)
+@pytest.mark.parametrize("use", ["session/r2c1", "other/r1c1"])
+@pytest.mark.parametrize(
+    ("ids", "later"),
+    [
+        (None, table(FEWER)),
+        (None, table(FEWER[::-1, ::-1], NAMES[::-1])),
+        (None, table(FEWER[:, :2], NAMES[:2])),
+        (None, table(np.column_stack([FEWER, FEWER[:, 0]]), "abcd")),
+        (IDS, table(FEWER[:, 1:], NAMES[1:], IDS[1:])),
+        (IDS, table(FEWER + 1, NAMES, IDS[1:])),
+        (IDS, table(FEWER)),
+    ],
+    ids=[
+        "the same columns",
+        "another order",
+        "a field less",
+        "a field more",
+        "a field less, with ids",
+        "other values, with ids",
+        "without ids",
+    ],
+)
+def test_sums_that_isolate_one_row_are_always_refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    use: str,
+    ids: Any,
+    later: MatrixSource,
+) -> None:
+    """In another session, or at another slot of the same one."""
+    monkeypatch.setattr(row_history, "FEWEST", 0)
+    add_up(tmp_path, "session/r1c1", table(ids=ids))
+    with pytest.raises(GuardRefused, match="earlier sessions"):
+        add_up(tmp_path, use, later)
+    add_up(tmp_path, "session/r1c1", table(ids=ids))
+
+
+def test_other_people_of_the_same_columns_are_counted_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_history, "FEWEST", 0)
+    others = np.random.default_rng(1).normal(size=(30, 3))
+    add_up(tmp_path, "one", table())
+    add_up(tmp_path, "two", table(others))
+    add_up(tmp_path, "three", table(others[:, :2] * 2, NAMES[:2]))
+
+
+@pytest.mark.threat(140)
+def test_a_large_table_is_known_again_by_a_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (row_history, sum_history):
+        monkeypatch.setattr(module, "MOST_ROWS", len(FEWER) - 1)
+    monkeypatch.setattr(row_history, "FEWEST", 1)
+    add_up(tmp_path, "one", table())
+    with pytest.raises(GuardRefused, match="2 of your 30 rows"):
+        add_up(tmp_path, "two", table(FEWER))
+    with pytest.raises(GuardRefused, match="2 of your 30 rows"):
+        add_up(tmp_path, "two", table(PEOPLE[:, :1], "a"))
+
+
+def terms_of(params: Params, *, readers: Any = None) -> Terms:
+    proposal = SessionRequest(
+        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
+        layout=Layout.lattice(3),
+        dictionary=(numbers(NAMES, -9, 9),),
+        release=Release(profiles=readers) if readers else None,
+        seed=0,
+    )
+    return read_terms(draw_up("s", proposal))
+
+
+def partial_moments() -> PartialMoments:
+    none, means = np.empty(0, dtype=np.int64), np.empty(0)
+    return PartialMoments(
+        phase=1, transcript="", powers=none, mean=means, deviation_powers=none
+    )
+
+
+DC = DataCollaboration(n_clusters=2)
+LABELLED = Assignment(labels=np.array([0, 0, 1]), chosen=0, result="")
+
+
+def test_pooled_moments_are_a_sum_over_all_rows() -> None:
+    terms = terms_of(DC)
+    assert history_of(Memory(), terms, "r1c1", 5) is None
+    memory = Memory().remember([partial_moments()])
+    found = history_of(memory, terms, "r1c1", 5)
+    assert found is not None
+    assert (found.n_sums, found.all_rows, found.labels.tolist()) == (1, True, [[0]])
+
+
+def test_sums_of_a_profile_are_of_the_rows_that_take_part() -> None:
+    """Of an intersection: others stand in no sum."""
+    chosen = Selection(rows=np.array([1, 2, 4]), n_rows={})
+    memory = Memory().remember([partial_moments(), chosen, LABELLED])
+    found = history_of(memory, terms_of(DC, readers="members"), "r1c1", 5)
+    assert found is not None
+    stood = found.labels[:, found.of_row].tolist()
+    assert stood == [[-1, 0, 0, -1, 0], [-1, 0, 0, -1, 1]]
+    assert (found.n_sums, found.all_rows) == (3, False)
+    of_profile = history_of(
+        Memory().remember([LABELLED]), terms_of(DC, readers="members"), "r1c1", 3
+    )
+    assert of_profile is not None
+    assert of_profile.n_sums == 2
+    assert history_of(Memory().remember([LABELLED]), terms_of(DC), "r1c1", 3) is None
+
+
+def test_of_several_runs_the_history_of_the_last_counts() -> None:
+    short = RowHistory.of_none(4).after(np.zeros(4, np.int64))
+    long = short.after(np.array([0, 0, 1, 1]))
+    memory = Memory().scope_to_run(0).remember([short]).scope_to_run(1).remember([long])
+    terms = terms_of(Llf(n_clusters=2))
+    several = terms.model_copy(update={"evaluation": Evaluation(n_clusters=(2, 3))})
+    last = history_of(memory, several, "r1c1", 4)
+    assert last is not None
+    assert last.encode() == long.encode()
+    alone = Memory().remember([partial_moments(), short])
+    only = history_of(alone, terms, "r1c1", 4)
+    assert only is not None
+    assert only.encode() == short.encode()
+
+
 def test_of_a_large_table_sums_are_counted(tmp_path: Path) -> None:
     home = SummedRows(tmp_path)
     many = RowHistory.of_none(1_000_000)
     for _ in range(3):
         many = many.after(np.arange(4))
-    large = Summed(table_mark("ab" * 32), 1_000_000, many)
+    marks = np.array([0xABAB], dtype=np.uint64)
+    large = SummedSession(KnownRows(marks, {}, 1_000_000), many)
     home.count("one", large, 0.25)
     assert together(large, [large]).history.n_following() == 2 * 10 - 1
     with pytest.raises(GuardRefused, match="19 of your 1000000 rows"):
@@ -127,7 +299,7 @@ def test_beyond_its_bytes_the_oldest_sessions_are_counted(
     table = rows(range(300), [row % 3 for row in range(300)])
     home.count("one", table, 1.0)
     [path] = (tmp_path / "sums").glob("*.arrays")
-    monkeypatch.setattr(summed, "MOST_BYTES", 2 * path.stat().st_size - 1)
+    monkeypatch.setattr(sum_history, "MOST_BYTES", 2 * path.stat().st_size - 1)
     home.count("two", table, 1.0)
     assert path.stat().st_size < 3_000
     assert sum(p.stat().st_size for p in (tmp_path / "sums").iterdir()) < 8_000
@@ -142,24 +314,46 @@ def test_what_is_kept_is_sealed_with_the_home(tmp_path: Path) -> None:
     assert SecretFiles(tmp_path)._secret(tmp_path / "sums") == [path]
 
 
+COLUMNS = ("a", "b", "c", "d")
+LOGGED = Preparation(fields=(Treatment(name="a", log1p=True),))
+
+
+@pytest.mark.threat(140)
 @pytest.mark.threat(151)
-def test_a_session_over_all_rows_but_one_is_refused_after_one_over_all(
-    house: House, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("params", "more"),
+    [
+        (Llf(n_clusters=1, max_iter=1, publish="nothing"), {}),
+        (
+            Llf(n_clusters=1, max_iter=1, publish="nothing"),
+            {"preparation": [LOGGED]},
+        ),
+        (DC, {}),
+    ],
+    ids=["llf", "another preparation", "moments of dc"],
+)
+def test_a_session_that_isolates_one_row_is_refused(
+    house: House, monkeypatch: pytest.MonkeyPatch, params: Params, more: Any
 ) -> None:
-    """Each tells the sum of all rows alone; together they are the one row."""
+    """Each tells the sum of all rows alone; together they are the one row.
+
+    That the parties forget the first session makes no difference.
+    """
     monkeypatch.setattr(row_history, "FEWEST", 0)
-    params = Llf(n_clusters=1, max_iter=1, publish="nothing")
     layout, X = Layout.lattice(3), load_iris().data
-    tables = [MatrixSource(part) for part in np.array_split(X, 3)]
-    whole = house.open("whole", params, layout)
+    dictionary = [numbers(COLUMNS, 0, 9)]
+    tables = [pd.DataFrame(X[i::3], columns=COLUMNS) for i in range(3)]
+    whole = house.open("whole", params, layout, dictionary=dictionary)
     house.run(whole, tables)
-    fewer = [MatrixSource(np.array_split(X, 3)[0][1:]), *tables[1:]]
-    session = house.open("fewer", params, layout)
+    for slot in layout.names:
+        PartyFolder(house.home_of(slot), "whole", slot).forget(everything=True)
+    session = house.open("fewer", params, layout, dictionary=dictionary, **more)
     invitations = session.invite()
     parties = {
         slot: house.party(session, invitations, slot, sums_limit=0.0)
         for slot in invitations
     }
+    fewer = [tables[0][1:], *tables[1:]]
     with ThreadPoolExecutor(3) as pool:
         runs = {
             slot: pool.submit(party.run, table)

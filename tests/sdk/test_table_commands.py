@@ -16,14 +16,18 @@ from click.testing import CliRunner, Result as Ran
 from pyarrow import parquet
 from python_calamine import CalamineWorkbook
 
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidData,
+    InvalidParameters,
+)
 from clustering_protocols.contract import Outcome
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.errors import GuardRefused, InvalidData, InvalidParameters
-from clustering_protocols.recipe import Preparation
-from clustering_protocols.schema import Field, Schema
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.cli import main
-from party_sdk.outputs import keep_others, remembered, try_outputs
-from party_sdk.results import Result
+from party_sdk.results.output_files import keep_others, remember_outputs, try_outputs
+from party_sdk.results.results import Result
 from party_sdk.tables import CheckReport, Dialect, How, open_table, read_table
 from party_sdk.tables.dictionaries import infer, read_schema
 
@@ -276,7 +280,7 @@ def test_a_dictionary_is_drafted_and_describes_its_table(tmp_path: Path) -> None
     words = ("schema", "infer", path, "--id-column", "patient", "--out", out)
     said = coterie(*words, "--csv", "missing=k.A.").output
     assert "'sex' is left out: words without levels" in said
-    assert read_schema(out).names == ("day", "crp", "age")
+    assert read_schema(out).used.names == ("day", "crp", "age")
     coterie(*words, "--levels", expect=3)  # it is there already
     coterie(*words, "--levels", "--force", "--csv", "missing=k.A.")
     draft = read_schema(out)
@@ -290,7 +294,7 @@ def test_a_dictionary_is_drafted_and_describes_its_table(tmp_path: Path) -> None
 def test_an_answer_without_a_terminal_writes_no_levels(tmp_path: Path) -> None:
     path = table(tmp_path, *LINES)
     said = coterie("schema", "infer", path, "--columns", "age,sex", given="y\n").stdout
-    assert [field["name"] for field in json.loads(said)["fields"]] == ["age"]
+    assert Schema.model_validate_json(said).used.names == ("age",)
 
 
 # Guards
@@ -370,8 +374,9 @@ def test_labels_of_a_study_become_levels_of_the_dictionary(tmp_path: Path) -> No
             "pain": {0: "none", 10: "worst"},
         },
     )
-    schema, left = infer(path, How(), lambda *_: False)
-    assert (left, schema.names) == ([], ("sex", "pain", "w"))
+    draft = infer(path, How(), lambda *_: False)
+    schema = draft.schema()
+    assert (draft.reasons, schema.names) == ({}, ("sex", "pain", "w"))
     sex, pain, _ = schema.fields
     assert (sex.title, sex.levels) == ("Sex at birth", ("1", "2", "9"))
     assert sex.labels == ("male", "female", "other")
@@ -379,6 +384,32 @@ def test_labels_of_a_study_become_levels_of_the_dictionary(tmp_path: Path) -> No
     how = How(schema=schema, preparation=Preparation(missing="drop"))
     [X] = read_table(path, how).batches()
     assert X[:, 0].tolist()[:3] == [0, 1, 1]
+
+
+ROUNDED = {"dose": [1.5, 2.0, 3.25], "age": [1, 2, 3], "ratio": [1 / 3, 0.5, 2e-9]}
+
+
+@pytest.mark.parametrize("ending", [".csv", "-de.csv", ".parquet", ".sav"])
+def test_decimals_of_rounded_numbers_are_drafted(tmp_path: Path, ending: str) -> None:
+    path, frame = tmp_path / f"rows{ending}", pd.DataFrame(ROUNDED)
+    match ending:
+        case ".csv":
+            frame.to_csv(path, index=False)
+        case "-de.csv":
+            frame.to_csv(path, index=False, sep=";", decimal=",")
+        case ".parquet":
+            frame.to_parquet(path)
+        case _:
+            pyreadstat.write_sav(frame, str(path))
+    schema = infer(path, How(), lambda *_: False).schema()
+    found = {field.name: field.decimals for field in schema.fields}
+    assert found == {"dose": 2, "age": None, "ratio": None}
+
+
+def test_zeros_at_the_end_are_no_digits(tmp_path: Path) -> None:
+    path = table(tmp_path, "a,1.500,2.0", "b,7.,n/a", "c,.25,3.0", header="id,x,y")
+    schema = infer(path, How(id_column="id"), lambda *_: False).schema()
+    assert {f.name: f.decimals for f in schema.fields} == {"x": 2, "y": 0}
 
 
 def test_the_rows_of_a_query_are_read_and_nothing_is_written(postgres_url: str) -> None:
@@ -450,20 +481,17 @@ def test_an_output_is_tried_before_the_run(tmp_path: Path) -> None:
     try_outputs([data, None], data, force=True)
 
 
-def test_a_picture_is_tried_before_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_picture_is_tried_before_the_run(tmp_path: Path) -> None:
     data = table(tmp_path, "a,1", header="id,x")
-    try_outputs([tmp_path / "rows.png"], data, force=False)
-    monkeypatch.setattr("clustering_protocols.extras.find_spec", lambda _: None)
-    with pytest.raises(InvalidParameters, match="Pictures are drawn by matplotlib"):
+    try_outputs([tmp_path / "rows.svg"], data, force=False)
+    with pytest.raises(InvalidParameters, match=r"written as '\.png'"):
         try_outputs([tmp_path / "rows.png"], data, force=False)
 
 
 def test_a_damaged_list_of_what_was_written_counts_for_nothing(tmp_path: Path) -> None:
     home, labels = tmp_path / "home", tmp_path / "labels.csv"
     home.mkdir()
-    with remembered([labels], home):
+    with remember_outputs([labels], home):
         labels.write_text("mine")
     (home / "outputs.json").write_text("")
     with pytest.raises(GuardRefused, match="is there already"):
@@ -477,7 +505,7 @@ def test_files_of_others_are_kept(tmp_path: Path) -> None:
     labels.write_text("mine")
     with pytest.raises(GuardRefused, match="is there already"):
         keep_others([labels], home, force=False)
-    with remembered([labels], home):
+    with remember_outputs([labels], home):
         labels.write_text("mine, and killed before it is noted")
         keep_others([labels], home, force=False)
     keep_others([labels], home, force=False)
@@ -490,7 +518,7 @@ def test_files_of_others_are_kept(tmp_path: Path) -> None:
         keep_others([tmp_path / "dangling"], None, force=False)
 
 
-def test_without_its_library_a_kind_of_file_names_what_to_install(
+def test_a_file_without_its_library_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rows.sav").write_bytes(b"$FL2")

@@ -11,11 +11,18 @@ import pytest
 from click.testing import CliRunner
 from pydantic import TypeAdapter, ValidationError
 
-from clustering_protocols.errors import Malformed, ProtocolFailed
-from clustering_protocols.registry import Proposal, draw_up
-from clustering_protocols.terms import CONTROLS, About, Layout, Text, read_terms
+from clustering_protocols.catalogue import draw_up
+from clustering_protocols.common.errors import Malformed, ProtocolFailed
+from clustering_protocols.terms.terms import (
+    CONTROLS,
+    About,
+    Layout,
+    SessionRequest,
+    Text,
+    read_terms,
+)
 from clustering_protocols.wire.answers import SessionStatus
-from party_sdk.cli.output import ExplainedGroup, progress_line, say
+from party_sdk.cli.terminal.output import ExplainedGroup, progress_line, say
 
 CLI = Path(__file__).parents[2] / "party_sdk" / "cli"
 OBEYED = {
@@ -35,14 +42,13 @@ HARMLESS = ["Wards of 2030", "Müller & Søn", "病院", "مستشفى", "👩\u
 
 
 @pytest.mark.parametrize("what", OBEYED)
-def test_a_title_that_a_terminal_would_obey_is_refused_on_both_sides(what: str) -> None:
+def test_a_title_with_control_characters_is_always_refused(what: str) -> None:
     title = f"Wards{OBEYED[what]}of 2030"
     with pytest.raises(ValidationError):
         TypeAdapter(Text).validate_python(title)
-    proposal = Proposal(
+    proposal = SessionRequest(
         about=About(title="here"),
-        protocol="dummy",
-        params={},
+        protocol={"name": "dummy", "params": {}},
         layout=Layout.lattice(1),
         seed=0,
     )
@@ -124,8 +130,10 @@ def test_the_detail_of_a_sessions_end_is_said_without_controls(
     assert "\\u001b[2Jgone" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("module", ["party.py", "session.py", "output.py"])
-def test_commands_that_show_texts_of_others_print_by_one_function(module: str) -> None:
+@pytest.mark.parametrize(
+    "module", ["party/commands.py", "session/commands.py", "terminal/output.py"]
+)
+def test_commands_print_foreign_text_through_one_function(module: str) -> None:
     tree = ast.parse((CLI / module).read_text())
     echoes = [
         node

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from support.tls import certificate
 
-from clustering_protocols.errors import (
+from clustering_protocols.common.errors import (
     CertificateRefused,
     InvalidParameters,
     KeyNotAuthentic,
 )
-from party_sdk._transport import Transport
-from party_sdk.client import AnalystClient
-from party_sdk.diagnosis import look_at_analyst
+from party_sdk.analyst_client.diagnosis import look_at_analyst
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.analyst_client.transport import Trust
 
 KEY = '{"key": "' + "0" * 64 + '"}'
 
@@ -71,12 +71,15 @@ def made(folder: Path, host: str = "127.0.0.1", days: int = 36_500) -> Path:
     return folder / "tls.pem"
 
 
-def test_an_authority_of_the_institution_is_trusted_where_it_is_named(
+def test_a_named_authority_of_the_institution_is_trusted(
     tmp_path: Path,
 ) -> None:
     own = made(tmp_path / "own")
-    with served(own.parent) as (url, shown), Transport(url, ca_file=own) as transport:
-        assert AnalystClient(transport, "token").identity() == "0" * 64
+    with (
+        served(own.parent) as (url, shown),
+        connect(url, Trust(ca_file=own)) as analyst,
+    ):
+        assert analyst.as_party("token").identity() == "0" * 64
     assert shown == ["Bearer token"]
 
 
@@ -89,30 +92,30 @@ def test_an_authority_of_the_institution_is_trusted_where_it_is_named(
     ],
     ids=["no authority", "another authority", "another host"],
 )
-def test_whoever_shows_no_trusted_certificate_gets_no_token_and_no_second_try(
+def test_an_untrusted_server_gets_no_token_and_no_retry(
     tmp_path: Path, shows: str, trusts: Callable[[Path], Path | None]
 ) -> None:
     made(tmp_path / shows, "127.0.0.1" if shows == "own" else "10.9.8.7")
     with (
         served(tmp_path / shows) as (url, shown),
-        Transport(url, ca_file=trusts(tmp_path), patience=60) as transport,
+        connect(url, Trust(ca_file=trusts(tmp_path)), patience=60) as analyst,
         pytest.raises(KeyNotAuthentic, match="--ca-file"),
     ):
-        AnalystClient(transport, "token").identity()
+        analyst.as_party("token").identity()
     assert shown == []
 
 
 @pytest.mark.parametrize("trusts_it", [True, False])
-def test_a_certificate_that_has_ended_is_said_with_its_day_and_whom_to_tell(
+def test_an_expired_certificate_is_reported_with_its_day(
     tmp_path: Path, *, trusts_it: bool
 ) -> None:
     ended = made(tmp_path / "ended", days=366)
     with served(ended.parent) as (url, shown):
         with (
-            Transport(url, ca_file=ended if trusts_it else None) as transport,
+            connect(url, Trust(ca_file=ended if trusts_it else None)) as analyst,
             pytest.raises(CertificateRefused) as refused,
         ):
-            AnalystClient(transport, "token").identity()
+            analyst.as_party("token").identity()
         [found] = [
             each for each in look_at_analyst(url, ca_file=ended) if not each.good
         ]
@@ -130,19 +133,19 @@ def test_a_certificate_that_has_ended_is_said_with_its_day_and_whom_to_tell(
     assert shown == []
 
 
-def test_a_certificate_for_another_name_is_no_matter_of_its_authority(
+def test_a_certificate_for_another_name_is_reported_as_such(
     tmp_path: Path,
 ) -> None:
     other = made(tmp_path / "other", "10.9.8.7")
     with (
         served(other.parent) as (url, _),
-        Transport(url, ca_file=other) as transport,
+        connect(url, Trust(ca_file=other)) as analyst,
         pytest.raises(CertificateRefused, match="is for another name"),
     ):
-        AnalystClient(transport, "token").identity()
+        analyst.as_party("token").identity()
 
 
 def test_a_file_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing")
     with pytest.raises(InvalidParameters, match=r"ca\.pem holds no certificate"):
-        Transport("https://127.0.0.1:1", ca_file=tmp_path / "ca.pem")
+        connect("https://127.0.0.1:1", Trust(ca_file=tmp_path / "ca.pem"))

@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from analyst_service.errors import problem_response
-from clustering_protocols.errors import (
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import (
     CoterieError,
     GuardRefused,
     Internal,
@@ -23,18 +24,18 @@ from clustering_protocols.errors import (
     Unavailable,
     VersionMismatch,
 )
-from clustering_protocols.problems import Problem
-from party_sdk import _transport
-from party_sdk._requests import (
+from party_sdk.analyst_client import transport as _transport
+from party_sdk.analyst_client.analyst import end_of
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from party_sdk.analyst_client.requests import (
     bearer,
     content_digest,
     contribution_headers,
     raise_problem,
 )
-from party_sdk._retries import RETRYABLE, next_delay
-from party_sdk._transport import Transport
-from party_sdk.client import AnalystClient, end_of
-from party_sdk.coordinator import Coordinator
+from party_sdk.analyst_client.retries import RETRYABLE, next_delay
+from party_sdk.analyst_client.transport import Listeners, Trust
+from party_sdk.coordinator.coordinator import Coordinator
 
 URL = "http://127.0.0.1"
 PROBLEM = "application/problem+json"
@@ -108,12 +109,12 @@ def test_a_key_that_cannot_travel_is_refused_before_it_is_sent(key: str) -> None
 
 
 @pytest.mark.parametrize("problem", Problem, ids=lambda problem: problem.slug)
-def test_each_problem_of_the_service_is_the_exception_of_its_name(
+def test_each_problem_becomes_the_exception_of_its_name(
     problem: Problem,
 ) -> None:
     sent = problem_response(problem, "What came.")
     with pytest.raises(CoterieError) as raised:
-        raise_problem(answered(sent.status_code, bytes(sent.body), sent.media_type))
+        raise_problem(sent.status_code, sent.media_type or "", bytes(sent.body))
     assert type(raised.value) is type(CoterieError.of(problem, ""))
     assert raised.value.problem is problem
     assert raised.value.detail == "What came."
@@ -123,13 +124,13 @@ def test_a_session_that_is_over_tells_its_state_and_reason() -> None:
     extra = {"state": "failed", "reason": Problem.PROTOCOL_FAILED.slug}
     sent = problem_response(Problem.SESSION_OVER, "It is over.", extra)
     with pytest.raises(SessionOver) as raised:
-        raise_problem(answered(410, bytes(sent.body), PROBLEM))
+        raise_problem(410, PROBLEM, bytes(sent.body))
     assert (raised.value.state, raised.value.reason) == ("failed", "protocol-failed")
 
 
 @pytest.mark.parametrize("status", [200, 201, 204])
 def test_a_success_raises_nothing(status: int) -> None:
-    raise_problem(httpx.Response(status))
+    raise_problem(status, "", b"")
 
 
 FOREIGN = {
@@ -155,11 +156,11 @@ FOREIGN = {
 
 @pytest.mark.parametrize("what", FOREIGN)
 def test_an_answer_that_is_not_of_an_analyst_is_explained(what: str) -> None:
-    response = answered(*FOREIGN[what])
+    status, content, media_type = FOREIGN[what]
     with pytest.raises(
         (Internal, InvalidParameters), match="not an analyst of coterie"
     ):
-        raise_problem(response)
+        raise_problem(status, media_type, content)
 
 
 @pytest.mark.parametrize(
@@ -213,9 +214,9 @@ def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
-def transport(handler: Handler, patience: float = 60) -> Transport:
+def asked_by(handler: Handler, patience: float = 60) -> HttpAnalyst:
     http = httpx.Client(base_url=URL, transport=httpx.MockTransport(handler))
-    return Transport(URL, patience=patience, http=http)
+    return connect(URL, patience=patience, http=http)
 
 
 def dead(request: httpx.Request) -> httpx.Response:
@@ -223,8 +224,8 @@ def dead(request: httpx.Request) -> httpx.Response:
 
 
 def test_patience_ends_with_a_word_on_how_often_and_how_long(hand: Hand) -> None:
-    with transport(dead) as sending, pytest.raises(Unavailable) as raised:
-        sending.send("GET", "/x", headers={})
+    with asked_by(dead) as sending, pytest.raises(Unavailable) as raised:
+        sending._transport.send("GET", "/x", headers={})
     assert sum(hand.slept) <= 60 < sum(hand.slept) + 5
     assert f"{len(hand.slept) + 1} attempts" in raised.value.detail
     assert "ConnectError at 127.0.0.1" in raised.value.detail
@@ -238,8 +239,8 @@ def test_an_analyst_that_stays_busy_is_unavailable(hand: Hand) -> None:
         headers = {"Content-Type": PROBLEM, "Retry-After": "9"}
         return httpx.Response(503, content=bytes(busy.body), headers=headers)
 
-    with transport(handler) as sending, pytest.raises(Unavailable, match="Later"):
-        AnalystClient(sending).session("s")
+    with asked_by(handler) as sending, pytest.raises(Unavailable, match="Later"):
+        sending.session("s")
     assert hand.slept == [9.0] * 6
 
 
@@ -269,8 +270,8 @@ def test_the_same_bytes_are_sent_until_an_answer_comes() -> None:
             raise httpx.ReadError("lost", request=request)
         return httpx.Response(200, json=RECEIPT)
 
-    with transport(handler) as sending:
-        receipt, _ = AnalystClient(sending, "t").contribute("s", 1, 2, b"bytes")
+    with asked_by(handler) as sending:
+        receipt, _ = sending.as_party("t").contribute("s", 1, 2, b"bytes")
     assert receipt.model_dump(mode="json") == RECEIPT
     url = f"{URL}/v1/sessions/s/rounds/1/attempts/2/contribution"
     assert seen == [(url, b"bytes", "Bearer t")] * 3
@@ -284,8 +285,8 @@ def test_a_refusal_is_not_repeated(hand: Hand) -> None:
         sent = problem_response(Problem.FORBIDDEN, "No.")
         return answered(403, bytes(sent.body), PROBLEM)
 
-    with transport(handler) as sending, pytest.raises(CoterieError, match="No"):
-        AnalystClient(sending).session("s")
+    with asked_by(handler) as sending, pytest.raises(CoterieError, match="No"):
+        sending.session("s")
     assert len(requests) == 1
     assert hand.slept == []
 
@@ -295,14 +296,13 @@ def test_a_page_that_pretends_success_is_explained() -> None:
         del request
         return httpx.Response(200, html="<html>Please log in</html>")
 
-    with transport(handler) as sending:
-        client = AnalystClient(sending)
+    with asked_by(handler) as sending:
         for ask in (
-            lambda: client.session("s"),
-            client.sessions,
-            lambda: client.invite("s", None),
-            lambda: client.preview("code"),
-            lambda: client.contribute("s", 1, 1, b""),
+            lambda: sending.session("s"),
+            sending.sessions,
+            lambda: sending.invite("s", None),
+            lambda: sending.preview("code"),
+            lambda: sending.contribute("s", 1, 1, b""),
         ):
             with pytest.raises(Internal, match="not an analyst of coterie"):
                 ask()
@@ -329,8 +329,8 @@ def test_a_coordinator_reads_all_pages_of_a_list(tmp_path: Path) -> None:
     def handler(request: httpx.Request) -> httpx.Response:
         return httpx.Response(200, json=pages[request.url.params["after"]])
 
-    with transport(handler) as sending:
-        coordinator = Coordinator(URL, "k", home=tmp_path, transport=sending)
+    with asked_by(handler) as sending:
+        coordinator = Coordinator(URL, "k", home=tmp_path, analyst=sending)
         found = [
             each.model_dump(mode="json", exclude_unset=True)
             for each in coordinator.sessions()
@@ -347,14 +347,14 @@ def test_a_coordinator_reads_all_pages_of_a_list(tmp_path: Path) -> None:
         [],
     ],
 )
-def test_an_answer_that_this_release_does_not_read_is_a_matter_of_versions(
+def test_an_unreadable_answer_is_a_version_mismatch(
     content: Any,
 ) -> None:
     with (
-        transport(lambda _: httpx.Response(200, json=content)) as sending,
+        asked_by(lambda _: httpx.Response(200, json=content)) as sending,
         pytest.raises(VersionMismatch, match="answer") as refused,
     ):
-        AnalystClient(sending).sessions()
+        sending.sessions()
     assert "newer" not in refused.value.detail  # never what came
 
 
@@ -362,10 +362,10 @@ def test_an_answer_that_this_release_does_not_read_is_a_matter_of_versions(
 
 
 @pytest.fixture
-def opened() -> Iterator[list[Transport]]:
-    transports: list[Transport] = []
-    yield transports
-    for one in transports:
+def opened() -> Iterator[list[HttpAnalyst]]:
+    analysts: list[HttpAnalyst] = []
+    yield analysts
+    for one in analysts:
         one.close()
 
 
@@ -374,7 +374,7 @@ def opened() -> Iterator[list[Transport]]:
 )
 def test_an_address_that_looks_like_this_machine_is_none(url: str) -> None:
     with pytest.raises(InvalidParameters, match="has no"):
-        Transport(url, allow_http=True)
+        connect(url, Trust(allow_http=True))
 
 
 @pytest.mark.parametrize(
@@ -388,11 +388,11 @@ def test_an_address_that_looks_like_this_machine_is_none(url: str) -> None:
     ],
 )
 def test_plain_http_beyond_this_machine_is_refused(
-    url: str, opened: list[Transport]
+    url: str, opened: list[HttpAnalyst]
 ) -> None:
     with pytest.raises(GuardRefused, match="--allow-http"):
-        Transport(url)
-    opened.append(Transport(url, allow_http=True))
+        connect(url)
+    opened.append(connect(url, Trust(allow_http=True)))
 
 
 @pytest.mark.parametrize(
@@ -404,8 +404,10 @@ def test_plain_http_beyond_this_machine_is_refused(
         "http://[::1]:8443",
     ],
 )
-def test_https_and_this_machine_are_accepted(url: str, opened: list[Transport]) -> None:
-    opened.append(Transport(url))
+def test_https_and_this_machine_are_accepted(
+    url: str, opened: list[HttpAnalyst]
+) -> None:
+    opened.append(connect(url))
 
 
 def test_a_redirection_is_not_followed() -> None:
@@ -415,8 +417,8 @@ def test_a_redirection_is_not_followed() -> None:
         asked.append(request.url.host)
         return httpx.Response(307, headers={"Location": "http://elsewhere.example/"})
 
-    with transport(handler) as sending, pytest.raises(Internal):
-        AnalystClient(sending, "token").session("s")
+    with asked_by(handler) as sending, pytest.raises(Internal):
+        sending.as_party("token").session("s")
     assert asked == ["127.0.0.1"]
 
 
@@ -435,7 +437,7 @@ def test_an_analyst_without_room_is_waited_for_and_that_is_said(hand: Hand) -> N
         return httpx.Response(next(answers))
 
     http = httpx.Client(base_url=URL, transport=httpx.MockTransport(handler))
-    with Transport(URL, http=http, on_outage=told.append) as sending:
-        assert sending.send("PUT", "/x", headers={}).status_code == 200
+    with connect(URL, http=http, listeners=Listeners(on_outage=told.append)) as sending:
+        assert sending._transport.send("PUT", "/x", headers={}).status_code == 200
     assert told == ["has no room left", "cannot be reached", ""]
     assert len(hand.slept) == 3

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 from pydantic import ValidationError
 
-from clustering_protocols.errors import EnvelopeRefused, KeyNotAuthentic
+from clustering_protocols.common.errors import EnvelopeRefused, KeyNotAuthentic
 from clustering_protocols.secrecy.envelopes import Binding, open_envelope, seal
 from clustering_protocols.secrecy.keys import (
     PartyKeys,
@@ -60,15 +60,13 @@ def test_another_entropy_session_or_slot_gives_other_keys() -> None:
     assert len(set(halves)) == 4 * len(drawn)
 
 
-def test_public_keys_are_32_bytes_in_lower_case_hex_and_belong_to_the_private_ones() -> (
-    None
-):
+def test_public_keys_are_lower_case_hex_of_the_private_ones() -> None:
     own = keys("a")
     assert (
         bytes.fromhex(own.public.x25519) == own.opening.public_key().public_bytes_raw()
     )
-    assert own.public.sealing == own.opening.public_key()
-    own.public.verifying.verify(own.signing.sign(b"text"), b"text")
+    assert own.public.sealing_key == own.opening.public_key()
+    own.public.verifying_key.verify(own.signing.sign(b"text"), b"text")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +174,7 @@ def opened(
 
 
 @pytest.mark.parametrize("content", [b"", b"x", CONTENT, bytes(100_000)])
-def test_an_envelope_opens_and_is_112_bytes_longer_than_its_content(
+def test_an_envelope_adds_112_bytes_to_its_content(
     content: bytes,
 ) -> None:
     envelope = seal(content, ADDRESS, SENDER, RECEIVER.public)
@@ -184,7 +182,7 @@ def test_an_envelope_opens_and_is_112_bytes_longer_than_its_content(
     assert opened(envelope) == content
 
 
-def test_an_envelope_hides_its_content_and_is_never_the_same_twice() -> None:
+def test_an_envelope_hides_its_content_and_never_repeats() -> None:
     content = b"something long enough to be found"
     envelopes = [seal(content, ADDRESS, SENDER, RECEIVER.public) for _ in range(2)]
     assert len(set(envelopes)) == 2
@@ -200,7 +198,7 @@ def test_an_envelope_is_a_signature_before_hpke_in_base_mode() -> None:
         len(part).to_bytes(8, "big") + part
         for part in (context, sha256(sealed).digest())
     )
-    SENDER.public.verifying.verify(ENVELOPE[:64], signed)
+    SENDER.public.verifying_key.verify(ENVELOPE[:64], signed)
 
 
 def test_envelopes_are_sealed_as_rfc_9180_says() -> None:
@@ -238,7 +236,7 @@ def test_an_envelope_does_not_open_under_another_address(field: str) -> None:
         opened(address=ADDRESS.model_copy(update={field: other}))
 
 
-def test_an_envelope_does_not_open_when_two_fields_exchange_their_values() -> None:
+def test_an_envelope_with_exchanged_fields_does_not_open() -> None:
     for changes in (
         {"sender": "b", "receiver": "a"},
         {"round": 2, "attempt": 1},
@@ -295,7 +293,7 @@ def test_nothing_is_sealed_to_a_key_that_shares_nothing(point: int) -> None:
         seal(CONTENT, ADDRESS, SENDER, peer)
 
 
-def test_a_refused_envelope_names_the_address_and_shows_no_content() -> None:
+def test_a_refused_envelope_names_its_address_without_content() -> None:
     with pytest.raises(EnvelopeRefused) as refused:
         opened(ENVELOPE[:-1])
     assert "from 'a' to 'b', stage 'secrets', round 1, attempt 2" in str(refused.value)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from clustering_protocols.errors import KeyNotAuthentic, Malformed
+from clustering_protocols.common.errors import KeyNotAuthentic, Malformed
 from clustering_protocols.secrecy.identities import (
     Card,
     Institution,
-    _Kept,
+    _StoredIdentity,
     check_signature,
     fingerprint,
 )
@@ -34,10 +34,10 @@ def test_a_key_is_that_of_rfc_8032() -> None:
     )
 
 
-def test_an_institution_of_entropy_is_the_same_each_time_and_has_no_name() -> None:
-    first, again = Institution.drawn(bytes(32)), Institution.drawn(bytes(32))
+def test_an_identity_from_entropy_is_reproducible_and_nameless() -> None:
+    first, again = Institution.derive(bytes(32)), Institution.derive(bytes(32))
     assert (first.key, first.name) == (again.key, "")
-    assert first.key != Institution.drawn(bytes(31) + b"1").key != OTHER.key
+    assert first.key != Institution.derive(bytes(31) + b"1").key != OTHER.key
 
 
 def test_a_signature_holds_for_its_key_and_its_bytes_alone() -> None:
@@ -68,7 +68,7 @@ def test_a_fingerprint_is_the_whole_key_in_groups_of_four() -> None:
 
 
 def test_no_repr_shows_the_private_key() -> None:
-    kept = _Kept.model_validate_json(OWN.written())
+    kept = _StoredIdentity.model_validate_json(OWN.to_bytes())
     for shown in (repr(OWN), str(OWN), f"{OWN}", repr(kept), str(kept)):
         assert OWN.key_bytes.hex() not in shown
         assert "St. Mary's" in shown

@@ -9,8 +9,8 @@ import gmpy2
 import numpy as np
 import pytest
 
-from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.secrecy import blind_rsa, oprf, ristretto
 from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
 from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
@@ -47,7 +47,7 @@ def asked(scheme: Scheme, key: Any, context: bytes, draw: int) -> list[bytes]:
     return list(asker.values(IDS, key.evaluate(blinded), stream(draw)))
 
 
-def test_who_asks_gets_what_the_holder_computes_whatever_the_blinding(
+def test_an_oprf_result_does_not_depend_on_the_blinding(
     scheme: Scheme,
 ) -> None:
     key = scheme.holder(stream(1), HERE)

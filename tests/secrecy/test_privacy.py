@@ -10,32 +10,32 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from support.dictionaries import within
+from support.tables import within
 
-from clustering_protocols import registry, simulation
-from clustering_protocols.arrays import IntArray
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import PartyContext
-from clustering_protocols.errors import GuardRefused, InvalidParameters
-from clustering_protocols.metrics import adjusted_rand
+from clustering_protocols.numerics.randomness import KeyedStream, derive_key
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
     kernels,
     release,
 )
-from clustering_protocols.randomness import KeyedStream, derive_key
+from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.secrecy import budget, noise
-from clustering_protocols.secrecy.budget import Account, Cost, Mechanism
-from clustering_protocols.terms import Layout
+from clustering_protocols.secrecy.budget import Account, Mechanism, PrivacyCost
+from clustering_protocols.terms.terms import Layout
 
 SAMPLES = 400_000
 SENSITIVITY = 4
 SURE = 1e-4  # how often a true bound may be missed
-COSTS: list[tuple[Mechanism, Cost]] = [
-    ("laplace", Cost(0.5, 0.0)),
-    ("laplace", Cost(2.0, 0.0)),
-    ("gaussian", Cost(0.7, 1e-3)),
-    ("gaussian", Cost(1.5, 1e-2)),
+COSTS: list[tuple[Mechanism, PrivacyCost]] = [
+    ("laplace", PrivacyCost(0.5, 0.0)),
+    ("laplace", PrivacyCost(2.0, 0.0)),
+    ("gaussian", PrivacyCost(0.7, 1e-3)),
+    ("gaussian", PrivacyCost(1.5, 1e-2)),
 ]
 X = np.random.default_rng(0).normal(size=(200, 8)) + 6.0 * (
     np.arange(200)[:, np.newaxis] % 2
@@ -115,7 +115,7 @@ def largest_loss(mechanism: Mechanism, scale: float, delta: float) -> float:
 
 @pytest.mark.parametrize(("mechanism", "cost"), COSTS)
 def test_neighbours_cannot_be_told_apart_beyond_the_budget(
-    mechanism: Mechanism, cost: Cost
+    mechanism: Mechanism, cost: PrivacyCost
 ) -> None:
     """And with half the noise they can: the test would notice."""
     scale = budget.noise_scale(mechanism, SENSITIVITY, cost)
@@ -128,34 +128,34 @@ def test_without_the_library_there_is_no_noise_and_no_upload(
 ) -> None:
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(GuardRefused, match=r"pip install 'coterie\[dp\]'"):
-        budget.noise_scale("laplace", SENSITIVITY, Cost(1.0, 0.0))
+        budget.noise_scale("laplace", SENSITIVITY, PrivacyCost(1.0, 0.0))
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_noise_is_never_below_a_twentieth_of_what_one_person_moves(
+def test_noise_is_at_least_a_twentieth_of_the_sensitivity(
     mechanism: Mechanism,
 ) -> None:
-    assert budget.noise_scale(mechanism, 1000, Cost(1e6, 0.1)) == 50.0
+    assert budget.noise_scale(mechanism, 1000, PrivacyCost(1e6, 0.1)) == 50.0
 
 
 def test_laplace_noise_is_no_larger_than_it_needs_to_be() -> None:
-    scale = budget.noise_scale("laplace", 1024, Cost(0.01, 0.0))
+    scale = budget.noise_scale("laplace", 1024, PrivacyCost(0.01, 0.0))
     assert scale == pytest.approx(102_400.0, rel=1e-6)
 
 
 def test_a_scale_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ("laplace", 1024, Cost(0.02, 0.0))
+    asked = ("laplace", 1024, PrivacyCost(0.02, 0.0))
     first = budget.noise_scale(*asked)
     monkeypatch.setattr("opendp.prelude.binary_search_param", None)
     assert budget.noise_scale(*asked) == first
     with pytest.raises(TypeError):
-        budget.noise_scale("laplace", 1024, Cost(0.03, 0.0))
+        budget.noise_scale("laplace", 1024, PrivacyCost(0.03, 0.0))
 
 
-def test_without_the_library_nobody_gets_a_scale_that_was_found_before(
+def test_a_cached_scale_is_refused_without_the_library(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cost = Cost(0.02, 0.0)
+    cost = PrivacyCost(0.02, 0.0)
     assert budget.noise_scale("laplace", SENSITIVITY, cost) > 0
     monkeypatch.setitem(sys.modules, "opendp.prelude", None)
     with pytest.raises(GuardRefused, match="OpenDP"):
@@ -163,21 +163,21 @@ def test_without_the_library_nobody_gets_a_scale_that_was_found_before(
 
 
 def test_costs_of_the_same_people_add_up_and_of_others_do_not() -> None:
-    costs = [Cost(0.1, 1e-6), Cost(0.3, 0.0), Cost(0.2, 1e-5)]
-    assert budget.sequential(costs) == pytest.approx(Cost(0.6, 1.1e-5))
-    assert budget.parallel(costs) == Cost(0.3, 1e-5)
-    wards = [budget.sequential([Cost(0.1, 0.0)] * n) for n in (2, 5, 3)]
-    assert budget.parallel(wards) == pytest.approx(Cost(0.5, 0.0))
+    costs = [PrivacyCost(0.1, 1e-6), PrivacyCost(0.3, 0.0), PrivacyCost(0.2, 1e-5)]
+    assert budget.sequential(costs) == pytest.approx(PrivacyCost(0.6, 1.1e-5))
+    assert budget.parallel(costs) == PrivacyCost(0.3, 1e-5)
+    wards = [budget.sequential([PrivacyCost(0.1, 0.0)] * n) for n in (2, 5, 3)]
+    assert budget.parallel(wards) == pytest.approx(PrivacyCost(0.5, 0.0))
 
 
 def test_an_account_is_spent_to_the_end_and_not_beyond() -> None:
-    account = Account(Cost(1.0, 1e-5))
+    account = Account(PrivacyCost(1.0, 1e-5))
     for _ in range(98):
-        account.spend(Cost(1.0 / 98, 1e-5 / 98))
-    assert account.spent == pytest.approx(Cost(1.0, 1e-5))
+        account.spend(PrivacyCost(1.0 / 98, 1e-5 / 98))
+    assert account.spent == pytest.approx(PrivacyCost(1.0, 1e-5))
     with pytest.raises(GuardRefused, match="exhausted"):
-        account.spend(Cost(1e-3, 0.0))
-    assert account.spent == pytest.approx(Cost(1.0, 1e-5))
+        account.spend(PrivacyCost(1e-3, 0.0))
+    assert account.spent == pytest.approx(PrivacyCost(1.0, 1e-5))
 
 
 def simulate(privacy: Privacy) -> simulation.Simulated:
@@ -190,7 +190,7 @@ def test_a_session_spends_its_budget_over_subspaces_and_parties() -> None:
     run = simulate(privacy)
     seen = [replace(view(privacy), slot=slot) for slot in PARTS.layout.slots]
     total = budget.sequential(release.own_share(each, privacy) for each in seen)
-    assert total == pytest.approx(Cost(50.0, 1e-4))
+    assert total == pytest.approx(PrivacyCost(50.0, 1e-4))
     report = run.outcomes["r1c1"].report
     assert report["  ε, δ of a person, all parties"] == "50, 0.0001"
     assert report["  of these spent by this party"] == "25, 5e-05"
@@ -221,7 +221,7 @@ def view(privacy: Privacy = TWO, session: str = "s") -> PartyContext:
     return replace(agreed.context("r1c1"), stage="upload", round=3)
 
 
-ENCODED = kernels.Encoded(
+ENCODED = kernels.EncodedRows(
     codes=X[:, :2].copy(), sizes=np.array([9, 9]), bounds=np.array([[-5.0, 11.0]] * 2)
 )
 
@@ -233,7 +233,7 @@ def test_another_attempt_releases_the_same_noise() -> None:
     assert not np.array_equal(released, ENCODED.codes)
 
 
-def test_another_agreement_gets_other_noise_even_from_the_same_entropy() -> None:
+def test_another_agreement_draws_other_noise() -> None:
     """At another scale the same noise would cancel: two equations, two unknowns."""
     other = view(TWO.model_copy(update={"epsilon": 4.0}))
     drawn = [
@@ -253,4 +253,4 @@ def test_another_agreement_gets_other_noise_even_from_the_same_entropy() -> None
 )
 def test_budgets_that_make_no_sense_are_refused(privacy: dict[str, Any]) -> None:
     with pytest.raises(InvalidParameters):
-        registry.parse_params("pqmds", {"n_clusters": 2, "privacy": privacy})
+        catalogue.parse_params("pqmds", {"n_clusters": 2, "privacy": privacy})

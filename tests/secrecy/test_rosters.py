@@ -7,14 +7,25 @@ from typing import Any
 
 import pytest
 
-from clustering_protocols import enrolment, registry
-from clustering_protocols.agreements import Member, read_agreement
-from clustering_protocols.errors import AgreementMismatch, KeyNotAuthentic, Malformed
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import (
+    AgreementMismatch,
+    KeyNotAuthentic,
+    Malformed,
+)
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.registry import Proposal
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
-from clustering_protocols.terms import About, Identities, Layout, canonical_json, digest
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.agreements import Member, read_agreement
+from clustering_protocols.terms.terms import (
+    About,
+    Identities,
+    Layout,
+    SessionRequest,
+    canonical_json,
+    digest,
+)
 
 ENTROPY = bytes(range(32))
 SECRET = sha256(b"session secret").digest()
@@ -29,15 +40,14 @@ LAYOUT = Layout.lattice(2, 1)
 
 
 def drawn(session: str = "s", **identities: Any) -> bytes:
-    proposal = Proposal(
+    proposal = SessionRequest(
         about=About(title="t"),
-        protocol="dummy",
-        params=Dummy().model_dump(mode="json"),
+        protocol={"name": "dummy", "params": Dummy().model_dump(mode="json")},
         layout=LAYOUT,
         identities=Identities(**identities),
         seed=1,
     )
-    return registry.draw_up(session, proposal)
+    return catalogue.draw_up(session, proposal)
 
 
 TERMS = drawn()
@@ -51,7 +61,9 @@ def enrolled(
     slot: str, secret: bytes = SECRET, terms: bytes = TERMS, who: str | None = None
 ) -> Member:
     entropy, by = sha256(slot.encode()).digest(), institution(who or slot)
-    return enrolment.enrol(secret, terms, slot, entropy, by, n_rows=20, n_columns=3)
+    return roster_entries.enrol(
+        secret, terms, slot, entropy, by, n_rows=20, n_columns=3
+    )
 
 
 ROSTER = {slot: enrolled(slot) for slot in LAYOUT.names}
@@ -59,14 +71,14 @@ OWN = ROSTER["r1c1"]
 
 
 def agreement(**changes: Member) -> bytes:
-    return enrolment.agree(TERMS, ROSTER | changes)
+    return roster_entries.agree(TERMS, ROSTER | changes)
 
 
 def check(content: bytes) -> None:
-    enrolment.check_agreement(content, TERMS, SECRET, OWN)
+    roster_entries.check_agreement(content, TERMS, SECRET, OWN)
 
 
-def test_the_agreement_that_was_joined_is_accepted_as_exact_bytes() -> None:
+def test_a_joined_agreement_is_accepted_as_exact_bytes() -> None:
     check(agreement())
     agreed, terms = read_agreement(agreement())
     assert agreed.terms.encode() == TERMS
@@ -81,7 +93,7 @@ def test_changed_terms_are_an_agreement_mismatch(old: bytes, new: bytes) -> None
     other = TERMS.replace(old, new)
     assert other != TERMS
     with pytest.raises(AgreementMismatch, match="terms changed"):
-        check(enrolment.agree(other, ROSTER))
+        check(roster_entries.agree(other, ROSTER))
 
 
 @pytest.mark.parametrize("change", ["n_rows", "n_columns", "mark", "keys"])
@@ -130,7 +142,7 @@ def both(slots: dict[str, str]) -> bytes:
 
 def resigned(line: Member, who: Institution, terms: bytes = TERMS) -> Member:
     """A line as somebody with the session secret would mark and sign it again."""
-    written = enrolment._written("s", digest(terms), line.line)
+    written = roster_entries._build_entry_bytes("s", digest(terms), line.line)
     update = {"mark": mark(SECRET, written), "signature": who.sign(written)}
     return line.model_copy(update=update)
 
@@ -148,12 +160,12 @@ def resigned(line: Member, who: Institution, terms: bytes = TERMS) -> Member:
     ],
     ids=lambda update: next(iter(update)),
 )
-def test_who_has_the_secret_cannot_change_what_an_institution_signed(
+def test_the_secret_does_not_allow_a_change_of_signed_lines(
     update: dict[str, Any],
 ) -> None:
     """The analyst together with one party, or with the coordinator."""
     line = ROSTER["r2c1"].model_copy(update=update)
-    written = enrolment._written("s", digest(TERMS), line.line)
+    written = roster_entries._build_entry_bytes("s", digest(TERMS), line.line)
     marked = line.model_copy(update={"mark": mark(SECRET, written)})
     with pytest.raises(KeyNotAuthentic, match="'r2c1' is not what its institution"):
         check(agreement(r2c1=marked))
@@ -167,8 +179,8 @@ def test_another_institution_may_not_sit_where_one_is_expected() -> None:
     stranger = enrolled("r2c1", terms=terms, who="analyst")
 
     def join(line: Member) -> None:
-        agreed = enrolment.agree(terms, {"r1c1": own, "r2c1": line})
-        enrolment.check_agreement(agreed, terms, SECRET, own)
+        agreed = roster_entries.agree(terms, {"r1c1": own, "r2c1": line})
+        roster_entries.check_agreement(agreed, terms, SECRET, own)
 
     join(theirs)
     named = resigned(
@@ -178,8 +190,8 @@ def test_another_institution_may_not_sit_where_one_is_expected() -> None:
         with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
             join(line)
         with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
-            enrolment.check_line(terms, line)
-    enrolment.check_line(terms, theirs)
+            roster_entries.check_line(terms, line)
+    roster_entries.check_line(terms, theirs)
 
 
 def test_at_an_open_slot_anybody_who_was_invited_may_sit() -> None:
@@ -191,7 +203,7 @@ def test_at_an_open_slot_anybody_who_was_invited_may_sit() -> None:
     [drawn("t"), drawn(coordinator="ab" * 32), TERMS.replace(b'"seed":1', b'"seed":2')],
     ids=["session", "coordinator", "seed"],
 )
-def test_a_line_of_another_session_or_of_other_terms_is_not_taken(
+def test_a_line_of_another_session_or_terms_is_refused(
     other: bytes,
 ) -> None:
     """Not even where the two sessions have one secret."""
@@ -199,23 +211,23 @@ def test_a_line_of_another_session_or_of_other_terms_is_not_taken(
     with pytest.raises(KeyNotAuthentic, match="'r2c1'"):
         check(agreement(r2c1=replayed))
     with pytest.raises(KeyNotAuthentic, match="institution"):
-        enrolment.check_line(TERMS, replayed)
+        roster_entries.check_line(TERMS, replayed)
 
 
 def test_a_line_of_one_slot_is_not_taken_for_another() -> None:
     moved = ROSTER["r1c1"].model_copy(update={"slot": "r2c1"})
     with pytest.raises(KeyNotAuthentic):
-        enrolment.check_line(TERMS, moved)
+        roster_entries.check_line(TERMS, moved)
 
 
-def test_a_coordinator_checks_the_roster_without_a_line_of_its_own() -> None:
-    enrolment.check_agreement(agreement(), TERMS, SECRET)
+def test_a_coordinator_checks_the_roster_without_a_slot() -> None:
+    roster_entries.check_agreement(agreement(), TERMS, SECRET)
     with pytest.raises(KeyNotAuthentic):
-        enrolment.check_agreement(
+        roster_entries.check_agreement(
             agreement(r2c1=OWN.model_copy(update={"slot": "r2c1"})), TERMS, SECRET
         )
     with pytest.raises(AgreementMismatch):
-        enrolment.check_agreement(agreement(), drawn("t"), SECRET)
+        roster_entries.check_agreement(agreement(), drawn("t"), SECRET)
 
 
 def test_two_rosters_of_one_session_have_two_safety_numbers() -> None:
@@ -228,8 +240,8 @@ def test_two_rosters_of_one_session_have_two_safety_numbers() -> None:
 
 def test_a_coordinators_signature_is_for_its_terms_and_its_key() -> None:
     own, other = institution("r1c1"), institution("r2c1")
-    signature = enrolment.sign_terms(own, digest(TERMS))
-    enrolment.check_terms_signature(own.key, digest(TERMS), signature)
+    signature = roster_entries.sign_terms(own, digest(TERMS))
+    roster_entries.check_terms_signature(own.key, digest(TERMS), signature)
     for key, terms, made in (
         (other.key, TERMS, signature),
         (own.key, drawn("t"), signature),
@@ -237,7 +249,7 @@ def test_a_coordinators_signature_is_for_its_terms_and_its_key() -> None:
         (own.key, TERMS, own.sign(digest(TERMS).encode())),
     ):
         with pytest.raises(KeyNotAuthentic):
-            enrolment.check_terms_signature(key, digest(terms), made)
+            roster_entries.check_terms_signature(key, digest(terms), made)
 
 
 def test_a_roster_that_does_not_fill_the_layout_is_malformed() -> None:
@@ -257,7 +269,7 @@ def test_a_roster_that_does_not_fill_the_layout_is_malformed() -> None:
 
 def test_a_session_secret_belongs_to_one_entropy_and_session() -> None:
     secrets = {
-        enrolment.session_secret(entropy, session)
+        roster_entries.session_secret(entropy, session)
         for entropy in (ENTROPY, bytes(32))
         for session in ("s", "t")
     }

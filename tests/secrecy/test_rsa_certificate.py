@@ -13,8 +13,8 @@ import gmpy2
 import pytest
 from support.weak_moduli import WeakModulus, prime
 
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.randomness import KeyedStream, length_prefixed
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
 from clustering_protocols.secrecy import rsa_certificate
 from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
 from clustering_protocols.secrecy.rsa_certificate import CHALLENGES, EXPONENT, N_BYTES
@@ -88,7 +88,7 @@ def test_soundness_is_below_2_to_the_minus_256() -> None:
     assert Fraction(1, EXPONENT) ** CHALLENGES < Fraction(1, 2**256)
 
 
-def test_a_hash_is_uniform_among_the_residues_but_for_2_to_the_minus_128() -> None:
+def test_a_hash_is_uniform_up_to_2_to_the_minus_128() -> None:
     n, width = modulus(PUBLIC), N_BYTES + 16
     content = length_prefixed("label", HERE, rsa_certificate.to_bytes(n)) + b"ada"
     (found,) = rsa_certificate.hashes("label", n, HERE, [b"ada"])

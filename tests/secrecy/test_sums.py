@@ -15,17 +15,18 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from hypothesis import given, settings, strategies as st
 from support.attacks import looks_like_noise
-from support.crowds import told_otherwise, views
 from support.repeats import thorough
 
 import clustering_protocols
-from clustering_protocols.arrays import WordArray
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    KeyNotAuthentic,
+    ProtocolFailed,
+)
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.errors import GuardRefused, KeyNotAuthentic, ProtocolFailed
-from clustering_protocols.preparation.secrets import ColumnSecret
-from clustering_protocols.preparation.sums import MaskedSum, blind, mask, unblind
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy.fixed_point import (
     _ROUNDINGS,
     EXACT_BITS,
@@ -34,6 +35,14 @@ from clustering_protocols.secrecy.fixed_point import (
 )
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.secrecy.masks import add_all, add_stream
+from clustering_protocols.shared_stages.masked_sums import (
+    MaskedSum,
+    blind,
+    mask,
+    unblind,
+)
+from clustering_protocols.shared_stages.secrets import ColumnSecret
+from tests.secrecy.crowds import told_otherwise, views
 
 TOP, BOTTOM = 2**62 - 1, -(2**62)
 
@@ -48,7 +57,7 @@ def masked(
     """Return what each party sends."""
     sent = {}
     for slot, view in crowd.items():
-        of = MaskedSum.here(view, list(crowd), name)
+        of = MaskedSum.from_context(view, list(crowd), name)
         sent[slot] = shares[slot].copy()
         if blinded:
             blind(view, sent[slot], of, "column")
@@ -79,7 +88,7 @@ def test_key_and_stream_have_their_known_answers() -> None:
 
 
 @pytest.mark.threat(73)
-def test_a_mask_is_this_stream_whatever_the_pieces_in_which_it_is_added() -> None:
+def test_a_mask_does_not_depend_on_the_size_of_its_pieces() -> None:
     """Threat test 73: more words than one piece holds."""
     size = 3 * (1 << 15) + 17
     drawn = KeyedStream(bytes(32)).words(size)
@@ -122,7 +131,7 @@ def test_the_largest_sums_in_the_ring_are_exact(n: int, *, blinded: bool) -> Non
     shares = {first: words_of(ends)} | far
     total = add_all(masked(crowd, shares, blinded=blinded).values())
     if blinded:
-        of = MaskedSum.here(crowd[first], list(crowd), "a")
+        of = MaskedSum.from_context(crowd[first], list(crowd), "a")
         total = unblind(crowd[others[0]], total, of, "column")
     plain = ends.astype(object) + (n - 1) * (-ends // (n - 1)).astype(object)
     assert total.view(np.int64).tolist() == plain.tolist()
@@ -206,7 +215,7 @@ def test_other_members_or_transcripts_have_other_streams() -> None:
     drawn = []
     for members, where in ((four, view), (three, view), (four, told_otherwise(view))):
         words = np.zeros(1000, dtype=np.uint64)
-        mask(where, words, MaskedSum.here(where, members, "a"))
+        mask(where, words, MaskedSum.from_context(where, members, "a"))
         drawn.append(words)
     pairs = [(0, 1), (0, 2), (1, 2)]
     assert not any(np.intersect1d(drawn[i], drawn[j]).size for i, j in pairs)
@@ -277,15 +286,15 @@ FORBIDDEN = re.compile(
 
 
 def lines_that_draw(folder: str) -> Iterator[str]:
-    for path in sorted((Path(clustering_protocols.__path__[0]) / folder).glob("*.py")):
+    for path in sorted((Path(clustering_protocols.__path__[0]) / folder).rglob("*.py")):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if FORBIDDEN.search(line):
                 yield f"{path.name}:{number}: {line.strip()}"
 
 
-@pytest.mark.parametrize("folder", ["secrecy", "preparation"])
+@pytest.mark.parametrize("folder", ["secrecy", "shared_stages"])
 @pytest.mark.threat(77)
-def test_no_secret_comes_from_a_generator_that_is_not_made_for_it(folder: str) -> None:
+def test_secrets_come_only_from_cryptographic_generators(folder: str) -> None:
     """Threat test 77: the static part."""
     assert list(lines_that_draw(folder)) == []
 
@@ -362,13 +371,13 @@ def test_noise_does_not_fit() -> None:
     assert FixedPoint.of(1.0).fits(FixedPoint.of(1.0).encode(np.array([1.0, -1.0])))
 
 
-def test_partial_sums_of_exact_bits_are_exact_and_no_more_bits_would_be() -> None:
+def test_partial_sums_are_exact_and_use_every_possible_bit() -> None:
     """Of float64, which holds whole numbers up to 2^53."""
     assert 2.0**EXACT_BITS + _ROUNDINGS < 2.0**53 < 2.0 ** (EXACT_BITS + 1) + _ROUNDINGS
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_rounding_two_million_rows_up_lifts_no_sum_over_its_bound(sign: int) -> None:
+def test_rounding_two_million_rows_up_stays_within_the_bound(sign: int) -> None:
     """Half a unit each; anything beyond is no rounding."""
     code = FixedPoint.of(1.0, EXACT_BITS)
     largest = int(code.unit) + 2**21 // 2
@@ -386,7 +395,7 @@ def refused(members: Sequence[str], slot: str = "r2c1", **options: Any) -> str:
     view = views(4)[slot]
     words = np.zeros(3, dtype=np.uint64)
     with pytest.raises(GuardRefused) as refusal:
-        mask(view, words, MaskedSum.here(view, members, "a"), **options)
+        mask(view, words, MaskedSum.from_context(view, members, "a"), **options)
     assert not words.any(), "a refusal leaves the share as it was"
     return refusal.value.detail
 
@@ -424,7 +433,7 @@ def test_a_total_is_noise_where_one_was_told_something_else() -> None:
     sent = []
     for view in crowd.values():
         words = np.zeros(100_000, dtype=np.uint64)
-        mask(view, words, MaskedSum.here(view, list(crowd), "a"))
+        mask(view, words, MaskedSum.from_context(view, list(crowd), "a"))
         sent.append(words)
     looks_like_noise(add_all(sent))
 
@@ -439,7 +448,7 @@ def test_the_group_alone_reads_a_blind_total(n: int) -> None:
     zeros = {slot: np.zeros(100_000, dtype=np.uint64) for slot in crowd}
     total = add_all(masked(crowd, zeros, blinded=True).values())
     looks_like_noise(total)
-    of = MaskedSum.here(crowd["r1c1"], list(crowd), "a")
+    of = MaskedSum.from_context(crowd["r1c1"], list(crowd), "a")
     for view in crowd.values():
         assert not unblind(view, total, of, "column").any()
     foreign = Memory().remember([ColumnSecret(secret="ab" * 32)])
@@ -451,7 +460,7 @@ def test_a_total_of_another_sum_stays_unreadable() -> None:
     crowd = views(3)
     zeros = {slot: np.zeros(100_000, dtype=np.uint64) for slot in crowd}
     total = add_all(masked(crowd, zeros, blinded=True).values())
-    of = MaskedSum.here(crowd["r1c1"], list(crowd), "a")
+    of = MaskedSum.from_context(crowd["r1c1"], list(crowd), "a")
     for other in (
         replace(of, transcript="1" * 64),
         replace(of, name="b"),
@@ -460,21 +469,21 @@ def test_a_total_of_another_sum_stays_unreadable() -> None:
         looks_like_noise(unblind(crowd["r2c1"], total, other, "column"))
 
 
-def test_who_does_not_lead_adds_nothing_and_nobody_without_the_secret_can() -> None:
+def test_only_a_leader_with_the_secret_adds_the_blinding() -> None:
     crowd = views(3)
     words = np.zeros(5, dtype=np.uint64)
-    of = MaskedSum.here(crowd["r2c1"], list(crowd), "a")
+    of = MaskedSum.from_context(crowd["r2c1"], list(crowd), "a")
     blind(crowd["r2c1"], words, of, "column")
     assert not words.any()
     with pytest.raises(ProtocolFailed, match="column-secret"):
         blind(replace(crowd["r1c1"], memory=Memory()), words, of, "column")
 
 
-def test_the_first_of_the_members_leads_though_it_is_not_the_first_slot() -> None:
+def test_the_first_member_leads_also_without_the_first_slot() -> None:
     crowd = views(4)
     later = {slot: view for slot, view in crowd.items() if slot != "r1c1"}
     zeros = {slot: np.zeros(1000, dtype=np.uint64) for slot in later}
     total = add_all(masked(later, zeros, blinded=True).values())
-    of = MaskedSum.here(crowd["r2c1"], list(later), "a")
+    of = MaskedSum.from_context(crowd["r2c1"], list(later), "a")
     assert total.any()
     assert not unblind(crowd["r1c1"], total, of, "column").any()

@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import kstest
 from support.attacks import looks_like_noise
-from support.crowds import views
 
-from clustering_protocols.arrays import WordArray
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.preparation.secrets import ColumnSecret
-from clustering_protocols.preparation.sums import MaskedSum, read, share
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy import field as residues, tags
 from clustering_protocols.secrecy.fixed_point import RING_BITS
 from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
+from clustering_protocols.shared_stages.secrets import ColumnSecret
+from tests.secrecy.crowds import views
 
 P = 2**61 - 1
 KEY = bytes(range(32))
@@ -39,7 +39,7 @@ def in_range(words: WordArray) -> bool:
 
 
 def of(crowd: Crowd, name: str = "a") -> MaskedSum:
-    return MaskedSum.here(next(iter(crowd.values())), list(crowd), name)
+    return MaskedSum.from_context(next(iter(crowd.values())), list(crowd), name)
 
 
 def sent(crowd: Crowd, given: dict[str, Any], **options: Any) -> WordArray:
@@ -104,7 +104,7 @@ def test_every_member_reads_the_sum(n: int, size: int, *, blinded: bool) -> None
         assert np.array_equal(words.view(np.int64), expected)
 
 
-def test_a_sum_is_hidden_from_the_analyst_unless_the_terms_say_otherwise() -> None:
+def test_a_sum_is_hidden_from_the_analyst_by_default() -> None:
     crowd, given = views(3), numbers(3, 3, 50)
     total, expected = sent(crowd, given), sum(given.values())
     assert not (total[:-1].view(np.int64) == expected).any()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import shutil
 import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +23,16 @@ from support.databases import Databases
 from support.in_process import Api, ByHand, in_process
 
 from analyst_service.auth.service import Role
-from analyst_service.backup import BackupFailed, back_up, restore
-from analyst_service.clock import SystemClock
-from analyst_service.database import Database
-from analyst_service.identity import load_identity
-from analyst_service.models import Contribution
+from analyst_service.backups import BackupFailed
+from analyst_service.configuration.settings import Settings
 from analyst_service.retention.repository import RetentionRepository
-from analyst_service.settings import Settings
+from analyst_service.storage.database import Database
+from analyst_service.storage.models import Contribution
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
+from tests.service.backups import backed_up, brought_back
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(2), seed=1)
@@ -92,7 +90,7 @@ def test_a_near_miss_of_a_setting_is_named(tmp_path: Path) -> None:
     assert again.stderr.startswith("The schema is current")
 
 
-def test_what_is_in_force_is_printed_with_its_source_and_no_password(
+def test_config_check_prints_sources_and_no_password(
     tmp_path: Path,
 ) -> None:
     variables = {
@@ -117,7 +115,7 @@ def test_what_is_in_force_is_printed_with_its_source_and_no_password(
     assert ran(tmp_path, {"COTERIE_WORKERS": "no"}, "config", "check").exit_code == 1
 
 
-def test_an_address_that_is_taken_and_files_that_are_no_certificates_are_named(
+def test_a_taken_address_and_an_invalid_certificate_are_named(
     tmp_path: Path,
 ) -> None:
     assert ran(tmp_path, {}, "migrate").exit_code == 0
@@ -181,11 +179,11 @@ def test_an_outage_of_the_database_is_one_line(
     with caplog.at_level(logging.INFO), monkeypatch.context() as patch:
         patch.setattr(Database, "read", away)
         for _ in range(20):
-            driver._guarded(driver._start_steps)
+            driver._run_part(driver._start_steps)
     lines = [record.getMessage() for record in caplog.records]
     assert [line for line in lines if "the database is away" in line] == lines[:1]
     with caplog.at_level(logging.INFO):
-        driver._guarded(driver._start_steps)
+        driver._run_part(driver._start_steps)
     assert caplog.records[-1].getMessage() == "driver: the database answers again"
 
 
@@ -198,16 +196,12 @@ def test_little_room_is_said_before_there_is_none(api: Api) -> None:
 # Backups
 
 
-def quiet(done: int, total: int) -> None:
-    assert done <= total
-
-
 OTHER = {"sqlite": "postgresql", "postgresql": "sqlite"}
 
 
 @pytest.mark.postgres
 @pytest.mark.parametrize("kind", OTHER)
-def test_a_session_goes_on_from_a_backup_that_was_made_under_load(
+def test_a_session_continues_from_a_backup_made_under_load(
     databases: Databases, tmp_path: Path, kind: str
 ) -> None:
     """Uploads arrive and sessions end meanwhile; it goes on over the other database."""
@@ -231,10 +225,9 @@ def test_a_session_goes_on_from_a_backup_that_was_made_under_load(
         ended = finished(session)
     with databases.empty(OTHER[kind], other) as url:
         settings = Settings(data_dir=other / "data", database_url=url)
-        with closing(Database(settings.database)) as database:
-            assert restore(database, settings, copy, quiet) == n_blobs
-            with pytest.raises(BackupFailed, match="an analyst here already"):
-                restore(database, settings, copy, quiet)
+        assert brought_back(copy, settings).n_blobs == n_blobs
+        with pytest.raises(BackupFailed, match="an analyst here already"):
+            brought_back(copy, settings)
         with in_process(other / "data", url) as api:
             session.api = api
             session.journals, session.memories = known
@@ -270,11 +263,6 @@ def loaded(api: Api, acknowledged: list[str]) -> Iterator[None]:
             working.result()
 
 
-def backed_up(api: Api, copy: Path) -> int:
-    with closing(Database(api.service.settings.database)) as database:
-        return back_up(database, api.service.settings, copy, quiet, SystemClock())
-
-
 def finished(session: ByHand) -> bytes:
     """Let B answer, and return what A gets in the end."""
     session.answer(B)
@@ -284,49 +272,6 @@ def finished(session: ByHand) -> bytes:
         else:  # a session that was busy when the backup was made may come first
             session.api.turn()
     return session.api.send("GET", f"{session.path}/result", session.tokens[A]).content
-
-
-def test_a_backup_that_was_changed_is_refused(api: Api, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    api.open(Dummy(), PARTS).join()
-    backed_up(api, copy)
-    with pytest.raises(BackupFailed, match="exists already"):
-        backed_up(api, copy)
-    table = copy / "tables" / "members.jsonl"
-    table.write_bytes(table.read_bytes().replace(b"joined", b"refused"))
-    settings = Settings(data_dir=tmp_path / "new", database_url="")
-    settings.data_dir.mkdir()
-    with (
-        closing(Database(settings.database)) as database,
-        pytest.raises(BackupFailed, match="table members of the backup was changed"),
-    ):
-        restore(database, settings, copy, quiet)
-
-
-@pytest.mark.parametrize("what", ["a blob", "the key", "another key", "a table"])
-def test_a_backup_that_is_not_whole_changes_nothing(
-    api: Api, tmp_path: Path, what: str
-) -> None:
-    copy, cut = tmp_path / "copy", tmp_path / "cut"
-    session = api.open(Dummy(), PARTS).join()
-    session.put(A, session.reply(A))
-    n_blobs = backed_up(api, copy)
-    shutil.copytree(copy, cut)
-    if what == "a blob":
-        next(path for path in (cut / "blobs").rglob("*") if path.is_file()).unlink()
-    elif what == "a table":
-        table = cut / "tables" / "audit.jsonl"
-        table.write_bytes(table.read_bytes()[:-10])
-    else:
-        (cut / "identity.json").unlink()
-        if what == "another key":
-            load_identity(cut / "identity.json")  # which makes one
-    settings = Settings(data_dir=tmp_path / "new", database_url="")
-    settings.data_dir.mkdir()
-    with closing(Database(settings.database)) as database:
-        with pytest.raises(BackupFailed, match=r"not whole|key .* missing|was changed"):
-            restore(database, settings, cut, quiet)
-        assert restore(database, settings, copy, quiet) == n_blobs
 
 
 @pytest.mark.parametrize("command", ["serve", "migrate", "backup"])
@@ -346,14 +291,3 @@ def test_files_that_are_damaged_are_said_in_a_sentence(
         assert "The database cannot be used" in done.stderr
     assert done.exit_code == 1
     assert "Traceback" not in done.stderr
-
-
-def test_what_is_no_backup_is_said(tmp_path: Path) -> None:
-    done = ran(tmp_path / "data", {}, "restore", str(tmp_path))
-    assert done.exit_code == 1
-    assert "is no backup of an analyst" in done.stderr
-    assert ran(tmp_path / "data", {}, "migrate").exit_code == 0
-    done = ran(tmp_path / "data", {}, "backup", str(tmp_path / "copy"))
-    assert "A backup with 0 blobs" in done.stderr
-    done = ran(tmp_path / "again", {}, "restore", str(tmp_path / "copy"))
-    assert done.stderr.endswith("Restored, with 0 blobs.\n")

@@ -14,13 +14,19 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from support.browsing import Browser, texts
 
-from analyst_service.administration import SERVICE, Act, AdministrationLog
 from analyst_service.auth.service import AuthService, Role
-from analyst_service.models import AdministrationLine, AuditLine
-from analyst_service.retention.sweeper import Sweeper
-from clustering_protocols import hash_chain, simulation
+from analyst_service.retention.worker import Sweeper
+from analyst_service.storage.models import AdministrationLine, AuditLine
+from analyst_service.transactions.administrative_log import (
+    MOST_KINDS,
+    SERVICE,
+    Act,
+    AdministrationLog,
+)
+from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.records import hash_chain
+from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
 
 if TYPE_CHECKING:
@@ -84,10 +90,9 @@ def test_pages_and_the_api_write_who_did_what_and_no_secret(each_api: Api) -> No
 
 def test_strangers_who_guess_keys_fill_no_table(api: Api) -> None:
     key = api.key()
+    known = logged(api)[-1]["key"]
     with api.service.database.write() as transaction:
-        auth = AuthService(transaction, api.clock)
-        known = auth.key_of(key)
-        auth.revoke(known or "")
+        AuthService(transaction, api.clock).revoke(known)
     before = len(logged(api))
     browser = Browser(api)
     for number in range(30):
@@ -103,6 +108,89 @@ def test_strangers_who_guess_keys_fill_no_table(api: Api) -> None:
     assert (revoked["count"], revoked["credential"]) == (1, known)
     keep(api)
     assert len(logged(api)) == before + 2
+
+
+def refusals(api: Api) -> list[dict[str, Any]]:
+    """What the log says of strangers, the last first."""
+    return [each for each in logged(api)[::-1] if each["actor"] == "stranger"]
+
+
+@pytest.mark.threat(172)
+def test_a_flood_of_wrong_tokens_is_a_line_now_and_one_an_hour(each_api: Api) -> None:
+    session = each_api.open(Dummy(), PARTS).join(A)
+    with each_api.service.database.write() as transaction:
+        AuthService(transaction, each_api.clock).revoke_tokens(session.id)
+    for number in range(200):
+        each_api.send("GET", "/v1/sessions", f"ck_guess{number}")
+        each_api.send("GET", f"{session.path}/task", session.tokens[A])
+        each_api.send("GET", "/v1/sessions")
+        if number % 10 == 9:
+            each_api.clock.forward(60)
+            keep(each_api)
+    found = refusals(each_api)
+    assert {each["event"] for each in found} == {"proof-refused"}
+    assert [each["count"] for each in found] == [10, 10]  # 380 wait for their hour
+    assert ["credential" in each for each in found].count(True) == 1
+    each_api.clock.forward(3600)
+    keep(each_api)
+    assert sum(each["count"] for each in refusals(each_api)) == 400
+    text = json.dumps(logged(each_api))
+    assert "guess" not in text
+    assert session.tokens[A] not in text
+
+
+@pytest.mark.threat(172)
+def test_kinds_beyond_a_number_are_one_line(api: Api) -> None:
+    for number in range(3 * MOST_KINDS):
+        api.service.note_stranger(Act.PROOF_REFUSED, credential=f"{number:016x}")
+    keep(api)
+    counts = [each["count"] for each in refusals(api)]
+    assert len(counts) == MOST_KINDS + 1
+    assert sum(counts) == 3 * MOST_KINDS
+
+
+def test_a_process_that_ends_writes_what_it_counted(api: Api) -> None:
+    for _ in range(3):
+        api.send("GET", "/v1/sessions", "ck_guess")
+    keep(api)
+    api.send("GET", "/v1/sessions", "ck_guess")
+    with Sweeper(api.service):
+        pass
+    assert [each["count"] for each in refusals(api)] == [1, 3]
+
+
+def test_refused_invitations_are_written_with_their_place(each_api: Api) -> None:
+    session = each_api.open(Dummy(), PARTS)
+    spent = session.codes[A]
+    session.join(A)
+    forged = session.joining(B)
+    forged["proof"] = "00" * 64
+    asked = {
+        "not-found": ("/v1/join/preview", {"code": "x" * 32}),
+        "invitation-used": (
+            "/v1/join/decline",
+            {"code": spent, "state": "declined", "reason": "no"},
+        ),
+        "key-not-authentic": ("/v1/join", forged),
+    }
+    for reason, (path, body) in asked.items():
+        refused = each_api.send("POST", path, json=body)
+        assert refused.json()["type"].endswith(reason)
+    session.invite(B)
+    ended = each_api.send("POST", "/v1/join/preview", json={"code": forged["code"]})
+    assert ended.json()["type"].endswith("invitation-expired")
+    keep(each_api)
+    found = {each["reason"]: each for each in refusals(each_api)}
+    assert found.keys() == {*asked, "invitation-expired"}
+    places = {r: (each.get("session"), each.get("slot")) for r, each in found.items()}
+    assert places == {
+        "not-found": (None, None),
+        "invitation-used": (session.id, A),
+        "key-not-authentic": (session.id, B),
+        "invitation-expired": (session.id, B),
+    }
+    text = json.dumps(list(found.values()))
+    assert not [code for code in (spent, forged["code"]) if code in text]
 
 
 def test_lines_that_are_written_at_once_are_one_chain(each_api: Api) -> None:
@@ -208,9 +296,11 @@ def test_a_restored_analyst_goes_on_with_the_log(
     run: Callable[..., Result], tmp_path: Path
 ) -> None:
     run("key", "create")
-    run("backup", str(tmp_path / "copy"))
+    made = run("backup", str(tmp_path / "copy"))
+    signed = made.stderr.rpartition("key ")[2].strip(" .\n")
     folder = str(tmp_path / "elsewhere")
     fresh = {"COTERIE_DATABASE_URL": "", "COTERIE_DATA_DIR": folder}
-    assert run("restore", str(tmp_path / "copy"), **fresh).exit_code == 0
+    words = ("restore", str(tmp_path / "copy"), "--fingerprint", signed)
+    assert run(*words, **fresh).exit_code == 0
     events = [each["event"] for each in read(run("audit", "--json", **fresh))]
     assert events == ["key-made", "restored"]

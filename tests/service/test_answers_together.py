@@ -13,18 +13,23 @@ import sqlalchemy as sa
 from analyst_service.auth.service import AuthService, Caller
 from analyst_service.contributions import tasks, uploads
 from analyst_service.contributions.repository import OpenTask
-from analyst_service.contributions.service import Arrived, Asking, Place
-from analyst_service.models import Contribution
-from clustering_protocols import packets, simulation
-from clustering_protocols.errors import (
+from analyst_service.contributions.service import (
+    AnswerPlace,
+    CheckedUpload,
+    TaskRequest,
+)
+from analyst_service.storage.models import Contribution
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
     ContributionDiffers,
     NotFound,
     RoundClosed,
     StorageFull,
     Unauthenticated,
 )
+from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -46,12 +51,14 @@ def caller_of(session: ByHand, slot: str) -> Caller:
         return auth.authenticate(f"Bearer {session.tokens[slot]}")
 
 
-def arrived(session: ByHand, slot: str, content: bytes) -> Arrived:
+def arrived(session: ByHand, slot: str, content: bytes) -> CheckedUpload:
     draft = session.api.service.blobs.draft()
     draft.write(content)
     digest, here = draft.seal(), packets.read(content).address
-    place = Place(here.session, here.round, here.attempt)
-    return Arrived(caller_of(session, slot), place, digest, draft.size, draft.keep)
+    place = AnswerPlace(here.session, here.round, here.attempt)
+    return CheckedUpload(
+        caller_of(session, slot), place, digest, draft.size, draft.keep
+    )
 
 
 def events(session: ByHand) -> Counter[str]:
@@ -74,8 +81,8 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
     contents = {slot: session.reply(slot) for slot in (A, B)}
     one, two = (arrived(session, slot, contents[slot]) for slot in (A, B))
     stranger = replace(two.caller, credential_id="revoked")
-    late = replace(two, place=Place(two.place.session, 7, 1), keep=never)
-    elsewhere = replace(two, place=Place("another", 1, 1), keep=never)
+    late = replace(two, place=AnswerPlace(two.place.session, 7, 1), keep=never)
+    elsewhere = replace(two, place=AnswerPlace("another", 1, 1), keep=never)
     found = uploads._keep(
         session.api.service,
         [
@@ -110,9 +117,9 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
 
 def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
     service, name = session.api.service, session.path.rpartition("/")[2]
-    asking = [Asking(caller_of(session, slot), name) for slot in (A, B)]
-    revoked = Asking(replace(asking[0].caller, credential_id="revoked"), name)
-    asked = [*asking, revoked, Asking(asking[0].caller, "another"), asking[0]]
+    asking = [TaskRequest(caller_of(session, slot), name) for slot in (A, B)]
+    revoked = TaskRequest(replace(asking[0].caller, credential_id="revoked"), name)
+    asked = [*asking, revoked, TaskRequest(asking[0].caller, "another"), asking[0]]
     found = tasks.open_tasks(service, asked)
     assert [type(each) for each in found] == [
         OpenTask,
@@ -127,7 +134,7 @@ def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
     assert tasks.open_tasks(service, asking)[0] is None
 
 
-def test_who_comes_together_is_looked_up_by_one_query_and_locked_once(
+def test_simultaneous_uploads_share_one_query_and_one_lock(
     each_api: Api,
 ) -> None:
     session = each_api.open(Dummy(), PARTS).join()

@@ -23,19 +23,25 @@ from hypothesis import given, strategies as st
 from support.analyst_process import Analyst, Crowd
 from support.databases import on_both_databases
 
-from analyst_service.models import AuditLine
-from analyst_service.settings import Settings
-from clustering_protocols import hash_chain, simulation
-from clustering_protocols.errors import AuditBroken, Equivocation, NotReady, StorageFull
+from analyst_service.configuration.settings import Settings
+from analyst_service.storage.models import AuditLine
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
+    AuditBroken,
+    Equivocation,
+    NotReady,
+    StorageFull,
+)
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
-from clustering_protocols.wire import waiting
+from clustering_protocols.records import hash_chain
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
 from coterie import Party, Policy
-from party_sdk._transport import Transport
+from coterie_http import long_polling
+from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.cli import main
-from party_sdk.ledger import Ledger
-from party_sdk.memory import PartyFolder
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.ledger import Ledger
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -215,10 +221,8 @@ class Alone:
     def party(self) -> Party:
         http = httpx.Client(base_url="http://127.0.0.1", transport=self.between)
         invitation = self.session.invitation(self.slot)
-        transport = Transport("http://127.0.0.1", patience=0, http=http)
-        return Party.join(
-            invitation, policy=ACCEPTING, home=self.home, transport=transport
-        )
+        analyst = connect("http://127.0.0.1", patience=0, http=http)
+        return Party.join(invitation, policy=ACCEPTING, home=self.home, analyst=analyst)
 
     def run(self) -> None:
         with self.party() as party:
@@ -293,7 +297,7 @@ class Disk:
 
 
 @pytest.mark.threat(44)
-def test_what_leaves_and_its_line_outlast_a_power_cut_before_the_first_byte(
+def test_a_contribution_and_its_entry_survive_a_power_cut(
     alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(alone.log.parent, monkeypatch)
@@ -304,9 +308,12 @@ def test_what_leaves_and_its_line_outlast_a_power_cut_before_the_first_byte(
             assert alone.entries[-1]["event"] == "sending"
             left = disk.cut(tmp_path / str(len(syncs)))
             standing = left.load_standing()
-            left.ledger.sending(standing.lines)
+            left.ledger.write_lines(standing.lines)
             last = left.ledger.read()[-1]
-            assert (last["event"], standing.sent) == ("sending", request.content)
+            assert (last["event"], standing.sent_contribution) == (
+                "sending",
+                request.content,
+            )
             assert last["digest"] == sha256(request.content).hexdigest()
             syncs.append(disk.n_syncs)
 
@@ -359,21 +366,21 @@ def test_the_ledger_is_synced_after_some_lines(
     for round_ in range(1, 101):
         lines = ledger.about_to_leave((round_, 1), "0" * 64, "1" * 64, 9)
         n_carried.append(len(lines))
-        ledger.sending(lines)
+        ledger.write_lines(lines)
     assert max(n_carried) <= 34
     assert synced.call_count <= 5
     assert len(Ledger(tmp_path / "sent.log").read()) == 100
 
 
 @pytest.mark.threat(42, 44)
-def test_a_retry_after_a_lost_receipt_is_one_entry_and_gets_the_same_receipt(
+def test_a_retry_after_a_lost_receipt_gets_the_same_receipt(
     alone: Alone,
 ) -> None:
     lost: list[dict[str, Any]] = []
 
     def lose(response: httpx.Response) -> httpx.Response:
         if not lost:
-            lost.append(json.loads(waiting.receipt_in(response.headers) or b"{}"))
+            lost.append(json.loads(long_polling.receipt_in(response.headers) or b"{}"))
             raise httpx.ReadError("lost")
         return response
 
@@ -418,7 +425,7 @@ def test_a_party_without_room_for_its_log_sends_nothing(
     alone.between.before = lambda request: sent.append(request.url.path)
     full = Mock(side_effect=StorageFull("there is no room"))
     with monkeypatch.context() as context:
-        context.setattr(Ledger, "sending", full)
+        context.setattr(Ledger, "write_lines", full)
         with pytest.raises(StorageFull):
             alone.run()
     assert not [path for path in sent if path.endswith("/contribution")]
@@ -446,35 +453,35 @@ def test_an_analyst_whose_receipts_differ_is_noticed(
     ledger = Ledger(tmp_path / "sent.log")
     digest = "1" * 64
     receipt = receipt_for(digest, sequence=5)
-    ledger.sending(ledger.about_to_leave((1, 1), "0" * 64, digest, 9))
-    ledger.received((1, 1), receipt)
+    ledger.write_lines(ledger.about_to_leave((1, 1), "0" * 64, digest, 9))
+    ledger.note_receipt((1, 1), receipt)
     before = ledger.read()
-    ledger.received((1, 1), receipt)
+    ledger.note_receipt((1, 1), receipt)
     with pytest.raises(Equivocation):
-        ledger.received((1, 1), receipt.model_copy(update={name: value}))
-    ledger.sending(ledger.about_to_leave((2, 1), "0" * 64, digest, 9))
+        ledger.note_receipt((1, 1), receipt.model_copy(update={name: value}))
+    ledger.write_lines(ledger.about_to_leave((2, 1), "0" * 64, digest, 9))
     with pytest.raises(Equivocation):
-        ledger.received((2, 1), receipt)
+        ledger.note_receipt((2, 1), receipt)
     assert ledger.read()[:-1] == before
 
 
 def test_a_line_that_a_crash_has_torn_is_written_anew(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "sent.log")
-    ledger.joining("0" * 64)
+    ledger.note_joining("0" * 64)
     before = ledger.read()
     with (tmp_path / "sent.log").open("ab") as file:
         file.write(b'{"number": 2, "event": "sen')
     after = Ledger(tmp_path / "sent.log")
     assert after.read() == before
-    after.sending(after.about_to_leave((1, 1), "0" * 64, "1" * 64, 9))
+    after.write_lines(after.about_to_leave((1, 1), "0" * 64, "1" * 64, 9))
     again = Ledger(tmp_path / "sent.log").read()
     assert [entry["event"] for entry in again] == ["joining", "sending"]
 
 
 def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "sent.log")
-    ledger.sending(ledger.about_to_leave((1, 1), "0" * 64, "1" * 64, 9))
-    ledger.received((1, 1), receipt_for("2" * 64, sequence=1))
+    ledger.write_lines(ledger.about_to_leave((1, 1), "0" * 64, "1" * 64, 9))
+    ledger.note_receipt((1, 1), receipt_for("2" * 64, sequence=1))
     with pytest.raises(AuditBroken, match="never left"):
         ledger.read()
 
@@ -493,7 +500,7 @@ def run(*words: object, home: Path, analyst: Analyst) -> Result:
 
 
 @on_both_databases
-def test_the_commands_check_both_chains_and_one_against_the_other(
+def test_the_commands_check_both_chains_against_each_other(
     analyst: Analyst, gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
     crowd = gather(Dummy(), PAIR)

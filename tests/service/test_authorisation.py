@@ -15,15 +15,15 @@ from support.analyst_process import Analyst, Crowd
 from support.databases import on_both_databases
 
 from analyst_service.auth.service import AuthService, Role
-from analyst_service.models import Base
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.storage.models import Base
 from clustering_protocols import simulation
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
-from party_sdk._requests import content_digest, contribution_headers
-from party_sdk.invitations import Invitation
-from party_sdk.memory import PartyFolder
+from clustering_protocols.terms.terms import Layout
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.analyst_client.requests import content_digest, contribution_headers
+from party_sdk.party.folder import PartyFolder
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -228,7 +228,7 @@ def plain(response: httpx.Response) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 @pytest.mark.threat(26)
-def test_an_id_that_another_coordinator_has_answers_as_a_free_one(
+def test_the_id_of_another_coordinator_looks_free(
     each_api: Api,
 ) -> None:
     taken = each_api.open(Dummy(), PARTS)
@@ -291,7 +291,7 @@ def test_an_administrator_tells_sessions_of_one_id_apart(api: Api) -> None:
     assert api.send("PUT", one.path, key, json=terms).status_code == 409
 
 
-def test_a_list_holds_the_callers_own_sessions_and_an_administrators_all(
+def test_lists_show_own_sessions_and_administrators_see_all(
     cast: Cast,
 ) -> None:
     def listed(caller: str) -> set[str]:
@@ -325,7 +325,7 @@ def test_a_credential_in_another_form_is_none(api: Api, scheme: str) -> None:
     assert api.send("GET", "/v1/sessions", headers=header).status_code == status
 
 
-def test_an_expired_key_is_refused_from_the_second_at_which_it_ends(api: Api) -> None:
+def test_an_expired_key_is_refused_to_the_second(api: Api) -> None:
     key = api.key(seconds=100)
     api.clock.forward(99.999)
     assert api.send("GET", "/v1/sessions", key).status_code == 200
@@ -333,7 +333,7 @@ def test_an_expired_key_is_refused_from_the_second_at_which_it_ends(api: Api) ->
     assert api.send("GET", "/v1/sessions", key).status_code == 401
 
 
-def test_an_expired_token_is_refused_and_joining_again_gives_a_new_one(
+def test_joining_again_replaces_an_expired_token(
     api: Api,
 ) -> None:
     session = api.open(Dummy(), PARTS, deadlines={"round": 365 * 86_400}).join()
@@ -343,7 +343,7 @@ def test_an_expired_token_is_refused_and_joining_again_gives_a_new_one(
     assert session.task(A).status_code == 200
 
 
-def test_joining_again_gives_another_token_and_leaves_the_earlier_one(
+def test_joining_again_keeps_the_earlier_token_valid(
     api: Api,
 ) -> None:
     """Of a join that was sent twice either response may be the one that arrives."""

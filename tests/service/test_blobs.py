@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from analyst_service.blobs.files import FileBlobStore, FileDraft, map_file
-from analyst_service.blobs.trimming import trimmed
+from analyst_service.blobs.page_trimming import trim_pages
 from clustering_protocols import simulation
-from clustering_protocols.errors import StorageFull
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import StorageFull
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -66,7 +66,7 @@ def test_another_store_over_the_same_folder_finds_the_blob(
     assert bytes(FileBlobStore(root).map(DIGEST)) == b"x"
 
 
-def test_the_folder_of_a_blob_outlasts_a_crash_before_the_blob_is_named(
+def test_a_blob_is_named_only_after_its_folder_is_synced(
     blobs: FileBlobStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the folder is there: who made it may not have synced it yet."""
@@ -233,7 +233,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(
     assert files(root) == []
 
 
-def test_an_exhausted_quota_is_a_full_disk_and_another_error_is_not(
+def test_an_exhausted_quota_alone_counts_as_a_full_disk(
     blobs: FileBlobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failing = Mock(side_effect=OSError(errno.EDQUOT, "quota"))
@@ -277,7 +277,7 @@ def test_a_large_blob_is_read_whole_and_its_pages_are_let_go(
     mapping = map_file(path)
     kept = np.frombuffer(mapping, np.uint8).sum()
     assert resident(path) > len(content) // 2
-    with trimmed(mapping):
+    with trim_pages(mapping):
         assert np.frombuffer(mapping, np.uint8).sum() == kept
     assert resident(path) == 0
     assert bytes(mapping) == content

@@ -10,14 +10,12 @@ import pytest
 from support.in_process import HandClock
 
 from analyst_service.clock import ServerClock, SystemClock
-from analyst_service.database import Database
+from analyst_service.storage.database import Database
 
 SECOND = timedelta(seconds=1)
 
 
-def test_a_server_is_asked_for_its_time_and_the_monotonic_clock_goes_on_from_there() -> (
-    None
-):
+def test_the_monotonic_clock_continues_from_the_servers_time() -> None:
     server, own = HandClock(), HandClock()
     own.forward(7200)
     clock = ServerClock(server.now, own)

@@ -7,14 +7,22 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from pathlib import Path
 from threading import Timer
 
+import numpy as np
 import psycopg
 import pytest
 import sqlalchemy as sa
 from psycopg import sql
+from support.in_process import in_process
 
-from analyst_service.database import Database
+from analyst_service.storage.database import Database
+from clustering_protocols import simulation
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms.terms import Layout
+
+PARTS = simulation.split(np.zeros((4, 2)), Layout.lattice(2), seed=1)
 
 
 @contextmanager
@@ -57,7 +65,7 @@ def test_a_full_server_is_waited_for(postgres_url: str) -> None:
 
 
 @pytest.mark.postgres
-def test_who_needs_one_more_than_there_are_waits_and_all_are_answered(
+def test_requests_beyond_the_connections_wait_for_an_answer(
     postgres_url: str,
 ) -> None:
     """Twenty threads of each of two processes, a server that takes three."""
@@ -69,6 +77,33 @@ def test_who_needs_one_more_than_there_are_waits_and_all_are_answered(
     ):
         answers = list(threads.map(ask, [one, two] * 100))
     assert answers == [1] * 200
+
+
+@pytest.mark.parametrize("path", ["", "/{id}", "/{id}/audit", "/{id}/receivers"])
+def test_more_requests_than_threads_share_two_connections(
+    tmp_path: Path, path: str
+) -> None:
+    """A request that keeps its connection while it waits for a thread stops all."""
+    with (
+        in_process(tmp_path / "api", database_connections=2) as api,
+        ThreadPoolExecutor(60) as threads,
+    ):
+        session = api.open(Dummy(), PARTS)
+        place = "/v1/sessions" + path.format(id=session.id)
+        answers = threads.map(lambda _: api.send("GET", place, session.key), range(120))
+        assert [answer.status_code for answer in answers] == [200] * 120
+
+
+def test_refused_invitations_share_two_connections(tmp_path: Path) -> None:
+    """What is counted of a refusal is looked up once the refused request has ended."""
+    code = {"code": "i" * 43}
+    with (
+        in_process(tmp_path / "api", database_connections=2) as api,
+        ThreadPoolExecutor(60) as threads,
+    ):
+        place = "/v1/join/preview"
+        answers = threads.map(lambda _: api.send("POST", place, json=code), range(120))
+        assert [answer.status_code for answer in answers] == [404] * 120
 
 
 @pytest.mark.postgres

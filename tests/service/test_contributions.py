@@ -20,14 +20,16 @@ import numpy as np
 import pytest
 from support.databases import each_on_a_database
 
-from clustering_protocols import codec, hash_chain, simulation
-from clustering_protocols.problems import Problem
-from clustering_protocols.proofs import check_receipt
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.records import codec, hash_chain
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.signed_logs import check_receipt
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
-from party_sdk._requests import bearer, contribution_headers
+from party_sdk.analyst_client.requests import bearer, contribution_headers
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -655,6 +657,30 @@ def test_a_join_for_another_slot_is_refused(shared_api: Api) -> None:
     wrong = session.member(B)
     assert_refused(
         shared_api, lambda: session.try_join(A, wrong), Problem.INVALID_PARAMETERS
+    )
+
+
+@pytest.mark.threat(155)
+def test_terms_whose_kinds_clash_are_joined_by_nobody(
+    shared_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were drawn up before kinds were compared; a party that does not look joins."""
+    layout, names = Layout.lattice(3), [f"x{place}" for place in range(X.shape[1])]
+    schema = numbers(names, -1e6, 1e6)
+    parts = simulation.split(X, layout, 1, names, dictionary=[schema])
+    with monkeypatch.context() as earlier:
+        earlier.setattr(catalogue, "_check_opening", lambda *_: None)
+        session = shared_api.open(
+            DataCollaboration(n_clusters=2),
+            parts,
+            dictionary=[schema.model_dump(mode="json")],
+            release={"profiles": "everybody"},
+        )
+        body = session.joining("r1c1")
+    assert_refused(
+        shared_api,
+        partial(shared_api.send, "POST", "/v1/join", json=body),
+        Problem.INVALID_PARAMETERS,
     )
 
 

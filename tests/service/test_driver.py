@@ -19,17 +19,17 @@ import pytest
 import sqlalchemy as sa
 from support.analyst_process import wait_for
 
-from analyst_service import models
-from analyst_service.blobs.opening import BlobPlace
+from analyst_service.blobs.store_factory import BlobPlace
 from analyst_service.jobs import repository, worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import JobService
+from analyst_service.storage import models
 from clustering_protocols import engine, simulation
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -108,7 +108,7 @@ def test_a_step_that_crashes_is_tried_again_and_fails_alone(
     assert missing.name not in caplog.text, "the text of an error is not logged"
 
 
-def test_an_outcome_that_cannot_be_stored_fails_its_own_session_alone(
+def test_an_unstorable_outcome_fails_only_its_session(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
     bad, good = a_bad_and_a_good_one(api, Dummy(quorum=2**63), "greeting")
@@ -240,7 +240,7 @@ every_outcome = pytest.mark.parametrize(
 
 
 @every_outcome
-def test_what_follows_for_a_session_that_was_cancelled_is_not_stored(
+def test_no_outcome_of_a_cancelled_session_is_stored(
     api: Api, kind: type[worker.Followed]
 ) -> None:
     session = OUTCOMES[kind](api)
@@ -255,7 +255,7 @@ def test_what_follows_for_a_session_that_was_cancelled_is_not_stored(
 
 @pytest.mark.threat(54)
 @every_outcome
-def test_of_two_drivers_that_step_at_once_the_one_with_the_lease_stores_what_follows(
+def test_only_the_driver_with_the_lease_stores_an_outcome(
     api: Api, kind: type[worker.Followed]
 ) -> None:
     session = OUTCOMES[kind](api)
@@ -283,7 +283,7 @@ def test_a_step_does_not_depend_on_the_order_of_contributions(api: Api) -> None:
 # Restarts
 
 
-def test_a_session_that_was_left_stepping_is_stepped_after_a_restart(
+def test_a_step_left_open_is_run_after_a_restart(
     start_api: StartApi,
 ) -> None:
     with start_api() as api:
@@ -298,7 +298,7 @@ def test_a_session_that_was_left_stepping_is_stepped_after_a_restart(
         wait_for(lambda: standing(later) == ("collecting", 2))
 
 
-def test_a_last_answer_counts_that_came_while_the_deadline_was_looked_at(
+def test_a_last_answer_during_the_deadline_check_counts(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PostgreSQL counts answers as of a query's beginning, and locks as it ends."""
@@ -326,7 +326,7 @@ def test_a_driver_that_stops_leaves_its_sessions_for_the_next(api: Api) -> None:
 # What a worker imports, and when
 
 
-def test_a_worker_prepares_a_session_s_later_steps_when_no_job_waits(
+def test_an_idle_worker_prepares_the_later_steps(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     first, second = (any_job(tmp_path, agreement) for agreement in (b"1", b"2"))

@@ -17,16 +17,16 @@ from support.analyst_process import Analyst, Crowd
 from support.databases import on_both_databases
 
 from analyst_service.auth.service import Role
-from analyst_service.models import Base, Credential, Invitation
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.storage.models import Base, Credential, Invitation
 from clustering_protocols import simulation
-from clustering_protocols.codec import MEDIA_TYPE
-from clustering_protocols.data import MatrixSource, matrix
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
-from party_sdk._requests import content_digest
+from clustering_protocols.records.codec import MEDIA_TYPE
+from clustering_protocols.terms.terms import Layout
+from party_sdk.analyst_client.requests import content_digest
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -122,7 +122,7 @@ def refusals(caller: str) -> set[int]:
 
 
 @pytest.mark.threat(26, 27)
-def test_every_path_verb_and_role_is_open_where_it_is_listed_and_nowhere_else(
+def test_operations_are_open_only_to_their_listed_roles(
     world: World,
 ) -> None:
     """Nothing is sent along, so what is open answers with 2xx, or a problem of it."""
@@ -376,7 +376,7 @@ def test_a_name_that_stands_twice_is_refused(world: World, what: str) -> None:
 
 
 @pytest.mark.threat(70)
-def test_more_rows_than_there_is_room_for_are_refused_before_any_work(api: Api) -> None:
+def test_too_many_rows_are_refused_before_any_work(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
     rows = api.service.settings.max_body_bytes // 8 + 1
     member = session.member(A, shape=(rows, 3))

@@ -26,14 +26,14 @@ from support.repeats import thorough
 
 from analyst_service.app import create_app
 from analyst_service.auth.service import Role
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
 from clustering_protocols import simulation
-from clustering_protocols.codec import MEDIA_TYPE
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
-from clustering_protocols.wire import resuming
-from party_sdk._requests import contribution_headers
+from clustering_protocols.records.codec import MEDIA_TYPE
+from clustering_protocols.terms.terms import Layout
+from coterie_http import resumption
+from party_sdk.analyst_client.requests import contribution_headers
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -49,14 +49,14 @@ CHECKS = [
 ]
 
 
-@schemathesis.serializer(MEDIA_TYPE, resuming.MEDIA_TYPE)
+@schemathesis.serializer(MEDIA_TYPE, resumption.MEDIA_TYPE)
 def as_it_is(context: Any, value: Any) -> bytes:
     """Arrays and pieces of them are sent as bytes; what else a strategy makes, as text."""
     del context
     return value if isinstance(value, bytes) else str(value).encode()
 
 
-for media_type in (MEDIA_TYPE, resuming.MEDIA_TYPE):
+for media_type in (MEDIA_TYPE, resumption.MEDIA_TYPE):
     schemathesis.openapi.media_type(media_type, st.binary(max_size=200))
 
 SCHEMA = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
@@ -90,7 +90,7 @@ class World:
         wanted = {k: v for k, v in wanted.items() if k in KNOWN}
         request = requests.Request(**wanted).prepare()
         content: Any = request.body
-        if case.media_type in {MEDIA_TYPE, resuming.MEDIA_TYPE}:
+        if case.media_type in {MEDIA_TYPE, resumption.MEDIA_TYPE}:
             announced = contribution_headers(content or b"")
             announced["Content-Type"] = case.media_type
             request.headers.update(announced)
@@ -116,7 +116,7 @@ def world(shared_api: Api) -> Iterator[World]:
 @pytest.mark.thorough
 @pytest.mark.threat(16, 17, 19, 22)
 @each_on_a_database("label", list(OPERATIONS), "shared_api")
-def test_no_request_makes_the_service_fail_or_say_what_is_not_documented(
+def test_no_request_gets_a_failure_or_undocumented_answer(
     world: World, label: str
 ) -> None:
     operation = OPERATIONS[label]

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import base64
 import re
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
+from pydantic import ValidationError
 
-from clustering_protocols.problems import Problem
+from analyst_service.configuration.settings import Settings
+from clustering_protocols.common.error_catalogue import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
     from support.in_process import Api
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -55,3 +61,49 @@ def test_a_program_finds_nothing_there(api: Api, accept: str) -> None:
 def test_the_page_says_the_same_whatever_is_asked_for(api: Api) -> None:
     asked = api.send("GET", "/?coterie-1/x", headers=BROWSER).text
     assert asked == api.send("GET", "/", headers=BROWSER).text
+
+
+# Whom to tell of a weakness
+
+
+WELL_KNOWN = "/.well-known/security.txt"
+
+
+def test_whom_to_tell_is_said_where_it_is_set(
+    start_api: Callable[..., AbstractContextManager[Api]],
+) -> None:
+    contacts = "mailto:security@ward.example https://ward.example/tell"
+    with start_api(security_contact=contacts) as api:
+        said = api.send("GET", WELL_KNOWN)
+        assert said.headers["content-type"] == "text/plain; charset=utf-8"
+        *told, expires = said.text.splitlines()
+        assert told == [f"Contact: {contact}" for contact in contacts.split()]
+        name, _, until = expires.partition(": ")
+        assert name == "Expires"
+        left = datetime.fromisoformat(until) - api.clock.now()
+        assert timedelta(0) < left < timedelta(days=365)
+
+
+def test_nothing_is_said_unless_it_is_set(api: Api) -> None:
+    assert api.send("GET", WELL_KNOWN).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "contact",
+    [
+        "security@ward.example",
+        "mailto:somebody",
+        "http://ward.example",
+        "https://ward.example/\u202e",
+        "javascript:alert(1)",
+        "tel:112",
+    ],
+)
+def test_what_is_no_contact_is_refused(contact: str) -> None:
+    with pytest.raises(ValidationError, match="contact"):
+        Settings(security_contact=contact)
+
+
+def test_a_contact_adds_no_line_of_its_own() -> None:
+    with pytest.raises(ValidationError, match="contact"):
+        Settings(security_contact="https://ward.example/\nPolicy: x")

@@ -17,22 +17,22 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from support.analyst_process import wait_for
-from support.drivers import drive, race
 from support.repeats import thorough
 
 from analyst_service.clock import SystemClock
-from analyst_service.database import Database
+from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import RETRY_SECONDS, Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import JobService
-from analyst_service.models import Session, Task
-from analyst_service.settings import Settings
+from analyst_service.storage.database import Database
+from analyst_service.storage.models import Session, Task
 from clustering_protocols import simulation
-from clustering_protocols.errors import StorageFull
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import StorageFull
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.service.drivers import drive, race
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -198,7 +198,7 @@ def jobs_of(api: Api) -> Iterator[JobService]:
 
 
 @pytest.mark.threat(55)
-def test_a_step_that_takes_longer_than_its_lease_keeps_it_by_its_heart_beats(
+def test_heartbeats_renew_the_lease_of_a_long_step(
     each_api: Api,
 ) -> None:
     session = stepping(each_api)
@@ -266,7 +266,7 @@ def test_a_driver_that_lost_its_lease_ends_the_step(
 
 
 @pytest.mark.threat(56)
-def test_a_step_that_is_begun_too_often_fails_its_session_and_no_other(
+def test_a_step_begun_too_often_fails_only_its_session(
     each_api: Api,
 ) -> None:
     """Its drivers were killed, each time: nobody said that it crashed."""
@@ -297,7 +297,7 @@ def test_a_driver_that_stops_gives_its_steps_back_at_once(api: Api) -> None:
 
 
 @pytest.mark.threat(59)
-def test_a_step_for_which_the_disk_has_no_room_is_tried_again_and_does_not_count(
+def test_a_step_on_a_full_disk_is_retried_without_counting(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = stepping(api)
@@ -324,7 +324,7 @@ def test_to_take_over_a_lease_that_holds_is_no_attempt(each_api: Api) -> None:
 
 
 @pytest.mark.threat(62)
-def test_who_has_another_clock_than_the_database_takes_no_step_and_is_not_ready(
+def test_a_driver_with_a_wrong_clock_takes_no_step(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
     api.clock.ahead = timedelta(seconds=-7200)
@@ -349,7 +349,7 @@ def test_who_has_another_clock_than_the_database_takes_no_step_and_is_not_ready(
 
 @pytest.mark.threat(62)
 @pytest.mark.parametrize("jump", [-3600, -600, 600, 3600], ids="{:+} s".format)
-def test_a_clock_that_jumps_stops_no_step_and_gives_it_no_second_outcome(
+def test_a_clock_jump_neither_stops_nor_repeats_a_step(
     each_api: Api, jump: int
 ) -> None:
     session = stepping(each_api)

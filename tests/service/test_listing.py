@@ -14,16 +14,16 @@ from click.testing import CliRunner, Result
 from support.browsing import Browser, texts, tree
 
 from analyst_service.auth.service import Role
-from analyst_service.models import Credential, Member, Principal, Session, table
+from analyst_service.storage.models import Credential, Member, Principal, Session, table
 from clustering_protocols import simulation
-from clustering_protocols.errors import VersionMismatch
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import VersionMismatch
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionPage
-from party_sdk.cli.listing import delete, list_sessions
-from party_sdk.client import AnalystClient
-from party_sdk.coordinator import Coordinator
+from party_sdk.analyst_client.http_analyst import HttpAnalyst
+from party_sdk.cli.session.session_list import delete, list_sessions
+from party_sdk.coordinator.coordinator import Coordinator
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +65,7 @@ def copy(api: Api, owners: int, each: int) -> None:
 
 def commanding(api: Api, key: str, home: Path) -> Callable[..., Result]:
     """Run the commands that list and delete, over the API."""
-    coordinator = Coordinator("", key, home=home, transport=api.transport())
+    coordinator = Coordinator("", key, home=home, analyst=api.connect())
     return lambda command, *words, **more: CliRunner().invoke(
         command, words, obj=lambda _: coordinator, **more
     )
@@ -85,7 +85,7 @@ def listed(api: Api, key: str, **query: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("role", [Role.ADMINISTRATOR, Role.COORDINATOR])
-def test_of_forty_owners_with_twenty_sessions_the_running_one_is_on_page_one(
+def test_the_running_session_of_many_is_on_page_one(
     each_api: Api, tmp_path: Path, role: Role
 ) -> None:
     api = each_api
@@ -248,9 +248,9 @@ def test_an_analyst_that_cannot_filter_is_not_believed(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = api.open(Dummy(), PARTS)
-    sent = AnalystClient.sessions
+    sent = HttpAnalyst.sessions
 
-    def older(self: AnalystClient, after: str = "", filters: Any = ()) -> SessionPage:
+    def older(self: HttpAnalyst, after: str = "", filters: Any = ()) -> SessionPage:
         del filters
         page = sent(self, after)
         lines = [
@@ -258,7 +258,7 @@ def test_an_analyst_that_cannot_filter_is_not_believed(
         ]
         return page.model_copy(update={"sessions": lines})
 
-    monkeypatch.setattr(AnalystClient, "sessions", older)
+    monkeypatch.setattr(HttpAnalyst, "sessions", older)
     run = commanding(api, session.key, tmp_path / "home")
     assert session.id in run(list_sessions).stdout
     refused = run(delete, "--ended-before", "0d", "--yes")
@@ -266,7 +266,7 @@ def test_an_analyst_that_cannot_filter_is_not_believed(
     assert session.status["state"] == "recruiting"
 
 
-def test_sessions_that_ended_before_a_time_are_deleted_by_one_command(
+def test_one_command_deletes_sessions_ended_before_a_time(
     api: Api, tmp_path: Path
 ) -> None:
     old, runs = api.open(Dummy(), PARTS), api.open(Dummy(), PARTS)

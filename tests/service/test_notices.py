@@ -16,17 +16,17 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, ByHand, in_process
-from support.receivers import Hook, Mailbox, hook, mailbox
 from support.tls import certificate
 
 from analyst_service.auth.service import AuthService
-from analyst_service.models import Notice, Receiver
 from analyst_service.notices import webhooks
 from analyst_service.notices.sender import RETRIES, Sender
-from analyst_service.outbox import GRACE
+from analyst_service.storage.models import Notice, Receiver
+from analyst_service.transactions.outbox import GRACE
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.service.receivers import Hook, Mailbox, hook, mailbox
 
 StartApi = Callable[..., AbstractContextManager[Api]]
 
@@ -262,7 +262,7 @@ def test_a_webhook_is_signed_as_the_reference_library_checks_it(
 def test_the_vector_of_the_specification_is_met() -> None:
     secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     at = datetime.fromtimestamp(1614265330, UTC)
-    headers = webhooks.signed(
+    headers = webhooks.build_signed_headers(
         secret, "p5jXN8AQM9LWM0D4loKWxJek", at, b'{"test": 2432232314}'
     )
     assert headers["webhook-signature"] == (
@@ -306,12 +306,10 @@ def test_mail_goes_under_tls_to_a_server_that_asks_who_sends_it(
     start_api: StartApi, tmp_path: Path
 ) -> None:
     certificate(tmp_path)
-    password = tmp_path / "password"
-    password.write_text("of the analyst\n")
     login = {
         "smtp_starttls": True,
         "smtp_user": "analyst",
-        "smtp_password_file": password,
+        "smtp_password": "of the analyst",
         "notices_ca_file": tmp_path / "tls.pem",
     }
     with (
@@ -448,7 +446,7 @@ def test_few_addresses_are_told_and_few_were_ever_named(
     assert named == 20
 
 
-def test_a_receiver_hears_so_often_in_an_hour_and_the_end_in_any_case(
+def test_notices_are_limited_per_hour_except_the_last(
     start_api: StartApi, receiver: Hook
 ) -> None:
     with start_api(**HERE, notices_per_hour=2) as api:

@@ -20,23 +20,24 @@ from sqlalchemy.orm import Session as Transaction
 from support.analyst_process import Analyst, wait_for
 from support.databases import BOTH_DATABASES, Databases, on_both_databases
 from support.in_process import Api, ByHand, in_process
-from support.receivers import Hook, hook
 from support.tls import certificate
 
 from analyst_service.clock import SystemClock
-from analyst_service.database import Database
-from analyst_service.models import Notice
+from analyst_service.configuration.notice_settings import is_mail_address
+from analyst_service.configuration.settings import Settings
 from analyst_service.notices import addresses, webhooks
 from analyst_service.notices.mail import letter
+from analyst_service.notices.messages import Notification
 from analyst_service.notices.sender import Sender
 from analyst_service.notices.service import NoticeService
-from analyst_service.notices.telling import Told
-from analyst_service.outbox import NoticeEvent
-from analyst_service.settings import Settings, is_mail_address
+from analyst_service.storage.database import Database
+from analyst_service.storage.models import Notice
+from analyst_service.transactions.outbox import NoticeEvent
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.notices import Way
+from tests.service.receivers import Hook, hook
 
 StartApi = Callable[..., AbstractContextManager[Api]]
 
@@ -168,7 +169,7 @@ def test_without_tls_goes_what_the_administrator_lets(
 
 @pytest.mark.threat(120)
 @pytest.mark.parametrize("host", ["localhost", "2130706433", "0x7f.1", "127.1"])
-def test_names_and_numbers_that_stand_for_this_machine_are_not_called(
+def test_internal_names_and_addresses_are_not_called(
     start_api: StartApi, receiver: Hook, host: str
 ) -> None:
     with start_api(**OPEN) as api:
@@ -217,7 +218,7 @@ def test_a_name_that_stands_for_an_address_inside_is_not_called(
 
 
 @pytest.mark.threat(120)
-def test_a_name_that_changes_what_it_stands_for_is_called_where_it_was_looked_at(
+def test_a_notice_goes_to_the_address_that_was_checked(
     start_api: StartApi, names: Answers, receiver: Hook
 ) -> None:
     """Looked up once: a second answer, had it been asked for, would lead elsewhere."""
@@ -343,7 +344,7 @@ def test_an_address_that_is_more_than_one_is_refused(
 
 @pytest.mark.threat(123)
 def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
-    told = Told(
+    told = Notification(
         notice_id="0" * 32,
         receiver_id="1" * 32,
         address="a@b.example",
@@ -452,7 +453,7 @@ def test_a_killed_analyst_loses_no_notice_and_two_send_once(
 
 
 @pytest.mark.threat(125)
-def test_who_dies_between_sending_and_noting_it_sends_again_under_the_same_id(
+def test_a_notice_sent_again_after_a_crash_keeps_its_id(
     start_api: StartApi, receiver: Hook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*_: object, **__: object) -> bool:
@@ -498,7 +499,7 @@ def test_of_many_senders_one_sends_each_notice(
     assert len(ids) == len(set(ids)) == len(sessions)
 
 
-def test_senders_that_take_at_once_share_neither_notices_nor_receivers(
+def test_simultaneous_senders_share_no_notice_or_receiver(
     databases: Databases, tmp_path: Path
 ) -> None:
     """A query that began before another sender's lease ends after it, at times."""

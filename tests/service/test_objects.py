@@ -16,11 +16,11 @@ from obstore.store import MemoryStore
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore, open_objects
-from analyst_service.blobs.opening import BlobPlace
+from analyst_service.blobs.store_factory import BlobPlace
 from clustering_protocols import simulation
-from clustering_protocols.errors import StorageFull, Unavailable
+from clustering_protocols.common.errors import StorageFull, Unavailable
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -133,7 +133,7 @@ def test_many_blobs_are_asked_for_together(
     assert not blobs.have(digests)
 
 
-def test_a_removed_blob_is_gone_here_and_with_the_sweep_from_other_caches(
+def test_a_removed_blob_leaves_other_caches_with_the_sweep(
     blobs: ObjectBlobStore, objects: MemoryStore, tmp_path: Path
 ) -> None:
     other = over(objects, tmp_path / "other")

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analyst_service.app import create_app
+from analyst_service.configuration.settings import Settings
 from analyst_service.errors import ProblemDocument
-from analyst_service.settings import Settings
-from clustering_protocols import json_form, registry
-from clustering_protocols.codec import MEDIA_TYPE
-from clustering_protocols.problems import Problem
+from benchmarks import openapi
+from clustering_protocols import catalogue
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.records import json_form
+from clustering_protocols.records.codec import MEDIA_TYPE
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -55,7 +57,11 @@ def test_the_document_that_is_served_is_the_one_of_the_app(
     assert document["openapi"].startswith("3.1")
 
 
-def test_every_operation_has_an_id_of_its_own_and_says_what_it_does(
+def test_the_document_is_as_written_down() -> None:
+    assert openapi.PAGE.read_text() == openapi.page()
+
+
+def test_every_operation_has_a_unique_id_and_a_description(
     document: dict[str, Any],
 ) -> None:
     found = operations(document)
@@ -104,21 +110,21 @@ def test_protocols_are_a_union_that_their_name_tells_apart(
     protocol = schemas["SessionWrite"]["properties"]["protocol"]
     assert protocol["discriminator"]["propertyName"] == "name"
     mapping = protocol["discriminator"]["mapping"]
-    assert mapping.keys() == set(registry.catalogue()) >= {"dc", "dummy"}
+    assert mapping.keys() == set(catalogue.catalogue()) >= {"dc", "dummy"}
     assert len(protocol["oneOf"]) == len(mapping)
     for name, reference in mapping.items():
         choice = follow(document, {"$ref": reference})
         assert choice["properties"]["name"]["const"] == name
         assert choice["additionalProperties"] is False
         params = follow(document, choice["properties"]["params"])
-        declared = registry.protocol(name).params.model_json_schema()
+        declared = catalogue.protocol(name).params.model_json_schema()
         assert params["properties"].keys() == declared["properties"].keys()
         assert params.get("required", []) == declared.get("required", [])
 
 
 def test_every_parameter_of_a_protocol_is_described(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
-    for known in registry.catalogue().values():
+    for known in catalogue.catalogue().values():
         for name, field in schemas[known.params.__name__]["properties"].items():
             assert field.get("description") or "$ref" in field, name
 
@@ -141,11 +147,11 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
         assert follow(document, {"$ref": reference})
 
 
-def test_the_catalogue_lists_every_protocol_and_needs_no_credential(api: Api) -> None:
+def test_the_catalogue_of_protocols_needs_no_credential(api: Api) -> None:
     listed = api.send("GET", "/v1/protocols").json()["protocols"]
-    assert [entry["name"] for entry in listed] == list(registry.catalogue())
+    assert [entry["name"] for entry in listed] == list(catalogue.catalogue())
     for entry in listed:
-        assert entry == registry.describe(entry["name"])
+        assert entry == catalogue.describe(entry["name"])
         assert all(code.startswith(f"{entry['name']}.") for code in entry["risks"])
 
 
@@ -223,7 +229,7 @@ def test_every_operation_has_examples_that_its_schemas_take(
     assert without == {"list_protocols"}  # it is large, and needs no credential
 
 
-def test_every_problem_has_an_example_and_every_operation_says_which_are_usual(
+def test_problems_have_examples_and_operations_list_usual_ones(
     document: dict[str, Any],
 ) -> None:
     examples = document["components"]["examples"]
@@ -245,7 +251,7 @@ def test_the_example_of_a_session_opens_one(api: Api, document: dict[str, Any]) 
 def test_what_is_sent_may_leave_its_defaults_out(document: dict[str, Any]) -> None:
     """Generators take a field with a default for one that is always there."""
     schemas = document["components"]["schemas"]
-    for known in registry.catalogue().values():
+    for known in catalogue.catalogue().values():
         schema = schemas[known.params.__name__]
         for name, field in schema["properties"].items():
             assert "default" not in field, name

@@ -21,21 +21,25 @@ from click.testing import CliRunner
 from opentelemetry import _logs, metrics, trace
 from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst, Crowd, wait_for
-from support.raw_requests import SILENCE, start
 
 from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
-from analyst_service.database import Database
+from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
-from analyst_service.logs import JsonLines
-from analyst_service.rate_limit import _MAX_CALLERS, Rates
-from analyst_service.settings import Settings
+from analyst_service.middleware.rate_limit import _MAX_CALLERS, Rates
+from analyst_service.monitoring.logs import JsonLines
+from analyst_service.storage.database import Database
 from clustering_protocols import simulation
-from clustering_protocols.errors import NotFound, TooManyRequests, Unauthenticated
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import (
+    NotFound,
+    TooManyRequests,
+    Unauthenticated,
+)
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
+from tests.service.raw_requests import SILENCE, start
 
 if TYPE_CHECKING:
     from support.in_process import Api, HandClock
@@ -102,7 +106,7 @@ def figures(api: Api) -> dict[tuple[str, ...], float]:
     }
 
 
-def test_the_figures_tell_of_sessions_rounds_bytes_steps_and_refusals(api: Api) -> None:
+def test_metrics_count_sessions_rounds_bytes_and_refusals(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     content = session.reply(A)
     before = figures(api)
@@ -158,7 +162,7 @@ def entries(written: StringIO) -> list[dict[str, Any]]:
     return [json.loads(line) for line in written.getvalue().splitlines()]
 
 
-def test_every_request_is_one_line_of_json_under_the_id_of_its_answer(
+def test_every_request_is_one_json_line_with_its_id(
     api: Api, written: StringIO
 ) -> None:
     session = api.open(Dummy(), PARTS)
@@ -351,7 +355,7 @@ def dribble(port: int, head: str) -> tuple[bytes, float]:
 
 @pytest.mark.threat(67)
 @pytest.mark.parametrize("what", ["json", "arrays"])
-def test_a_body_that_comes_too_slowly_is_given_up_and_its_connection_closed(
+def test_a_slow_body_is_abandoned_and_its_connection_closed(
     impatient: Analyst, gather_on: Callable[[Analyst], Crowd], what: str
 ) -> None:
     crowd = gather_on(impatient)
@@ -429,7 +433,7 @@ def test_a_body_over_the_limit_is_refused_before_its_first_byte(
 
 
 @pytest.mark.threat(8)
-def test_a_body_that_ends_early_leaves_nothing_and_may_be_sent_again(
+def test_a_truncated_body_leaves_nothing_and_can_be_resent(
     impatient: Analyst, gather_on: Callable[[Analyst], Crowd]
 ) -> None:
     crowd = gather_on(impatient)
@@ -467,7 +471,7 @@ def test_a_body_that_ends_early_leaves_nothing_and_may_be_sent_again(
 # Rotation and revocation
 
 
-def test_a_rotated_key_keeps_its_sessions_and_its_old_secret_ends(api: Api) -> None:
+def test_a_rotated_key_keeps_its_sessions_and_retires_the_old(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
     with api.service.database.write() as transaction:
         auth = AuthService(transaction, api.clock)
@@ -507,7 +511,7 @@ def test_a_revoked_key_is_refused_under_its_old_secret_too(api: Api) -> None:
         assert api.send("GET", session.path, secret).status_code == 401
 
 
-def test_earlier_tokens_of_a_slot_end_an_hour_after_it_joined_again(api: Api) -> None:
+def test_tokens_expire_an_hour_after_a_slot_joined_again(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join(A, turn=False)
     first = session.tokens[A]
     session.join(A, turn=False)
@@ -558,7 +562,7 @@ def test_a_service_writes_json_lines_and_no_secret(
 # Who it is
 
 
-def test_of_processes_that_start_at_once_all_have_the_same_identity(
+def test_processes_that_start_together_share_one_identity(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "new" / "identity.json"

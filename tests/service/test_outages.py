@@ -20,22 +20,22 @@ from support.analyst_process import free_port, wait_for
 from support.tls import certificate
 
 from analyst_service.blobs.files import FileDraft
-from analyst_service.certificates import end_of, warning
 from analyst_service.clock import SystemClock
-from analyst_service.database import Database
+from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process, WorkerDied, _how_ended
-from analyst_service.logs import describe
-from analyst_service.retention.sweeper import Sweeper
-from analyst_service.settings import Settings
+from analyst_service.monitoring.certificates import describe_expiry, end_of
+from analyst_service.monitoring.logs import describe
+from analyst_service.retention.worker import Sweeper
+from analyst_service.storage.database import Database
 from clustering_protocols import simulation
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli import main
-from party_sdk.cli.output import progress_line
+from party_sdk.cli.terminal.output import progress_line
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -107,7 +107,7 @@ def test_a_failure_of_the_database_is_logged_with_its_sqlstate(
 
 
 @pytest.mark.postgres
-def test_a_role_that_the_database_refuses_is_logged_with_the_reason(
+def test_a_database_login_refusal_is_logged_with_its_reason(
     postgres_url: str, api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
 ) -> None:
     """As after a rotated password: a server tells no SQLSTATE before it lets in."""
@@ -138,7 +138,7 @@ def test_a_role_that_the_database_refuses_is_logged_with_the_reason(
     assert "is not permitted to log in" in line
     driver = Driver(api.service)
     monkeypatch.setattr(Database, "read", away)
-    driver._guarded(driver._close_rounds)
+    driver._run_part(driver._close_rounds)
     [line] = lines("the database is away")
     assert "is not permitted to log in" in line
 
@@ -177,7 +177,7 @@ def test_a_change_of_readiness_is_logged_though_nobody_asks(
             wait_for(lambda: bool(lines("not ready")), 30)
 
 
-def test_a_data_folder_that_cannot_be_written_is_told_with_its_errno(
+def test_a_read_only_data_folder_is_reported_with_its_errno(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read_only(*_: object) -> None:
@@ -193,7 +193,7 @@ def test_a_data_folder_that_cannot_be_written_is_told_with_its_errno(
 # Room
 
 
-def test_below_the_limit_results_are_fetched_and_uploads_refused_with_the_reason(
+def test_low_disk_space_refuses_uploads_but_serves_results(
     api: Api, monkeypatch: pytest.MonkeyPatch, lines: Any
 ) -> None:
     """A folder that all analysts share takes none of them out of the balancer."""
@@ -242,14 +242,14 @@ def test_a_step_that_finds_the_disk_full_says_so_and_waits(
         api.turn()
     [line] = lines("step of")
     assert line.startswith("ERROR step of ")
-    assert line.endswith("The blob could not be written: no room is left (ENOSPC).")
+    assert line.endswith("in its data folder, COTERIE_DATA_DIR (ENOSPC).")
     assert status_of(api, session).state == "stepping"
 
 
 def test_an_error_of_the_system_is_logged_with_its_errno() -> None:
     error = raised(lambda: Path("/proc/self/nothing/canary").read_text())
     assert describe(error).startswith("FileNotFoundError ENOENT at ")
-    assert worker.crashed(error).what == describe(error)
+    assert worker.describe_crash(error).what == describe(error)
     assert "canary" not in describe(error)
 
 
@@ -265,7 +265,7 @@ def test_a_worker_that_is_killed_is_logged_with_signal_and_size() -> None:
             process.submit(None)  # type: ignore[arg-type]  # it is never read
     finally:
         process.end()
-    said = worker.crashed(died.value).what
+    said = worker.describe_crash(died.value).what
     assert "killed by signal 9 (SIGKILL): short of memory? It held at most " in said
     assert said.endswith(" MiB.")
 
@@ -295,7 +295,7 @@ def test_a_certificate_near_its_end_is_warned_of(
     path = tmp_path / "tls.pem"
     ends = end_of(path)
     now = SystemClock().now() if verb == "ended" else ends - timedelta(days=days)
-    said = warning(path, ends, now)
+    said = describe_expiry(path, ends, now)
     assert (f"{verb} on {ends:%Y-%m-%d}" in said) if verb else said == ""
 
 
@@ -304,9 +304,9 @@ def test_serve_warns_of_a_certificate_that_has_ended(
 ) -> None:
     served: list[float] = []
     monkeypatch.setattr(
-        "analyst_service.cli.draining.run", lambda *_, **__: served.append(1)
+        "analyst_service.cli.shutdown.run", lambda *_, **__: served.append(1)
     )
-    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
+    monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
     certificate(tmp_path, days=366)
     assert ran(tmp_path, "migrate").exit_code == 0
     files = (
@@ -328,7 +328,7 @@ def test_serve_warns_of_a_certificate_that_has_ended(
     assert "COTERIE_CERTIFICATE_FILE" in done.stderr
 
 
-def test_the_days_of_a_certificate_are_a_figure_and_a_renewed_one_is_seen(
+def test_a_metric_gives_the_days_left_of_the_certificate(
     start_api: StartApi, tmp_path: Path
 ) -> None:
     certificate(tmp_path, days=366)

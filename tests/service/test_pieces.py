@@ -20,21 +20,21 @@ from support.databases import Databases
 from support.in_process import in_process
 
 from analyst_service.blobs.files import FileDraft
-from analyst_service.contributions.repository import Where
-from analyst_service.models import PartialUpload
-from analyst_service.pieces import uploads
-from analyst_service.pieces.service import PieceService
+from analyst_service.contributions.repository import SlotAttempt
+from analyst_service.resumable_uploads import uploads
+from analyst_service.resumable_uploads.service import PieceService
 from analyst_service.retention.service import RetentionService
-from analyst_service.retention.sweeper import Sweeper
+from analyst_service.retention.worker import Sweeper
+from analyst_service.storage.models import PartialUpload
 from clustering_protocols import simulation
-from clustering_protocols.errors import StorageFull
-from clustering_protocols.problems import Problem
-from clustering_protocols.proofs import check_receipt
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import StorageFull
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.signed_logs import check_receipt
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
-from clustering_protocols.wire.resuming import MAX_PIECES, least_piece
-from party_sdk._requests import content_digest
+from coterie_http.resumption import MAX_PIECES, least_piece
+from party_sdk.analyst_client.requests import content_digest
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -225,7 +225,7 @@ def test_who_lost_its_place_is_told_it(sole: Pieces) -> None:
     assert found.headers["repr-digest"] == content_digest(sole.content)
 
 
-def test_the_last_piece_may_hold_bytes_and_wait_for_the_next_task(
+def test_the_last_piece_may_have_bytes_and_await_the_next_task(
     sole: Pieces,
 ) -> None:
     sole.begin()
@@ -465,7 +465,7 @@ def test_an_upload_that_is_not_what_it_said_has_ended(sole: Pieces) -> None:
 
 
 @pytest.mark.threat(130)
-def test_bytes_that_do_not_answer_the_task_are_refused_like_one_body(
+def test_pieces_of_a_wrong_contribution_are_refused(
     alone: Api,
 ) -> None:
     """The checks of a contribution are made over the whole, whatever its pieces were."""
@@ -523,7 +523,7 @@ def test_a_cancelled_session_takes_no_piece(alone: Api) -> None:
 
 
 @pytest.mark.threat(130)
-def test_what_is_left_unfinished_goes_after_a_time_and_not_before(alone: Api) -> None:
+def test_an_unfinished_upload_is_removed_only_after_its_time(alone: Api) -> None:
     upload = Pieces.of(alone)
     upload.begin()
     upload.patch(0, upload.content[:PIECE])
@@ -613,7 +613,7 @@ def put_together(upload: Pieces, last: datetime) -> None:
         transaction.scalars(of_it).one().sealing_at = last
 
 
-def test_who_dies_over_the_pieces_holds_others_up_for_a_while_only(alone: Api) -> None:
+def test_a_death_while_joining_pieces_blocks_only_for_a_while(alone: Api) -> None:
     upload = Pieces.of(alone)
     upload.fill()
     put_together(upload, alone.clock.now())
@@ -637,7 +637,7 @@ def test_who_takes_long_over_the_pieces_gives_signs_of_life(
     renewed = Event()
     renew, copy = PieceService.renew, uploads._copy
 
-    def heard(service: PieceService, key: Where) -> None:
+    def heard(service: PieceService, key: SlotAttempt) -> None:
         renew(service, key)
         renewed.set()
 

@@ -14,10 +14,10 @@ from support.databases import BOTH_DATABASES, Databases
 from support.in_process import in_process
 
 from clustering_protocols import simulation
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
-from party_sdk._requests import content_digest
+from clustering_protocols.terms.terms import Layout
+from party_sdk.analyst_client.requests import content_digest
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -62,7 +62,7 @@ def test_a_coordinator_opens_as_many_sessions_as_its_quota_says(
 
 
 @pytest.mark.parametrize("kind", BOTH_DATABASES)
-def test_an_upload_that_does_not_fit_is_refused_and_leaves_nothing(
+def test_an_upload_over_the_quota_is_refused_without_a_trace(
     kind: str, databases: Databases, tmp_path: Any
 ) -> None:
     with (
@@ -83,7 +83,7 @@ def test_an_upload_that_does_not_fit_is_refused_and_leaves_nothing(
         assert other.put(B, other.reply(B)).status_code == 201
 
 
-def test_uploads_that_come_at_once_fit_together_or_one_is_refused(
+def test_simultaneous_uploads_cannot_exceed_the_quota(
     start_api: StartApi,
 ) -> None:
     with start_api(quota_bytes=QUOTA) as api:

@@ -22,17 +22,24 @@ from support.repeats import thorough
 from analyst_service.auth.service import AuthService
 from analyst_service.blobs.claims import claim
 from analyst_service.blobs.files import FileBlobStore, FileDraft
+from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.service import JobService
-from analyst_service.models import Contribution, Credential, Result, Session, Task
 from analyst_service.retention.service import RetentionService
-from analyst_service.retention.sweeper import Sweeper
-from analyst_service.settings import Settings
-from clustering_protocols import hash_chain, simulation
-from clustering_protocols.errors import SessionOver
-from clustering_protocols.problems import Problem
+from analyst_service.retention.worker import Sweeper
+from analyst_service.storage.models import (
+    Contribution,
+    Credential,
+    Result,
+    Session,
+    Task,
+)
+from clustering_protocols import simulation
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import SessionOver
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.records import hash_chain
+from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
 
 if TYPE_CHECKING:
@@ -72,7 +79,7 @@ def column(api: Api, what: Any, session: ByHand) -> set[Any]:
 # At the end of a session
 
 
-def test_at_its_end_a_session_lets_go_of_contributions_tasks_and_state(
+def test_an_ended_session_releases_its_stored_data(
     each_api: Api,
 ) -> None:
     session = each_api.open(Dummy(), PARTS).join().finish()
@@ -194,7 +201,7 @@ def test_deleting_leaves_the_audit_and_nothing_else(each_api: Api, state: str) -
 
 
 @pytest.mark.threat(40)
-def test_a_session_that_was_deleted_is_over_for_all_and_its_id_is_not_free(
+def test_a_deleted_session_is_over_and_its_id_stays_taken(
     api: Api,
 ) -> None:
     session = api.open(Dummy(), PARTS).join()
@@ -307,7 +314,7 @@ def test_an_upload_of_bytes_that_are_being_removed_survives(
         assert bytes(each_api.service.blobs.map(orphan)) == content
 
 
-def test_a_removal_waits_for_a_transaction_that_is_about_to_name_the_blob(
+def test_a_removal_waits_for_a_transaction_that_uses_the_blob(
     each_api: Api,
 ) -> None:
     session = each_api.open(Dummy(), PARTS).join()

@@ -12,14 +12,14 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from support.analyst_process import wait_for
-from support.raw_requests import start
 
-from analyst_service.models import Credential
+from analyst_service.storage.models import Credential
 from clustering_protocols import simulation
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
+from tests.service.raw_requests import start
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -108,7 +108,7 @@ def test_revoking_the_parties_of_no_session_ends_nothing(
     assert session.task(A).status_code == 200
 
 
-def test_what_was_under_way_when_its_token_was_revoked_is_refused(
+def test_requests_in_progress_fail_once_their_token_is_revoked(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A poll that waits is given no task, and an upload that arrives is not kept."""
@@ -133,7 +133,7 @@ def test_what_was_under_way_when_its_token_was_revoked_is_refused(
         CliRunner().invoke(main, ["key", "revoke", "--session", session.id])
         yield content[10:]
 
-    from party_sdk._requests import contribution_headers
+    from party_sdk.analyst_client.requests import contribution_headers
 
     before = api.stored()[0]["contributions"]
     refused = api.send(
@@ -190,7 +190,7 @@ def test_the_proof_of_a_join_covers_the_line_of_the_roster(api: Api, what: str) 
 
 
 @pytest.mark.threat(41)
-def test_an_upload_before_all_have_joined_is_told_when_to_ask_again(api: Api) -> None:
+def test_an_upload_before_all_have_joined_gets_a_retry_time(api: Api) -> None:
     content = api.open(Dummy(), PARTS).join().reply(A)
     session = api.open(Dummy(), PARTS).join(A)
     path = f"{session.path}/rounds/1/attempts/1/contribution"

@@ -20,16 +20,17 @@ from sqlalchemy.orm import Session as Transaction
 from support.analyst_process import wait_for
 from support.databases import each_on_a_database
 
-from analyst_service import models
 from analyst_service.auth.service import Role
 from analyst_service.members.repository import InvitationRepository
 from analyst_service.sessions.repository import SessionRepository
-from clustering_protocols import packets, simulation
-from clustering_protocols.agreements import read_agreement
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.problems import Problem
+from analyst_service.storage import models
+from clustering_protocols import simulation
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout, read_terms
+from clustering_protocols.terms.agreements import read_agreement
+from clustering_protocols.terms.terms import Layout, read_terms
 from clustering_protocols.wire.states import LEGAL, OVER, Event, SessionState, after
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def change(session: ByHand, **values: Any) -> None:
 # Opening
 
 
-def test_opening_a_session_again_with_the_same_terms_changes_nothing(
+def test_opening_a_session_twice_changes_nothing(
     shared_api: Api,
 ) -> None:
     session = shared_api.open(Dummy(), PARTS)
@@ -319,7 +320,7 @@ def test_each_round_has_a_deadline_of_its_own(api: Api) -> None:
     assert session.status["state"] == "completed"
 
 
-def test_a_round_with_a_quorum_steps_at_its_deadline_and_not_before(api: Api) -> None:
+def test_a_round_with_a_quorum_closes_exactly_at_its_deadline(api: Api) -> None:
     session = open_short(api, Dummy(quorum=3)).join().until("count")
     late = session.reply(LAYOUT.names[3])
     session.answer(*LAYOUT.names[:3])
@@ -378,7 +379,7 @@ STAGES_OF_LIFE: dict[str, Callable[[ByHand], Any]] = {
 
 
 @pytest.mark.parametrize("when", STAGES_OF_LIFE)
-def test_cancelling_answers_with_the_cancelled_session_and_may_be_repeated(
+def test_cancelling_returns_the_session_and_is_repeatable(
     shared_api: Api, when: str
 ) -> None:
     session = shared_api.open(Dummy(), PARTS)
@@ -426,7 +427,7 @@ def test_a_failed_session_tells_why(api: Api) -> None:
 # Agreement and result
 
 
-def test_the_agreement_exists_once_all_have_joined_and_never_changes(
+def test_the_agreement_exists_after_all_joined_and_stays_fixed(
     shared_api: Api,
 ) -> None:
     session = shared_api.open(Dummy(), PARTS)
@@ -677,7 +678,7 @@ def test_of_two_that_join_one_slot_at_once_one_gets_it(shared_api: Api) -> None:
     assert session.try_join(A, None, keys[won]).status_code == 200
 
 
-def test_an_invitation_that_ends_while_its_party_joins_is_refused(
+def test_an_invitation_that_ends_during_a_join_is_refused(
     shared_api: Api,
 ) -> None:
     session = shared_api.open(Dummy(), PARTS)

@@ -35,13 +35,15 @@ from hypothesis.stateful import (
 from support.repeats import some, thorough
 
 from analyst_service.auth.service import AuthService
-from analyst_service.models import Contribution
-from analyst_service.retention.sweeper import Sweeper
-from clustering_protocols import hash_chain, packets, simulation
+from analyst_service.retention.worker import Sweeper
+from analyst_service.storage.models import Contribution
+from clustering_protocols import simulation
+from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy import envelopes
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -81,7 +83,7 @@ class Faults(RuleBasedStateMachine):
         super().__init__()
         self.start = start
         self.folder = Path(tempfile.mkdtemp())
-        (self.folder / "identity.json").write_bytes(ANALYST.written())
+        (self.folder / "identity.json").write_bytes(ANALYST.to_bytes())
         self.running = ExitStack()
         self.api = self.running.enter_context(start(self.folder))
         self.sessions: list[ByHand] = []

@@ -22,13 +22,13 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs.files import FileDraft
-from analyst_service.database import _REPEATS, Database
-from analyst_service.models import Principal
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.storage.database import _REPEATS, Database
+from analyst_service.storage.models import Principal
 from clustering_protocols import simulation
-from clustering_protocols.problems import Problem
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -119,7 +119,7 @@ def far_api(line: Cut, postgres_url: str, start_api: StartApi) -> Iterator[Api]:
 
 @pytest.mark.postgres
 @pytest.mark.threat(57)
-def test_while_the_database_is_away_nothing_succeeds_and_then_all_goes_on(
+def test_requests_fail_without_a_database_and_resume_with_it(
     far_api: Api, line: Cut
 ) -> None:
     session = far_api.open(Dummy(), PARTS).join()
@@ -146,7 +146,7 @@ def test_while_the_database_is_away_nothing_succeeds_and_then_all_goes_on(
 @pytest.mark.postgres
 @pytest.mark.threat(42, 43, 57)
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_line_that_breaks_around_the_commit_costs_a_repeat_and_nothing_else(
+def test_a_connection_lost_around_a_commit_costs_one_repeat(
     far_api: Api, line: Cut, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = far_api.open(Dummy(), PARTS).join()
@@ -181,7 +181,7 @@ def test_a_line_that_breaks_around_the_commit_costs_a_repeat_and_nothing_else(
 
 
 @pytest.mark.threat(52, 57)
-def test_an_outcome_that_could_not_be_stored_is_stored_once_the_database_is_back(
+def test_an_outcome_is_stored_once_the_database_is_back(
     each_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = each_api.open(Dummy(), PARTS).join(turn=False)
@@ -284,7 +284,7 @@ def no_room(monkeypatch: pytest.MonkeyPatch, where: str) -> Iterator[None]:
 
 @pytest.mark.threat(59)
 @pytest.mark.parametrize("where", ["streaming", "sync", "database"])
-def test_a_full_disk_is_said_and_once_there_is_room_the_same_upload_succeeds(
+def test_a_full_disk_is_reported_and_the_upload_works_later(
     session: ByHand, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     content = session.reply(A)
@@ -320,7 +320,7 @@ def test_a_database_that_is_really_full_says_so(start_api: StartApi) -> None:
 @pytest.mark.threat(60)
 @pytest.mark.parametrize("error", [errno.EIO, errno.EROFS])
 @pytest.mark.parametrize("which", [1, 2], ids=["file", "folder"])
-def test_a_sync_that_fails_is_no_success_and_is_not_tried_again_on_the_same_file(
+def test_a_failed_sync_is_an_error_and_its_file_is_not_reused(
     session: ByHand, monkeypatch: pytest.MonkeyPatch, error: int, which: int
 ) -> None:
     content = session.reply(A)
@@ -352,7 +352,7 @@ def _server_ends_all_connections(url: str) -> None:
 
 
 @pytest.mark.postgres
-def test_no_request_gets_a_connection_that_ended_while_nobody_used_it(
+def test_no_request_gets_a_connection_that_has_ended(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database, one = Database(Settings(database_url=postgres_url).database), sa.select(1)
@@ -363,7 +363,7 @@ def test_no_request_gets_a_connection_that_ended_while_nobody_used_it(
         transaction.execute(one)  # it was used a moment ago
     with database.write() as transaction:  # and the others are not tried at all
         transaction.execute(one)
-    monkeypatch.setattr("analyst_service.database._IDLE_SECONDS", 0.0)
+    monkeypatch.setattr("analyst_service.storage.database._IDLE_SECONDS", 0.0)
     _server_ends_all_connections(postgres_url)
     with database.read() as first, database.write() as second:
         first.execute(one), second.execute(one)

@@ -15,21 +15,22 @@ import pytest
 from click.testing import CliRunner
 from pydantic import ValidationError
 from support.analyst_process import wait_for
-from support.raw_requests import SILENCE, Exchange, ask, start
 
-from analyst_service import strict_json
 from analyst_service.blobs.files import FileBlobStore
-from analyst_service.database import Database
-from analyst_service.middleware.pots import Pot
+from analyst_service.middleware.concurrency_limit import Pot
 from analyst_service.middleware.request_limits import RequestLimits
-from analyst_service.recent import Recent
+from analyst_service.monitoring.ttl_cache import Recent
+from analyst_service.requests import strict_json
+from analyst_service.requests.strict_json import MAX_NAMES, Unread
 from analyst_service.sessions.schemas import SessionWrite
-from analyst_service.strict_json import MAX_NAMES, Unread
-from clustering_protocols import codec, registry, simulation
-from clustering_protocols.errors import InvalidParameters, Malformed
+from analyst_service.storage.database import Database
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import InvalidParameters, Malformed
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.records import codec
+from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
+from tests.service.raw_requests import SILENCE, Exchange, ask, start
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +67,7 @@ def test_a_strangers_large_body_is_refused_before_its_first_byte(
 
 
 @pytest.mark.parametrize(("method", "path"), STRANGE)
-def test_of_a_strangers_body_without_a_length_no_more_than_the_limit_is_read(
+def test_a_strangers_body_without_length_is_read_to_the_limit(
     api: Api, method: str, path: str
 ) -> None:
     pieces = [b" " * 1024] * 1024
@@ -76,7 +77,7 @@ def test_of_a_strangers_body_without_a_length_no_more_than_the_limit_is_read(
 
 
 @pytest.mark.parametrize("secret", [None, "ck_guess"])
-def test_who_is_not_known_is_refused_before_a_byte_of_his_body_is_read(
+def test_an_unknown_caller_is_refused_before_the_body_is_read(
     api: Api, secret: str | None
 ) -> None:
     for method, path in (
@@ -89,7 +90,7 @@ def test_who_is_not_known_is_refused_before_a_byte_of_his_body_is_read(
         assert refused.read == 0
 
 
-def test_a_strangers_requests_are_counted_before_their_bodies_are_read(
+def test_a_strangers_requests_count_before_their_bodies_are_read(
     start_api: StartApi,
 ) -> None:
     with start_api(request_burst=3) as api:
@@ -144,7 +145,7 @@ async def _this_thread() -> int:
     return threading.get_ident()
 
 
-def test_more_names_than_any_model_has_are_refused_before_it_is_asked(
+def test_too_many_names_are_refused_before_validation(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[type] = []
@@ -157,7 +158,7 @@ def test_more_names_than_any_model_has_are_refused_before_it_is_asked(
 
 
 def test_no_model_has_half_as_many_names_as_are_let_through() -> None:
-    models = [SessionWrite, *(known.params for known in registry.catalogue().values())]
+    models = [SessionWrite, *(known.params for known in catalogue.catalogue().values())]
     assert max(len(model.model_fields) for model in models) < MAX_NAMES / 2
 
 
@@ -179,7 +180,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("what", LONG)
-def test_checking_stops_at_the_first_item_of_a_list_that_is_wrong(what: str) -> None:
+def test_validation_stops_at_the_first_wrong_item_of_a_list(what: str) -> None:
     """The validator holds the interpreter: a list of mistakes would hold up everybody."""
     body = LONG[what]
     with pytest.raises(ValidationError) as patient:
@@ -268,7 +269,7 @@ def test_one_callers_requests_take_no_place_from_another(start_api: StartApi) ->
 
 
 @pytest.mark.threat(68)
-def test_long_polls_take_no_place_and_too_many_are_answered_at_once(
+def test_long_polls_take_no_slot_and_too_many_return_at_once(
     start_api: StartApi,
 ) -> None:
     limits = {"max_requests": 2, "max_waiting_each": 3, "max_wait_seconds": 300}
@@ -298,7 +299,7 @@ def pots(api: Api) -> tuple[Pot, Pot]:
 
 
 @pytest.mark.threat(67)
-def test_strangers_addresses_and_callers_are_forgotten_when_they_have_left(
+def test_addresses_and_callers_are_forgotten_after_they_leave(
     api: Api,
 ) -> None:
     for number in range(20):
@@ -336,7 +337,7 @@ def test_what_is_open_is_worked_out_once_a_second_or_once(
     for owner, name in (
         (Database, "is_current"),
         (FileBlobStore, "draft"),
-        (registry, "describe"),
+        (catalogue, "describe"),
     ):
         counted(owner, name)
     counted(api.service.figures, "_work_out")
@@ -353,7 +354,7 @@ def test_what_is_open_is_worked_out_once_a_second_or_once(
     assert sorted(worked) == ["_work_out", "draft", "is_current"]
 
 
-def test_a_value_is_worked_out_by_one_thread_while_others_have_the_last() -> None:
+def test_one_thread_computes_a_value_while_others_use_the_last() -> None:
     at = datetime(2026, 3, 1, tzinfo=UTC)
     begun, go_on = threading.Event(), threading.Event()
     values = iter(range(10))
@@ -383,7 +384,7 @@ def test_a_value_is_worked_out_by_one_thread_while_others_have_the_last() -> Non
 
 
 @pytest.mark.parametrize("proxies", ["", "127.0.0.1"])
-def test_a_forwarded_address_is_believed_where_that_is_configured(
+def test_a_forwarded_address_is_trusted_only_if_configured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: str
 ) -> None:
     [(_, served)] = serve(tmp_path, monkeypatch, proxies)
@@ -416,10 +417,10 @@ def serve(
     monkeypatch.setenv("COTERIE_DATABASE_URL", "")
     monkeypatch.setenv("COTERIE_TRUSTED_PROXIES", proxies)
     monkeypatch.setattr(
-        "analyst_service.cli.draining.run",
+        "analyst_service.cli.shutdown.run",
         lambda *_, **options: served.append(options),
     )
-    monkeypatch.setattr("analyst_service.logs.write_logs", lambda *_: None)
+    monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
     assert CliRunner().invoke(main, ["migrate"]).exit_code == 0
     done = CliRunner().invoke(main, ["serve", *words])
     assert done.exit_code == 0, done.output
@@ -445,8 +446,8 @@ def test_the_dummy_is_offered_where_a_setting_says_so(start_api: StartApi) -> No
 
 
 def test_the_dummy_is_hidden_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    from analyst_service.settings import Settings
+    from analyst_service.configuration.settings import Settings
 
     monkeypatch.delenv("COTERIE_HIDDEN_PROTOCOLS", raising=False)
-    offered = [name for name in registry.catalogue() if Settings().offers(name)]
-    assert set(offered) == registry.catalogue().keys() - {"dummy"}
+    offered = [name for name in catalogue.catalogue() if Settings().offers(name)]
+    assert set(offered) == catalogue.catalogue().keys() - {"dummy"}

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import pytest
 
-from analyst_service.together import Together, outcomes
-from clustering_protocols.errors import NotFound
+from analyst_service.transactions.batching import Together, outcomes
+from clustering_protocols.common.errors import NotFound
 
 T = TypeVar("T")
 

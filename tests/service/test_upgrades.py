@@ -16,12 +16,13 @@ import pytest
 from support.databases import BOTH_DATABASES, Databases
 from support.in_process import Api, ByHand, in_process
 
-from analyst_service.backup import restore
-from analyst_service.database import Database, head
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.storage.database import Database
+from analyst_service.storage.migrations import head
 from clustering_protocols import simulation
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
+from tests.service.backups import brought_back
 
 RELEASED = Path(__file__).parent / "released"
 PARTS = simulation.split(
@@ -40,7 +41,7 @@ class Resumed(ByHand):
         self.key, self.codes, self.tokens = kept["key"], kept["codes"], kept["tokens"]
         self.joins = Counter(kept["joins"])
         self.keys = simulation.entropies(7, session_id, PARTS.layout.names)
-        self.coordinator = Institution.drawn(self.keys[simulation.COORDINATOR])
+        self.coordinator = Institution.derive(self.keys[simulation.COORDINATOR])
         self.journals, self.memories = {}, {}
 
 
@@ -56,8 +57,8 @@ def test_a_session_of_an_earlier_release_is_read_and_goes_on(
     assert before["revision"] < head()
     with databases.empty(kind, tmp_path) as url:
         settings = Settings(data_dir=tmp_path / "api", database_url=url)
+        brought_back(source, settings)  # and migrates
         database = Database(settings.database)
-        restore(database, settings, source, lambda *_: None)  # and migrates
         assert database.is_current()
         database.close()
         with in_process(tmp_path / "api", url) as api:

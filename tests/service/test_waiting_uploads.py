@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from support.analyst_process import wait_for
 
-from clustering_protocols import packets, simulation
-from clustering_protocols.codec import MEDIA_TYPE
+from clustering_protocols import simulation
+from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
-from clustering_protocols.wire import waiting
+from clustering_protocols.records.codec import MEDIA_TYPE
+from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
-from party_sdk import _requests
+from coterie_http import long_polling
+from party_sdk.analyst_client import requests
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -28,7 +29,7 @@ A, B = PARTS.layout.names
 
 
 def put(session: ByHand, slot: str, content: bytes, prefer: str) -> httpx.Response:
-    headers = {**_requests.contribution_headers(content), "Prefer": prefer}
+    headers = {**requests.contribution_headers(content), "Prefer": prefer}
     return session.api.send(
         "PUT",
         session.place(content),
@@ -39,7 +40,7 @@ def put(session: ByHand, slot: str, content: bytes, prefer: str) -> httpx.Respon
 
 
 def receipt_of(response: httpx.Response) -> Receipt:
-    return Receipt.model_validate_json(waiting.receipt_in(response.headers) or b"")
+    return Receipt.model_validate_json(long_polling.receipt_in(response.headers) or b"")
 
 
 def test_who_answers_last_gets_the_next_task_with_the_receipt(api: Api) -> None:
@@ -71,7 +72,7 @@ def test_who_has_to_wait_too_long_gets_the_receipt_alone(api: Api) -> None:
     assert receipt_of(answer).slot == A
 
 
-def test_who_is_held_where_the_process_ends_gets_the_receipt_and_nobody_waits_more(
+def test_a_waiting_upload_gets_its_receipt_when_a_process_ends(
     api: Api,
 ) -> None:
     session = api.open(Dummy(), PARTS).join()
@@ -121,9 +122,9 @@ def test_the_receipt_is_due_whatever_becomes_of_the_session(api: Api) -> None:
 def test_preferences_are_read_as_they_are_written(
     prefer: str, seconds: int | None
 ) -> None:
-    assert waiting.seconds_of(prefer) == seconds
+    assert long_polling.seconds_of(prefer) == seconds
 
 
 def test_what_is_no_receipt_in_a_header_is_none() -> None:
     for text in ("", "plain", ":%%%:", ":abc:", "abc"):
-        assert waiting.receipt_in({waiting.RECEIPT_HEADER: text}) is None
+        assert long_polling.receipt_in({long_polling.RECEIPT_HEADER: text}) is None

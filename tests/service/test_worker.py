@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from analyst_service.blobs.files import FileBlobStore
-from analyst_service.blobs.opening import BlobPlace
+from analyst_service.blobs.store_factory import BlobPlace
 from analyst_service.jobs import worker
 from clustering_protocols import simulation
 from clustering_protocols.engine import Opened
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.terms import Layout
 
 
 class SlowStore(FileBlobStore):

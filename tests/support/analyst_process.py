@@ -19,16 +19,16 @@ import httpx
 
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
-from analyst_service.database import Database
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
-from clustering_protocols.data import DataSource
-from clustering_protocols.schema import Schema
-from clustering_protocols.terms import Deadlines, Layout
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.terms import Deadlines, Layout
 from coterie import Coordinator, Party, Policy, Result
-from party_sdk._transport import Transport
-from party_sdk.coordinated import CoordinatedSession
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from party_sdk.coordinator.session import CoordinatedSession
 from support.databases import write_current_file
 from support.warm import Warm, stock
 
@@ -132,17 +132,21 @@ class Analyst:
             self.process.wait(30)
             self.process = None
 
-    def transport(self, http: httpx.Client | None = None) -> Transport:
-        return Transport(self.url, patience=120, http=http)
+    def connect(self, http: httpx.Client | None = None) -> HttpAnalyst:
+        return connect(self.url, patience=120, http=http)
 
     def coordinator(self, home: Path, entropy: bytes | None = None) -> Coordinator:
         return Coordinator(
-            self.url, self.key, home=home, entropy=entropy, transport=self.transport()
+            self.url, self.key, home=home, entropy=entropy, analyst=self.connect()
         )
 
 
 class Crowd:
-    """All parties of a session in threads, with the entropy of a simulation."""
+    """All parties of a session in threads, with the entropy of a simulation.
+
+    ``at_home``: each party has a home of its own; else all share the coordinator's, and
+    each looks at what the others have kept of their sums.
+    """
 
     def __init__(
         self,
@@ -155,8 +159,11 @@ class Crowd:
         session: str = "s",
         deadlines: Deadlines | None = None,
         dictionary: Sequence[Schema] | None = None,
+        *,
+        at_home: bool = False,
     ) -> None:
         self.analyst = analyst
+        self.at_home = at_home
         self.home = home
         self.params = params
         self.layout = layout
@@ -189,10 +196,10 @@ class Crowd:
         accepted = frozenset(self.session.status().risks)
         party = Party.join(
             self.invitations[slot],
-            home=self.home,
+            home=self.home / slot if self.at_home else self.home,
             entropy=self.keys[slot],
             policy=Policy(accepted_risks=accepted, minimum_rows=1, least_known=0),
-            transport=self.analyst.transport(http),
+            analyst=self.analyst.connect(http),
         )
         return self.open.enter_context(party)
 

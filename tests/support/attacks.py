@@ -14,8 +14,9 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from clustering_protocols import packets, simulation
-from clustering_protocols.data import matrix
+from clustering_protocols import simulation
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dc.messages import Projections
 
@@ -105,11 +106,9 @@ def correlations(guess: Matrix, truth: Matrix) -> Matrix:
 def determined(labels: NDArray[np.int64], k: int, below: int = 2) -> int:
     """Return how many rows the sums of all rounds determine.
 
-    Parameters
-    ----------
-    labels : int64 array of shape (rounds, rows)
-        Whose sum each row stood in. Rows of equal history cannot be told apart: a group
-        of them counts if its sum is determined and it has fewer rows than ``below``.
+    labels: int64 (rounds, rows); whose sum each row stood in. Rows of equal history
+        cannot be told apart: a group of them counts if its sum is determined and it has
+        fewer rows than ``below``.
     """
     histories, sizes = np.unique(labels.T, axis=0, return_counts=True)
     M = np.zeros((len(labels) * k, len(sizes)))
@@ -124,11 +123,9 @@ def determined(labels: NDArray[np.int64], k: int, below: int = 2) -> int:
 def single_movers(totals: NDArray[np.uint64], k: int, unit: Matrix) -> Matrix:
     """Return the rows (r, F) that moved alone from one cluster to another.
 
-    Parameters
-    ----------
-    totals : uint64 array of shape (rounds, k * F + k)
-        Ring elements, as the analyst adds them up: sums, then counts.
-    unit : float64 array of shape (F,)
+    totals: uint64 (rounds, k * F + k); ring elements, as the analyst adds them up:
+        sums, then counts.
+    unit: float64 (F,).
     """
     found = [np.empty((0, unit.size))]
     for before, after in pairwise(totals):
@@ -146,10 +143,7 @@ def single_movers(totals: NDArray[np.uint64], k: int, unit: Matrix) -> Matrix:
 def rigid(L: Matrix, width: int) -> Matrix:
     """Return rows (n, width) whose pairwise distances are those of the data.
 
-    Parameters
-    ----------
-    L : float64 array of shape (n, rounds * k)
-        Squared distances to centroids that lie among the rows.
+    L: float64 (n, rounds * k); squared distances to centroids that lie among the rows.
     """
     P = affine(L, width)
     upper = np.triu_indices(width)
@@ -182,10 +176,8 @@ def from_differences(differences: Matrix, width: int) -> Matrix:
     data are -2 G (v_c - v_0), and the analyst, who knows who is in which cluster, knows
     the centroids in P as well. G = A A' for the map A that makes rows of P.
 
-    Parameters
-    ----------
-    differences : float64 array of shape (rounds, n, k)
-        Squared distances less that to the first centroid, of c-means.
+    differences: float64 (rounds, n, k); squared distances less that to the first
+        centroid, of c-means.
     """
     P = affine(np.hstack(list(differences)), width)
     design = np.hstack([P, np.ones((len(P), 1))])

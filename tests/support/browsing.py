@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import httpx
 
-from coterie_pages.served import HEADERS
+from coterie_pages.served_pages import HEADERS
 
 if TYPE_CHECKING:
     from support.in_process import Api

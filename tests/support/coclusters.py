@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from benchmarks import datasets
-from clustering_protocols import engine, packets, simulation
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols import engine, simulation
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.data import DataSource, MatrixSource
-from clustering_protocols.preparation.alignment.digests import RowOrder
+from clustering_protocols.engine import packets
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.protocols.fccm import CoClustering, messages
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.terms.terms import Layout
 
 
 def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatArray:
@@ -40,7 +41,7 @@ def columns_of(widths: Sequence[int]) -> list[IntArray]:
 
 def sites(X: FloatArray, widths: Sequence[int]) -> tuple[Layout, dict[str, DataSource]]:
     """Return a layout and the items of X, in order, at sites of these widths."""
-    layout, ids = Layout.lattice(1, len(widths)), simulation.numbered(len(X))
+    layout, ids = Layout.lattice(1, len(widths)), simulation.number_rows(len(X))
     return layout, {
         slot: MatrixSource(X[:, own], [f"x{j}" for j in own], ids)
         for slot, own in zip(layout.names, columns_of(widths), strict=True)
@@ -63,10 +64,7 @@ def side_by_side(memories: Mapping[str, Memory]) -> tuple[int, FloatArray, Float
 class Session(simulation.Session):
     """A session of `fccm`, and where it stood after every iteration.
 
-    Attributes
-    ----------
-    found : dict of int to (U, W)
-        After each iteration, rows as they travelled.
+    found: dict of int to (U, W); after each iteration, rows as they travelled.
     """
 
     def __init__(
@@ -93,11 +91,13 @@ class Session(simulation.Session):
 
     def kinds(self) -> list[str]:
         """Return the kinds of all contributions, in order."""
-        return [kind_of(message.payload) for message in self.received]
+        return [kind_of(message.payload) for message in self.received_messages]
 
     def overflowed(self) -> int:
         """Return how many shares said that they could not be encoded."""
-        records = [packets.read(m.payload).header.record for m in self.received]
+        records = [
+            packets.read(m.payload).header.record for m in self.received_messages
+        ]
         return sum(bool(each["values"].get("overflows")) for each in records)
 
 

@@ -18,12 +18,17 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine.default import DefaultDialect
 
-from analyst_service.database import Database
-from analyst_service.models import Base
-from analyst_service.settings import Settings
+from analyst_service.configuration.settings import Settings
+from analyst_service.storage.database import Database
+from analyst_service.storage.models import Base
 from support import needs
 from support.repeats import in_turn
+
+_create_engine = sa.create_engine
+_compiled: dict[str, Any] = {}
 
 POSTGRES_URL = os.environ.get(
     "COTERIE_TEST_POSTGRES_URL", "postgresql://127.0.0.1:5432/test"
@@ -201,3 +206,34 @@ def _drop(url: str) -> None:
 
 def _name(url: str) -> str:
     return url.rpartition("/")[2]
+
+
+# Statements
+
+
+def share_statements() -> None:
+    """Let all engines that are made from now on find what any of them compiled.
+
+    SQLAlchemy keeps what it compiled for each engine. Nearly every test of the service
+    has an engine of its own, and would compile what the test before had compiled.
+    """
+    # their keys hold the dialect: all of a kind speak to one server, or to one library
+    DefaultDialect.__eq__ = _are_alike  # type: ignore[method-assign,assignment]
+    DefaultDialect.__hash__ = _of_kind  # type: ignore[method-assign,assignment]
+    sa.create_engine = _sharing
+
+
+def _sharing(url: str | sa.URL, **options: Any) -> sa.Engine:
+    engine = _create_engine(url, **options)
+    engine._compiled_cache = _compiled.setdefault(
+        engine.dialect.name, engine._compiled_cache
+    )
+    return engine
+
+
+def _are_alike(one: DefaultDialect, other: object) -> bool:
+    return type(one) is type(other)
+
+
+def _of_kind(one: DefaultDialect) -> int:
+    return hash(type(one))

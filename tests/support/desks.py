@@ -17,11 +17,11 @@ from urllib.parse import urlencode
 import httpx
 from anyio.from_thread import start_blocking_portal
 
-from clustering_protocols.data import DataSource, matrix
-from coterie_pages.served import HEADERS
-from party_sdk.desk.answers import Desk
+from clustering_protocols.numerics.data_source import DataSource, matrix
+from coterie_pages.served_pages import HEADERS
 from party_sdk.desk.app import create_app
-from party_sdk.desk.background import Background
+from party_sdk.desk.responses import Desk
+from party_sdk.desk.supervisor_thread import SupervisorThread
 from party_sdk.desk.visits import Openings, Visits
 from support import warm
 from support.analyst_process import COTERIE
@@ -177,7 +177,7 @@ def desk_at(home: Path, tables: Path, clock: HandClock) -> Iterator[DeskBrowser]
         hosts=frozenset({"127.0.0.1:8462", "localhost:8462"}),
         visits=Visits(timedelta(minutes=60), clock.now),
         openings=Openings(home, clock.now),
-        background=Background(home, said.append),
+        background=SupervisorThread(home, said.append),
     )
     with start_blocking_portal() as portal:
         transport = InProcess(create_app(desk, said.append), portal)

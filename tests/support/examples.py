@@ -17,7 +17,7 @@ def dealt(example: Example[Any], seed: int) -> simulation.Split:
         example.layout,
         seed,
         missing=example.missing,
-        dictionary=example.dictionary,
+        dictionary=example.sections.get("dictionary"),
     )
 
 
@@ -28,9 +28,6 @@ def begun(example: Example[Any], seed: int, kind: type[_Kind], **more: Any) -> _
         example.layout,
         dealt(example, seed).data,
         seed,
-        dictionary=example.dictionary,
-        preparation=example.preparation,
-        evaluation=example.evaluation,
-        release=example.release,
+        **example.sections,
         **more,
     )

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import gmpy2
 
-from clustering_protocols.preparation.alignment.identifiers import join, normal_form
-from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.randomness import length_prefixed
+from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.secrecy import blind_rsa, ristretto
 from clustering_protocols.secrecy.oprf import library
+from clustering_protocols.shared_stages.alignment.identifiers import join, normal_form
+from clustering_protocols.shared_stages.alignment.params import Alignment
 
 HASHES = ("md5", "sha1", "sha256", "sha512", "sha3_256", "blake2b")
 SHORTEST = 6  # bytes: a shorter form would be found by chance

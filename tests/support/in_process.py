@@ -21,24 +21,26 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from analyst_service import app as application
 from analyst_service.auth.service import AuthService, Role
-from analyst_service.database import Database
+from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
-from analyst_service.models import Base
 from analyst_service.process_context import Service
 from analyst_service.sessions.schemas import SessionWrite
-from analyst_service.settings import Settings
-from clustering_protocols import engine, enrolment, packets, simulation
-from clustering_protocols.agreements import Member
+from analyst_service.storage.database import Database
+from analyst_service.storage.models import Base
+from clustering_protocols import engine, simulation
+from clustering_protocols.catalogue import draw_up, name_of
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.registry import draw_up, name_of
+from clustering_protocols.engine import packets
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import digest
-from party_sdk import _requests
-from party_sdk._transport import Transport
-from party_sdk.invitations import Invitation
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.agreements import Member
+from clustering_protocols.terms.terms import digest
+from party_sdk.analyst_client import requests
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from party_sdk.analyst_client.invitations import Invitation
 from support.databases import write_current_file
 
 
@@ -146,7 +148,7 @@ class Api:
         headers: Mapping[str, str] | None = None,
         **options: Any,
     ) -> httpx.Response:
-        headers = {**_requests.bearer(secret), **(headers or {})}
+        headers = {**requests.bearer(secret), **(headers or {})}
         return self.client.request(method, path, headers=headers, **options)
 
     def turn(self) -> None:
@@ -157,11 +159,11 @@ class Api:
         """Open a session whose parties the test moves."""
         return ByHand(self, params, parts, **more)
 
-    def transport(self, patience: float = 5) -> Transport:
+    def connect(self, patience: float = 5) -> HttpAnalyst:
         """A transport for the SDK, with a client of its own: the SDK closes it."""
         inner = self.client._transport
         http = httpx.Client(base_url=self.client.base_url, transport=inner)
-        return Transport(str(http.base_url), patience=patience, http=http)
+        return connect(str(http.base_url), patience=patience, http=http)
 
     def stored(self) -> tuple[dict[str, list[tuple[Any, ...]]], list[str]]:
         """Everything that the service keeps: all rows, and the names of all blobs.
@@ -277,10 +279,10 @@ class ByHand:
         self.path = f"/v1/sessions/{self.id}"
         self.key = api.key()
         self.keys = simulation.entropies(7, self.id, parts.layout.names)
-        self.coordinator = Institution.drawn(self.keys[simulation.COORDINATOR])
+        self.coordinator = Institution.derive(self.keys[simulation.COORDINATOR])
         if named:
             expected = {
-                slot: Institution.drawn(self.keys[slot]).key
+                slot: Institution.derive(self.keys[slot]).key
                 for slot in parts.layout.names
             }
         self.terms = {
@@ -296,7 +298,7 @@ class ByHand:
             },
             **more,
         }
-        self.secret = enrolment.session_secret(
+        self.secret = roster_entries.session_secret(
             self.keys[simulation.COORDINATOR], self.id
         )
         self.tokens: dict[str, str] = {}
@@ -321,12 +323,12 @@ class ByHand:
     @property
     def drawn(self) -> bytes:
         """The exact bytes of the terms, as the coordinator draws them up."""
-        return draw_up(self.id, SessionWrite.model_validate(self.terms).proposal())
+        return draw_up(self.id, SessionWrite.model_validate(self.terms))
 
     def agreement(self) -> bytes:
         """The agreement, once all have joined, made of what they said."""
         roster = {slot: self.member(slot) for slot in self.parts.layout.names}
-        return enrolment.agree(self.drawn, roster)
+        return roster_entries.agree(self.drawn, roster)
 
     def invitation(self, slot: str, terms: bytes | None = None, **more: Any) -> str:
         """What the coordinator hands to a party, by default for the session's terms."""
@@ -339,7 +341,7 @@ class ByHand:
             "secret": self.secret,
             "terms": signed,
             "coordinator": self.coordinator.key,
-            "signature": enrolment.sign_terms(self.coordinator, signed),
+            "signature": roster_entries.sign_terms(self.coordinator, signed),
         }
         return str(Invitation(**{**named, **more}))
 
@@ -353,12 +355,12 @@ class ByHand:
         """A line of the roster, marked and signed, of what a party may say of itself."""
         key, data = entropy or self.keys[slot], self.parts.data[slot]
         n_rows, n_columns = shape or (data.n_rows, len(data.columns))
-        return enrolment.enrol(
+        return roster_entries.enrol(
             self.secret,
             self.drawn,
             slot,
             key,
-            institution or Institution.drawn(key),
+            institution or Institution.derive(key),
             n_rows=n_rows,
             n_columns=n_columns,
         )
@@ -373,7 +375,7 @@ class ByHand:
         return {
             "code": code,
             "member": line.model_dump(mode="json"),
-            "proof": enrolment.prove(key, self.id, line, code, self.joins[slot]),
+            "proof": roster_entries.prove(key, self.id, line, code, self.joins[slot]),
         }
 
     def try_join(
@@ -430,7 +432,7 @@ class ByHand:
             "PUT",
             path or self.place(content),
             self.tokens[slot],
-            _requests.contribution_headers(content),
+            requests.contribution_headers(content),
             content=content,
         )
 

@@ -11,18 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols import engine, hash_chain, packets
-from clustering_protocols.arrays import ByteArray
+from clustering_protocols import engine
+from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.contract import Stage
-from clustering_protocols.engine import signatures, transcript
-from clustering_protocols.engine.course import AnalystState
-from clustering_protocols.errors import CoterieError
-from clustering_protocols.packets import Packet
-from clustering_protocols.rounds import RoundRef
+from clustering_protocols.engine import packets, signatures, transcript
+from clustering_protocols.engine.packets import Packet
+from clustering_protocols.engine.session_state import AnalystState
+from clustering_protocols.records import hash_chain
+from clustering_protocols.records.arrays import ByteArray
+from clustering_protocols.records.rounds import RoundRef
 from clustering_protocols.secrecy.keys import party_keys
 from clustering_protocols.simulation import Session
 
 Change = Callable[[Any], Mapping[str, Any]]
+
+
+def written(packet: Packet, **header: Any) -> bytes:
+    """Return a packet with parts of its header replaced, whatever they say."""
+    changed = packet.header.model_copy(update=header)
+    return packets.encode(replace(packet, header=changed))
 
 
 def alter(agreement: bytes, message: bytes, change: Change) -> bytes:
@@ -71,7 +78,7 @@ def again(agreement: bytes, task: bytes, attempt: int) -> bytes:
     packet = packets.read(task)
     lines = list(packet.history)
     for number in range(packet.address.attempt + 1, attempt + 1):
-        packet = packet.restamped(number)
+        packet = packet.restamp(number)
         lines.append(_line(agreement, packet, lines[-1]))
     return packets.encode(replace(packet, history=lines))
 
@@ -93,7 +100,7 @@ def fitting(agreement: bytes, lie: bytes, now: bytes) -> bytes:
         if packet.address.attempt == here:
             lines = _lines(agreement, packet, lines)
         for attempt in range(here + 1, min(packet.address.attempt, 9) + 1):
-            lines.append(_line(agreement, packet.restamped(attempt), lines[-1]))
+            lines.append(_line(agreement, packet.restamp(attempt), lines[-1]))
         return packets.encode(replace(packet, history=lines))
     except (CoterieError, StopIteration, ValueError, TypeError):
         return lie

@@ -6,33 +6,34 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from clustering_protocols.profiles import FieldProfile, Profile
-from clustering_protocols.registry import Proposal, draw_up
-from clustering_protocols.schema import Constraints, Field, Schema
+from clustering_protocols.catalogue import draw_up
+from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms import (
+from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.terms import (
     About,
     Identities,
     Layout,
+    SessionRequest,
     Slot,
     Terms,
     read_terms,
 )
+from clustering_protocols.wire.answers import RunLine
 from coterie_pages.models import (
-    Expected,
-    Left,
-    Line,
+    AuditRow,
+    ExpectedFigures,
     Matrix,
     Points,
-    Run,
     RunReport,
-    Seat,
+    SentLine,
     SessionReport,
+    SlotEntry,
     TermsSheet,
     Versions,
     Who,
 )
-from coterie_pages.terms import sheet_of
+from coterie_pages.views.terms_sheet import sheet_of
 
 BEGIN = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 NAMES = ("north", "south", "west")
@@ -73,8 +74,7 @@ def terms_text(**more: object) -> bytes:
             legal_basis="Vote of the ethics board; contract of 12 January.",
             contact="data.office@north.example",
         ),
-        "protocol": "dc",
-        "params": {"n_clusters": 3},
+        "protocol": {"name": "dc", "params": {"n_clusters": 3}},
         "layout": Layout(slots=tuple(slots)),
         "identities": Identities(
             coordinator=INSTITUTIONS[3].key,
@@ -88,7 +88,7 @@ def terms_text(**more: object) -> bytes:
         "preparation": ({},),
         "seed": 1,
     }
-    return draw_up("wards", Proposal.model_validate({**said, **more}))
+    return draw_up("wards", SessionRequest.model_validate({**said, **more}))
 
 
 def sheet(text: bytes | None = None) -> TermsSheet:
@@ -101,9 +101,9 @@ def sheet(text: bytes | None = None) -> TermsSheet:
     )
 
 
-def seats() -> tuple[Seat, ...]:
+def seats() -> tuple[SlotEntry, ...]:
     return tuple(
-        Seat(
+        SlotEntry(
             slot=name,
             title=title,
             row=row,
@@ -118,9 +118,9 @@ def seats() -> tuple[Seat, ...]:
     )
 
 
-def runs() -> tuple[Run, ...]:
+def runs() -> tuple[RunLine, ...]:
     return tuple(
-        Run(
+        RunLine(
             n_clusters=k,
             figures={
                 "n_clusters": k,
@@ -214,16 +214,16 @@ def points(n: int = 400) -> Points:
     )
 
 
-def left() -> tuple[Left, ...]:
-    lines = [Left(number=1, at=BEGIN, event="joining", digest="ab" * 32)]
+def left() -> tuple[SentLine, ...]:
+    lines = [SentLine(number=1, at=BEGIN, event="joining", digest="ab" * 32)]
     for round_ in range(1, 4):
         at = BEGIN + timedelta(minutes=round_)
         sent = {"round": round_, "attempt": 1, "digest": f"{round_}c" * 32}
         lines.append(
-            Left(number=len(lines) + 1, at=at, event="sending", size=70_000, **sent)
+            SentLine(number=len(lines) + 1, at=at, event="sending", size=70_000, **sent)
         )
         lines.append(
-            Left(
+            SentLine(
                 number=len(lines) + 1,
                 at=at,
                 event="receipt",
@@ -237,8 +237,8 @@ def left() -> tuple[Left, ...]:
 
 
 EXPECTED = (
-    Expected(set="wine", mean=0.991, least=0.95, seeds=10),
-    Expected(set="breast_cancer", mean=0.999, least=0.99, seeds=10),
+    ExpectedFigures(set="wine", mean=0.991, least=0.95, seeds=10),
+    ExpectedFigures(set="breast_cancer", mean=0.999, least=0.99, seeds=10),
 )
 VERSIONS = Versions(coterie="0.2.0", protocol=1, terms=2)
 
@@ -286,7 +286,7 @@ def empty_run() -> RunReport:
 
 def session_report() -> SessionReport:
     audit = tuple(
-        Line(
+        AuditRow(
             number=number,
             at=BEGIN + timedelta(minutes=number),
             event=event,
@@ -329,7 +329,7 @@ def empty_session() -> SessionReport:
         protocol="dc",
         sheet=None,
         seats=tuple(
-            Seat(slot=name, row=row, column=0, state="invited")
+            SlotEntry(slot=name, row=row, column=0, state="invited")
             for row, name in enumerate(NAMES)
         ),
         versions=VERSIONS,

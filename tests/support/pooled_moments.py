@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clustering_protocols.arrays import FloatArray
 from clustering_protocols.engine.signatures import OPENING
-from clustering_protocols.house import OTHER_UNITS
-from clustering_protocols.preparation.statistics.by_leader import PooledMoments
 from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms import Layout
+from clustering_protocols.terms.session_risks import OTHER_UNITS
+from clustering_protocols.terms.terms import Layout
 from support.tables import cut
 
 PREPARING = {"secrets", "alignment", "moments", "statistics"}

@@ -1,15 +1,20 @@
-"""Tables of parties: pieces of one matrix, or other rows of the same people."""
+"""Tables of parties: pieces of one matrix, or other rows of the same people.
+
+Dictionaries of tables that hold nothing but numbers.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from clustering_protocols import simulation
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import MatrixSource
-from clustering_protocols.terms import Layout
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.schema import Schema, numbers
+from clustering_protocols.terms.terms import Layout
 
 
 def cut(X: FloatArray, layout: Layout, sizes: list[int]) -> dict[str, MatrixSource]:
@@ -65,3 +70,14 @@ def overlapping(n_parties: int, n_common: int, n_own: int) -> list[list[int]]:
         own = [*range(n_common), *range(begin, begin + n_own + place)]
         found.append(rng.permutation(own).tolist())
     return found
+
+
+def within(
+    minimum: ArrayLike,
+    maximum: ArrayLike,
+    data: Mapping[str, DataSource],
+    layout: Layout,
+) -> list[Schema]:
+    """Return the dictionaries of parties' columns, which lie in these ranges."""
+    first = [layout.column_group(c)[0] for c in range(layout.n_column_groups)]
+    return [numbers(data[slot].columns, minimum, maximum) for slot in first]

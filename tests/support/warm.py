@@ -74,12 +74,8 @@ def command(program: str) -> list[str]:
 class Warm:
     """A program that a stock runs; to be used as a ``subprocess.Popen``.
 
-    Parameters
-    ----------
-    words : sequence of str
-        The path of a Python program, and its arguments.
-    files : sequence of int
-        Descriptors that the program gets as 0, 1, 2 and so on.
+    words: the path of a Python program, and its arguments.
+    files: descriptors that the program gets as 0, 1, 2 and so on.
     """
 
     def __init__(

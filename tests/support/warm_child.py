@@ -1,5 +1,7 @@
 """The processes of a supervisor that runs from the stock, or in a test, come from there.
 
+So may the analyst of a local session.
+
 One that Python starts for (:class:`support.standing.Served`) makes them as it does for
 everybody.
 """
@@ -14,8 +16,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-from party_sdk.supervisor import child, work
-from support.warm import Warm, stock
+import pytest
+
+from party_sdk import cli
+from party_sdk.lab import local_analyst
+from party_sdk.supervisor import child, scheduler
+from support.warm import Warm, command, stock
 
 
 class Process(Warm):
@@ -30,7 +36,8 @@ class Process(Warm):
         env: Mapping[str, str],
         start_new_session: bool,
     ) -> None:
-        assert words[1:3] == ["-m", child.__name__]
+        program, given = words[:4], words[4:]
+        assert program[1:] == ["-P", "-m", child.__name__]
         assert (stdin, stdout) == (subprocess.PIPE, subprocess.DEVNULL)
         assert start_new_session  # the stock is in no terminal's group either
         stock()
@@ -38,7 +45,7 @@ class Process(Warm):
         self.stdin = os.fdopen(ours, "wb")
         with os.fdopen(theirs, "rb"), Path(os.devnull).open("wb") as nothing:
             files = [theirs, nothing.fileno(), 2]
-            super().__init__([str(child.__file__), *words[3:]], files, env=env)
+            super().__init__([str(child.__file__), *given], files, env=env)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -50,15 +57,21 @@ class Process(Warm):
 def install() -> None:
     """Let supervisors of this process make their processes so."""
     names = {**vars(subprocess), "Popen": Process}
-    work.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]  # as much of the module as is used
+    scheduler.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]  # as much of the module as is used
 
 
 @contextmanager
 def warm_children() -> Iterator[None]:
     """The same for a while."""
-    before = work.subprocess
+    before = scheduler.subprocess
     install()
     try:
         yield
     finally:
-        work.subprocess = before
+        scheduler.subprocess = before
+
+
+def start_warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let local sessions start their analyst without the start of Python."""
+    program = Path(cli.__file__).with_name("own_analyst.py")
+    monkeypatch.setattr(local_analyst, "PROGRAM", command(str(program)))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import gmpy2
 
-from clustering_protocols.arrays import ByteArray
+from clustering_protocols.records.arrays import ByteArray
 from clustering_protocols.secrecy.blind_rsa import _hashes
 
 E: Final = 65_537

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from clustering_protocols import row_blocks
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
+from clustering_protocols.common.errors import InvalidArray
+from clustering_protocols.common.limits import graph_rows
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
-from clustering_protocols.errors import InvalidArray
-from clustering_protocols.figures import Figures
-from clustering_protocols.limits import graph_rows
-from clustering_protocols.preparation.statistics import magnitudes
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.row_blocks import ArrayRows, RowBlocks, RowSubset
 from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.quality.runs import across
-from clustering_protocols.records import Record
-from clustering_protocols.row_blocks import ArrayRows, RowBlocks, Taken
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import collaboration, layouts, messages
 from .collaboration import CollaborationMap
@@ -56,7 +56,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         X_hat: RowBlocks = CommonSpace.of(row_groups, maps)
         magnitudes.check_blocks("The common space", X_hat, session.engine)
         if session.params.algorithm == "kmeans":  # its passes are many
-            X_hat = row_blocks.held(X_hat)
+            X_hat = row_blocks.load_if_small(X_hat)
         some = _representatives(session, X_hat)
         runs = [_run(session, params, X_hat, some, maps) for params in session.runs]
         if session.params.algorithm == "kmeans":
@@ -90,11 +90,11 @@ def _run(
     rng, engine = session.generator("dc", "starts"), session.engine
     starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
     found = kmeans(Z, starts, params.max_iter, engine)
-    of_all: Taken = Z
+    of_all: RowSubset = Z
     if some is not None:
         found, of_all = some.spread(found), some.repeat(Z)
     figures = of_clustering(X_hat, found, engine)
-    return _ended(session, found, of_all, maps, figures)
+    return _build_run(session, found, of_all, maps, figures)
 
 
 def fit_maps(
@@ -105,13 +105,8 @@ def fit_maps(
 ) -> list[CollaborationMap]:
     """Return g_i of each row group.
 
-    Parameters
-    ----------
-    row_groups : sequence of mappings of column group to Projections
-        A row group may lack column groups.
-    widths : sequence of int
-        m_j of each column group.
-    engine : Engine, optional
+    row_groups: a row group may lack column groups.
+    widths: m_j of each column group.
     """
     affine = params.map == "affine"
     if params.target == "orthonormal":
@@ -137,14 +132,16 @@ def _row_groups(
     layout = session.layout
     return [
         {
-            layout.slot(name).column: _checked(session, name, contributions[name])
+            layout.slot(name).column: _check_projections(
+                session, name, contributions[name]
+            )
             for name in layout.row_group(row)
         }
         for row in range(layout.n_row_groups)
     ]
 
 
-def _checked(
+def _check_projections(
     session: DcSession, name: str, given: messages.Projections
 ) -> messages.Projections:
     """Refuse projections without columns, or of more than the party has features.
@@ -162,10 +159,10 @@ def _checked(
     return given
 
 
-def _ended(
+def _build_run(
     session: DcSession,
     found: Clustering,
-    Z: Taken,
+    Z: RowSubset,
     maps: Sequence[CollaborationMap],
     figures: Figures,
 ) -> Run:
@@ -192,7 +189,7 @@ def _ended(
 def _let_out(
     session: DcSession,
     labels: messages.RowGroupLabels,
-    Z: Taken,
+    Z: RowSubset,
     rows: range,
     centroids: FloatArray,
     mapping: CollaborationMap,

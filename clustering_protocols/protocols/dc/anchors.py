@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.preparation.statistics.by_leader import PooledMoments
-from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.recipe import Ranges
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from clustering_protocols.terms.preparation import Ranges
 
 from .params import Anchor, DataCollaboration
 

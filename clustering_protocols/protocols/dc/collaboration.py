@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.records.arrays import FloatArray
 
 from . import factors
 
@@ -23,11 +23,8 @@ from . import factors
 class CollaborationMap:
     """g: x̃ -> x̃ G + g.
 
-    Attributes
-    ----------
-    G : float64 array of shape (width, m̂)
-    g : float64 array of shape (m̂,)
-        Zero for a linear map.
+    G: float64 (width, m̂).
+    g: float64 (m̂,); zero for a linear map.
     """
 
     G: FloatArray = field(repr=False)
@@ -43,18 +40,11 @@ def isometric_maps(
 ) -> list[CollaborationMap]:
     """Return the maps of one column group to T = U_1 Σ_1 of its anchor projections.
 
-    Parameters
-    ----------
-    blocks : sequence of float64 arrays (r, m̃_ij)
-        Of the row groups that have this column group.
-    n_features : int
-        m_j: the anchors of this column group span no more.
-    affine : bool
-        Whether the maps may shift.
-    engine : Engine, optional
+    blocks: sequence of float64 arrays (r, m̃_ij); of the row groups that have this
+        column group.
+    n_features: m_j: the anchors of this column group span no more.
+    affine: whether the maps may shift.
 
-    Notes
-    -----
     The stack W = [X̃^anc_ij - mean]_i / √c_j = U Σ V' counts the c_j images of one
     anchor once, so distances in T = W V_1 are those between anchors. With W = Q R both
     the target, Q (R V_1), and the blocks, Q R_i, have small coefficients: U and T are
@@ -66,7 +56,7 @@ def isometric_maps(
     """
     r, count = len(blocks[0]), len(blocks)
     means = [block.mean(axis=0) for block in blocks]
-    R = factors.centred(blocks, means, engine)
+    R = factors.factor_centred(blocks, means, engine)
     target = R @ _leading_directions(R, r, n_features) / np.sqrt(count)
     parts = _parts(R, [block.shape[1] for block in blocks])
     return [
@@ -87,13 +77,11 @@ def orthonormal_maps(
     the smallest width. Least squares where the paper writes a pseudo-inverse, and both
     sides in the coordinates of Q, as in :func:`isometric_maps`.
 
-    Parameters
-    ----------
-    anchors : list over row groups of list over its column groups of (r, m̃_ij)
+    anchors: list over row groups of list over its column groups of (r, m̃_ij).
     """
     widths = [sum(block.shape[1] for block in row_group) for row_group in anchors]
     ones, kept = int(affine), min(widths)
-    R = factors.grouped(anchors, ones, engine)
+    R = factors.factor_groups(anchors, ones, engine)
     U, _, _ = np.linalg.svd(R, full_matrices=False)
     parts = _parts(R, [width + ones for width in widths])
     solved = [_least_squares(part, U[:, :kept]) for part in parts]
@@ -107,11 +95,7 @@ def side_by_side(
 ) -> CollaborationMap:
     """Return one map of a row group from the maps of the column groups that it has.
 
-    Parameters
-    ----------
-    maps : mapping of column group to CollaborationMap
-    dims : sequence of int
-        Dimensions of every column group's part of the common space.
+    dims: dimensions of every column group's part of the common space.
     """
     edges = np.concatenate([[0], np.cumsum(dims)])
     G = np.zeros((sum(len(m.G) for m in maps.values()), edges[-1]))

@@ -13,8 +13,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from clustering_protocols import row_blocks
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.numerics import row_blocks
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import messages
 from .collaboration import CollaborationMap
@@ -28,11 +28,8 @@ Cells = Mapping[int, messages.Projections]
 class MapPart:
     """What a map does to one column group, without columns of zeros.
 
-    Attributes
-    ----------
-    G : float64 array of shape (width, m), C-contiguous
-    first : int
-        The first of the columns of X̂ that it adds to.
+    G: float64 (width, m), C-contiguous.
+    first: the first of the columns of X̂ that it adds to.
     """
 
     G: FloatArray = field(repr=False)
@@ -40,16 +37,12 @@ class MapPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Piece:
+class RowPiece:
     """Rows of one row group, and the map to their images.
 
-    Attributes
-    ----------
-    rows : tuple of float64 arrays of shape (b, width)
-        A view of each column group's.
-    parts : tuple of MapPart
-        Of each column group.
-    shift : float64 array of shape (m̂,)
+    rows: tuple of float64 (b, width); a view of each column group's.
+    parts: of each column group.
+    shift: float64 (m̂,).
     """
 
     rows: tuple[FloatArray, ...] = field(repr=False)
@@ -62,9 +55,9 @@ class Piece:
         for rows, part in zip(self.rows, self.parts, strict=True):
             add_products(rows, part.G, part.first, image)
 
-    def some(self, numbers: slice | IntArray) -> Piece:
+    def some(self, numbers: slice | IntArray) -> RowPiece:
         """Return some of the rows."""
-        return Piece(
+        return RowPiece(
             rows=tuple(rows[numbers] for rows in self.rows),
             parts=self.parts,
             shift=self.shift,
@@ -79,7 +72,7 @@ class ImageBlock:
     """Rows of X̂: those of one row group, or of some that follow each other."""
 
     first: int
-    pieces: tuple[Piece, ...] = field(repr=False)
+    pieces: tuple[RowPiece, ...] = field(repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -101,7 +94,7 @@ class ImageBlock:
 class CommonSpace:
     """X̂: the rows of all row groups, one below the other."""
 
-    pieces: tuple[Piece, ...] = field(repr=False)
+    pieces: tuple[RowPiece, ...] = field(repr=False)
 
     @classmethod
     def of(
@@ -119,7 +112,7 @@ class CommonSpace:
         """Yield all rows in their order; small row groups share a block."""
         most = row_blocks.rows_of_a_block(self.shape[1])
         first, filled = 0, 0
-        pieces: list[Piece] = []
+        pieces: list[RowPiece] = []
         for piece in self.pieces:
             begin = 0
             while begin < len(piece):
@@ -145,11 +138,11 @@ class CommonSpace:
         return image
 
 
-def _piece(cells: Cells, mapping: CollaborationMap) -> Piece:
+def _piece(cells: Cells, mapping: CollaborationMap) -> RowPiece:
     rows = tuple(cells[column].rows for column in sorted(cells))
     edges = np.cumsum([0, *(each.shape[1] for each in rows)])
     parts = [_part(mapping.G[i:j]) for i, j in pairwise(edges)]
-    return Piece(rows=rows, parts=tuple(parts), shift=mapping.g)
+    return RowPiece(rows=rows, parts=tuple(parts), shift=mapping.g)
 
 
 def _part(G: FloatArray) -> MapPart:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout
 
 from .params import Anchor, DataCollaboration
 
@@ -50,7 +50,7 @@ def examples() -> Sequence[Example[DataCollaboration]]:
             n_clusters=3, dimensions="all", scaling="center", algorithm="spectral"
         ),
     }
-    X = _made(np.random.default_rng(0))
+    X = _draw_rows(np.random.default_rng(0))
     regular = [
         _example(params, Layout.lattice(*cells), X)
         for cells, params in variants.items()
@@ -59,7 +59,7 @@ def examples() -> Sequence[Example[DataCollaboration]]:
         params=_RAGGED,
         layout=_without_a_corner(),
         X=X,
-        evaluation=Evaluation(n_clusters=(2, 3)),
+        sections={"evaluation": Evaluation(n_clusters=(2, 3))},
     )
     aligned = Example(params=_ALIGNED, layout=_without_a_corner(), X=X, missing=1 / 8)
     return [*regular, ragged, aligned]
@@ -75,7 +75,10 @@ def _example(
     schemas = [numbers(group.tolist(), -40.0, 40.0) for group in names]
     declared = params.anchor.ranges == "declared"
     return Example(
-        params=params, layout=layout, X=X, dictionary=schemas if declared else None
+        params=params,
+        layout=layout,
+        X=X,
+        sections={"dictionary": schemas} if declared else {},
     )
 
 
@@ -89,6 +92,6 @@ def _without_a_corner() -> Layout:
     return Layout(slots=Layout.lattice(3, 2).slots[:-1])
 
 
-def _made(rng: np.random.Generator) -> FloatArray:
+def _draw_rows(rng: np.random.Generator) -> FloatArray:
     centres = 4.0 * rng.normal(size=(3, _WIDTH))
     return centres[rng.integers(3, size=120)] + rng.normal(size=(120, _WIDTH))

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.blocks import Engine
+from clustering_protocols.numerics.blocks import Engine
+from clustering_protocols.records.arrays import FloatArray
 
 _LEAST_ROWS: Final = 4096
 
@@ -25,7 +25,7 @@ def qr_r(matrix: FloatArray) -> FloatArray:
     return factor
 
 
-def folded(factors: Iterable[FloatArray]) -> FloatArray:
+def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:
     """Return R of rows whose blocks have these factors (r_b, m): at least one."""
     remaining = iter(factors)
     R = next(remaining)
@@ -34,7 +34,7 @@ def folded(factors: Iterable[FloatArray]) -> FloatArray:
     return R
 
 
-def centred(
+def factor_centred(
     columns: Sequence[FloatArray], means: Sequence[FloatArray], engine: Engine
 ) -> FloatArray:
     """Return R of arrays (r, m_i) less their means (m_i,), side by side.
@@ -48,15 +48,17 @@ def centred(
         tuple(column[rows] for column in columns)
         for rows in _slices(len(columns[0]), width)
     )
-    return folded(engine.map(partial(_centred, tuple(means)), blocks))
+    return fold_factors(
+        engine.map(partial(_factor_centred_block, tuple(means)), blocks)
+    )
 
 
-def grouped(
+def factor_groups(
     groups: Sequence[Sequence[FloatArray]], ones: int, engine: Engine
 ) -> FloatArray:
     """Return R of groups of arrays (r, m_i), and of columns of ones behind each group.
 
-    In blocks, as :func:`centred`.
+    In blocks, as :func:`factor_centred`.
     """
     width = sum(column.shape[1] for group in groups for column in group)
     width += ones * len(groups)
@@ -64,15 +66,17 @@ def grouped(
         tuple(tuple(column[rows] for column in group) for group in groups)
         for rows in _slices(len(groups[0][0]), width)
     )
-    return folded(engine.map(partial(_grouped, ones), blocks))
+    return fold_factors(engine.map(partial(_factor_group_block, ones), blocks))
 
 
-def _centred(means: Sequence[FloatArray], block: Sequence[FloatArray]) -> FloatArray:
+def _factor_centred_block(
+    means: Sequence[FloatArray], block: Sequence[FloatArray]
+) -> FloatArray:
     moved = [column - mean for column, mean in zip(block, means, strict=True)]
     return qr_r(np.hstack(moved))
 
 
-def _grouped(ones: int, block: Sequence[Sequence[FloatArray]]) -> FloatArray:
+def _factor_group_block(ones: int, block: Sequence[Sequence[FloatArray]]) -> FloatArray:
     beside = np.ones((len(block[0][0]), ones))
     return qr_r(np.hstack([each for group in block for each in (*group, beside)]))
 

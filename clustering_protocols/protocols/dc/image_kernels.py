@@ -10,23 +10,20 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.compiled import compiled_once
+from clustering_protocols.numerics.compilation import compile_once
+from clustering_protocols.records.arrays import FloatArray
 
 _BLOCK: Final = 256  # rows that stay in the cache, features first
 
 
-@compiled_once(2)
+@compile_once(2)
 def add_products(X: FloatArray, G: FloatArray, first: int, image: FloatArray) -> None:
     """Add X G to some columns of images.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, width)
-    G : float64 array of shape (width, m), C-contiguous
-    first : int
-        The first of the columns.
-    image : float64 array of shape (n, m̂), C-contiguous, added to
+    X: float64 (n, width).
+    G: float64 (width, m), C-contiguous.
+    first: the first of the columns.
+    image: float64 (n, m̂), C-contiguous, added to.
     """
     n, width = X.shape
     whole = width - width % 4

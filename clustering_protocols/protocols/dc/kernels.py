@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import DataSource
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray
 
 from .factors import qr_r
 from .reductions import RowFunction
@@ -31,14 +31,11 @@ class RowMap(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transformed(RowMap):
+class TransformedRows(RowMap):
     """Any function of rows, then a rotation.
 
-    Attributes
-    ----------
-    function : callable
-        From rows (n, m) to images (n, width).
-    rotation : float64 array of shape (width, width)
+    function: from rows (n, m) to images (n, width).
+    rotation: float64 (width, width).
     """
 
     function: RowFunction = field(repr=False)
@@ -54,10 +51,8 @@ class Transformed(RowMap):
 class Affine(RowMap):
     """The map x -> ((x - offset) / scale) F.
 
-    Attributes
-    ----------
-    offset, scale : float64 arrays of shape (m,)
-    F : float64 array of shape (m, width)
+    offset, scale: float64 (m,).
+    F: float64 (m, width).
     """
 
     offset: FloatArray = field(repr=False)
@@ -86,14 +81,9 @@ def principal_axes(
 ) -> tuple[FloatArray, int]:
     """Return all right singular vectors (m × m) by falling value, and the rank.
 
-    Parameters
-    ----------
-    R : float64 array
-        A triangular factor of the centred data.
-    n_rows : int
-        Of the data, for the threshold below which a singular value counts as zero.
-    shift : float
-        Norm of what was subtracted from each row: x - mean is rounded relative to x.
+    R: float64 array; a triangular factor of the centred data.
+    n_rows: of the data, for the threshold below which a singular value counts as zero.
+    shift: norm of what was subtracted from each row: x - mean is rounded relative to x.
         Rounding is no dimension; counted as one it would be what is left out.
     """
     _, values, Vt = np.linalg.svd(R)

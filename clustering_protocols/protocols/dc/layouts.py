@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 
 from . import anchors
 from .params import DcSession
@@ -43,9 +43,7 @@ def check(session: DcSession) -> None:
     Of one column alone every map is that column, up to shift and scale. Terms that let
     all dimensions out say so by a risk code; under others nobody has accepted it.
 
-    Raises
-    ------
-    ProtocolFailed
+    Raises ProtocolFailed.
     """
     if session.params.leaves_one_out:
         _check_widths(session)

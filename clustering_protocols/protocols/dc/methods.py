@@ -1,6 +1,6 @@
 """What `dc` is good for."""
 
-from clustering_protocols.suitability import Exposure, Method, RoundBudget, Shape
+from clustering_protocols.common.suitability import Exposure, Method, RoundBudget, Shape
 
 _DIAL = (
     "With dimensions 'all_but_one' (the default) each party leaves one dimension of its "

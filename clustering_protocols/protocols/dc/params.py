@@ -7,13 +7,17 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.limits import (
+    MANY_IN_A_GRAPH,
+    N_REPRESENTATIVES,
+    graph_rows,
+)
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES, graph_rows
-from clustering_protocols.preparation import jitter
-from clustering_protocols.preparation.alignment.params import AlignedParams
-from clustering_protocols.recipe import Plan, check_bounded
-from clustering_protocols.schema import Schema
+from clustering_protocols.shared_stages import jitter
+from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
+from clustering_protocols.terms.schema import Schema
 
 
 class Anchor(Params):
@@ -21,12 +25,12 @@ class Anchor(Params):
 
     kind: Literal["gaussian", "rotated", "uniform", "low_rank", "smote"] = Field(
         default="gaussian",
-        description="gaussian: normal with the pooled mean and spread of each feature. "
-        "rotated: uniform, turned by a secret rotation, then of that mean and spread. "
-        "uniform: within the range of each feature, as in the paper; can be unmixed (a "
-        "risk). "
-        "low_rank, smote: synthesised from the rows of the column group's leader "
-        "(a risk to that party), from a low-rank model or between neighbouring rows.",
+        description="gaussian: normal with the pooled mean and standard deviation of "
+        "each feature. rotated: uniform, turned by a secret rotation, then of that "
+        "mean and standard deviation. uniform: within the range of each feature, as "
+        "in the paper; can be unmixed (a risk). low_rank, smote: synthesised from the "
+        "rows of the column group's leader (a risk to that party), from a low-rank "
+        "model or between neighbouring rows.",
     )
     n_rows: int | None = Field(
         default=None,
@@ -37,8 +41,8 @@ class Anchor(Params):
     )
     ranges: Literal["pooled", "declared"] = Field(
         default="pooled",
-        description="Of uniform anchors. pooled: among the parties of the column group. "
-        "declared: minimum and maximum in the data dictionary.",
+        description="Of uniform anchors. pooled: among the parties of the column "
+        "group. declared: minimum and maximum in the data dictionary.",
     )
 
     @model_validator(mode="after")
@@ -54,17 +58,18 @@ class DataCollaboration(AlignedParams):
     n_clusters: int = Field(ge=1, le=10_000, description="k.")
     scaling: Literal["shared", "center", "local", "none"] = Field(
         default="shared",
-        description="shared: by pooled mean and spread of each feature. center: by the "
-        "party's own means. local: by its own means and spreads, as in the paper's "
-        "text; parties then disagree on units. none: as given.",
+        description="shared: by pooled mean and standard deviation of each feature. "
+        "center: by the party's own means. local: by its own means and standard "
+        "deviations, as in the paper's text; parties then disagree on units. none: as "
+        "given.",
     )
     anchor: Anchor = Anchor()
     dimensions: Literal["all_but_one", "all"] = Field(
         default="all_but_one",
-        description="How many dimensions of its rows a party sends. all_but_one: one less "
-        "than they have, so that some of each row stays at home. all: as many as there "
-        "are columns, also a single one; distances are then exactly those of the rows (a "
-        "risk).",
+        description="How many dimensions of its rows a party sends. all_but_one: one "
+        "less than they have, so that some of each row stays at home. all: as many as "
+        "there are columns, also a single one; distances are then exactly those of "
+        "the rows (a risk).",
     )
     map: Literal["affine", "linear"] = Field(
         default="affine", description="The form of the collaboration maps g_i."
@@ -79,21 +84,21 @@ class DataCollaboration(AlignedParams):
 
     algorithm: Literal["kmeans", "spectral"] = Field(
         default="kmeans",
-        description="kmeans: on the common space. spectral: on the leading eigenvectors "
-        "of its graph of ten nearest neighbours; of more than "
+        description="kmeans: on the common space. spectral: on the leading "
+        "eigenvectors of its graph of ten nearest neighbours; of more than "
         f"{MANY_IN_A_GRAPH:,} rows of the graph of {N_REPRESENTATIVES:,} means, each of "
         "the rows that are nearest to a row that was drawn: an approximation.",
     )
     reduction: Literal["pca", "svd", "lpp", "autoencoder", "random"] = Field(
         default="pca",
-        description="How each party reduces its rows, unless it brings a transformer of "
-        "its own. pca; svd: of the rows as scaled, not centred; lpp: locality "
+        description="How each party reduces its rows, unless it brings a transformer "
+        "of its own. pca; svd: of the rows as scaled, not centred; lpp: locality "
         "preserving projection; autoencoder; random: in random directions.",
     )
     output: Literal["labels", "coordinates"] = Field(
         default="labels",
-        description="coordinates: each row group also gets its rows in the common space "
-        "and the centroids, as in the paper (a risk).",
+        description="coordinates: each row group also gets its rows in the common "
+        "space and the centroids, as in the paper (a risk).",
     )
     predictor: bool = Field(
         default=False,
@@ -104,12 +109,12 @@ class DataCollaboration(AlignedParams):
 
     jitter: bool = Field(
         default=False,
-        description="Move every number by at most half its last digit, as the dictionary "
-        "tells it (decimals), the same in every session. Rounded numbers then do not "
-        "show which directions are features. Without it they do (a risk).",
+        description="Move every number by at most half its last digit, as the "
+        "dictionary tells it (decimals), the same in every session. Rounded numbers "
+        "then do not show which directions are features. Without it they do (a risk).",
     )
 
-    def check_prepared(self, plans: Sequence[Plan]) -> None:
+    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
         if self.jitter:
             jitter.check_prepared(plans)
@@ -144,7 +149,7 @@ class DataCollaboration(AlignedParams):
 
     @property
     def needs_moments(self) -> bool:
-        """Return whether means and spreads over all parties are needed."""
+        """Return whether means and standard deviations over all parties are needed."""
         return self.scaling == "shared" or self.anchor.kind in {"gaussian", "rotated"}
 
     @property

@@ -5,19 +5,28 @@ from __future__ import annotations
 import numpy as np
 
 from clustering_protocols.algorithms.kmeans import nearest
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.contract import Outcome, PartyRole, Reply
-from clustering_protocols.data import DataSource, matrix
-from clustering_protocols.errors import GuardRefused, InvalidData, ProtocolFailed
-from clustering_protocols.limits import told_of_groups
-from clustering_protocols.preparation import dominance
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.secrets import group_stream
-from clustering_protocols.preparation.statistics.by_leader import PooledMoments
-from clustering_protocols.recipe import Ranges
-from clustering_protocols.records import Record
+from clustering_protocols.algorithms.row_kernels import squared_distances
+from clustering_protocols.common.errors import GuardRefused, InvalidData, ProtocolFailed
+from clustering_protocols.common.limits import told_of_groups
+from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
+from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages import dominance
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.secrets import group_stream
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from clustering_protocols.terms.preparation import Ranges
 
-from . import anchors, kernels, layouts, left_out, messages, private_map, selfcheck
+from . import (
+    anchors,
+    dimension_checks,
+    kernels,
+    layouts,
+    messages,
+    private_map,
+    selfcheck,
+)
 from .params import DataCollaboration, DcContext
 from .shared_anchors import AnchorRows
 
@@ -45,7 +54,7 @@ class Projector(
         rows, images = fitted.function.rows(data), fitted.function(drawn)
         rebuilt = selfcheck.score(matrix(data), selfcheck.rebuild(drawn, images, rows))
         _check_limit(context, rebuilt)
-        compared = left_out.compare(context, data, drawn, fitted, rebuilt)
+        compared = dimension_checks.compare(context, data, drawn, fitted, rebuilt)
         asked = dominance.check(
             context,
             data.columns,
@@ -99,20 +108,22 @@ class Projector(
 
 
 class _Predictor:
-    """Labels new rows at home: f_ij, then g_i, then the nearest centroid."""
+    """Places new rows at home: f_ij, then g_i, then the distances to the centroids."""
 
     def __init__(self, kept: messages.KeptMap, model: messages.RowGroupModel) -> None:
         self._map = kernels.Affine(offset=kept.offset, scale=kept.scale, F=kept.axes)
         self._model = model
 
-    def __call__(self, data: DataSource) -> IntArray:
-        """Return the labels of new rows with the same columns."""
+    def __call__(self, data: DataSource) -> Placement:
+        """Return where new rows with the same columns are."""
         if len(data.columns) != len(self._map.offset):
             raise InvalidData(
                 f"{len(data.columns)} columns; the session had {len(self._map.offset)}."
             )
         Z = self._map.rows(data) @ self._model.map_matrix + self._model.map_offset
-        return nearest(Z, self._model.centroids)
+        squares = squared_distances(Z, self._model.centroids)
+        # of equals the centre of the lowest number, as in the session
+        return Placement(labels=squares.argmin(axis=1), distances=np.sqrt(squares))
 
 
 def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
@@ -142,7 +153,7 @@ def _check_limit(context: DcContext, rebuilt: selfcheck.Rebuilt) -> None:
         )
 
 
-def _kept_map(fitted: private_map.Fitted) -> list[Record]:
+def _kept_map(fitted: private_map.FittedMap) -> list[Record]:
     if not isinstance(fitted.function, kernels.Affine):
         raise GuardRefused(
             "The terms ask for a predictor, which needs a linear reduction; this party "

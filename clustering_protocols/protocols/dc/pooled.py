@@ -5,11 +5,11 @@ from __future__ import annotations
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.common.limits import graph_rows
 from clustering_protocols.contract import Trace
-from clustering_protocols.limits import graph_rows
-from clustering_protocols.randomness import generator
-from clustering_protocols.row_blocks import ArrayRows
+from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.row_blocks import ArrayRows
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import kernels, messages
 from .params import DataCollaboration

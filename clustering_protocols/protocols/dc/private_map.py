@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import DataSource, matrix
-from clustering_protocols.errors import GuardRefused
-from clustering_protocols.preparation.statistics.by_leader import PooledMoments, measure
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.statistics.by_leader import (
+    PooledMoments,
+    measure,
+)
 
 from . import kernels, reductions
 from .params import DataCollaboration, DcContext
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fitted:
+class FittedMap:
     """A private map, the dimensions that it sends and those that the data have.
 
     ``scale`` (m,): by what columns are divided before they are reduced.
@@ -28,18 +31,15 @@ class Fitted:
     scale: FloatArray
 
 
-def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitted:
+def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> FittedMap:
     """Return f_ij.
 
-    Raises
-    ------
-    GuardRefused
-        If a dimension has to be left out and the data have one only, or the party's own
-        transformer leaves none out or adds some.
+    Raises GuardRefused if a dimension has to be left out and the data have one only, or
+        the party's own transformer leaves none out or adds some.
     """
     own = measure(data, moments=True, ranges=False)
     own_spread = np.sqrt(own.deviations / own.n_rows)
-    offset, scale = _scaling(context, params, own.mean, own_spread)
+    offset, scale = _find_offset_and_scale(context, params, own.mean, own_spread)
     R = kernels.triangular_factor(data, own.mean, scale)
     shift = float(np.linalg.norm(own.mean / scale))
     axes, rank = kernels.principal_axes(R, data.n_rows, shift)
@@ -55,10 +55,10 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
         rows = (matrix(data) - offset) / scale
         seed = int(context.lasting_stream("network").words(1)[0] >> np.uint64(33))
         encode = reductions.autoencoder(rows, width, seed)
-        function: kernels.RowMap = kernels.Transformed(
+        function: kernels.RowMap = kernels.TransformedRows(
             function=lambda X: encode((X - offset) / scale), rotation=rotation
         )
-        return Fitted(function=function, width=width, rank=rank, scale=scale)
+        return FittedMap(function=function, width=width, rank=rank, scale=scale)
     if not params.leaves_one_out:
         # Every reduction to all columns is a rotation. To the rank alone would not do:
         # anchors vary in all columns, and what they lose differs from party to party.
@@ -74,7 +74,7 @@ def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> Fitt
         rows = (matrix(data) - own.mean) / scale
         axes = reductions.locality_preserving_axes(rows, width)
     linear = kernels.Affine(offset=offset, scale=scale, F=axes[:, :width] @ rotation)
-    return Fitted(function=linear, width=width, rank=rank, scale=scale)
+    return FittedMap(function=linear, width=width, rank=rank, scale=scale)
 
 
 def _check_rank(context: DcContext, rank: int) -> None:
@@ -85,7 +85,7 @@ def _check_rank(context: DcContext, rank: int) -> None:
         )
 
 
-def _own_transformer(context: DcContext, data: DataSource, rank: int) -> Fitted:
+def _own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedMap:
     """Return the party's own fitted transformer, which takes rows as they are."""
     transform = context.choices["transformer"].transform
 
@@ -105,12 +105,12 @@ def _own_transformer(context: DcContext, data: DataSource, rank: int) -> Fitted:
             "the choice 'allow_full_width' overrides this."
         )
     rotation = context.lasting_stream("rotation").rotation(width)
-    mapped = kernels.Transformed(function=function, rotation=rotation)
+    mapped = kernels.TransformedRows(function=function, rotation=rotation)
     as_they_are = np.ones(len(data.columns))
-    return Fitted(function=mapped, width=width, rank=rank, scale=as_they_are)
+    return FittedMap(function=mapped, width=width, rank=rank, scale=as_they_are)
 
 
-def _scaling(
+def _find_offset_and_scale(
     context: DcContext,
     params: DataCollaboration,
     mean: FloatArray,

@@ -16,8 +16,8 @@ from sklearn.neighbors import kneighbors_graph
 from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray
 
 RowFunction = Callable[[FloatArray], FloatArray]
 
@@ -39,12 +39,8 @@ def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
     (weight 1), D its degrees and L its Laplacian. Directions in which the data do not
     vary are left out first: there both sides are zero.
 
-    Parameters
-    ----------
-    Z : float64 array of shape (n, m)
-        Centred rows.
-    width : int
-        At most the rank of Z.
+    Z: float64 (n, m); centred rows.
+    width: at most the rank of Z.
     """
     _, values, Vt = np.linalg.svd(Z, full_matrices=False)
     kept = Vt[values > max(Z.shape) * np.finfo(np.float64).eps * values[0]].T
@@ -67,10 +63,7 @@ def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
     One hidden layer on either side of a layer of ``width`` units; hyperbolic tangent;
     trained by Adam (scikit-learn's MLPRegressor) on one thread, so that a seed repeats.
 
-    Parameters
-    ----------
-    Z : float64 array of shape (n, m)
-        Scaled rows.
+    Z: float64 (n, m); scaled rows.
     """
     spread = float(np.sqrt(np.mean(np.square(Z)))) or 1.0
     network = MLPRegressor(

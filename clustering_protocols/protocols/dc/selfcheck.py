@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray
 
 _CLOSE = 0.1
 
@@ -21,16 +21,12 @@ _CLOSE = 0.1
 class Rebuilt:
     """How well rows come out.
 
-    Attributes
-    ----------
-    largest_r2, median_r2 : float
-        Share of a feature's variance that is rebuilt, over the features that vary.
-    close_rows : float
-        Share of rows whose distance from the truth is at most a tenth of their distance
-        from the mean, in standardised units.
-    close_values : float
-        Share of rows whose value of one feature is within a tenth of that feature's
-        spread, for the feature of which most are.
+    largest_r2, median_r2: share of a feature's variance that is rebuilt, over the
+        features that vary.
+    close_rows: share of rows whose distance from the truth is at most a tenth of their
+        distance from the mean, in standardised units.
+    close_values: share of rows whose value of one feature is within a tenth of that
+        feature's spread, for the feature of which most are.
     """
 
     largest_r2: float
@@ -65,13 +61,9 @@ class Rebuilt:
 def rebuild(anchors: FloatArray, images: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the attack's guess (n, m) of rows from their images (n, width).
 
-    Parameters
-    ----------
-    anchors : float64 array of shape (r, m)
-    images : float64 array of shape (r, width)
-        Of the anchors, under the private map.
-    rows : float64 array of shape (n, width)
-        Images of the rows.
+    anchors: float64 (r, m).
+    images: float64 (r, width); of the anchors, under the private map.
+    rows: float64 (n, width); images of the rows.
     """
     center, middle = images.mean(axis=0), anchors.mean(axis=0)
     B = np.linalg.lstsq(images - center, anchors - middle, rcond=None)[0]

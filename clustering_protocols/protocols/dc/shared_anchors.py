@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated
 
-from clustering_protocols.arrays import FloatArray, Spec
 from clustering_protocols.contract import (
     Exchange,
     PartyRole,
@@ -20,10 +19,11 @@ from clustering_protocols.contract import (
     Stage,
     content_of,
 )
-from clustering_protocols.data import DataSource, matrix
-from clustering_protocols.preparation.secrets import group_of
-from clustering_protocols.preparation.statistics import magnitudes
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.records.arrays import FloatArray, Spec
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.secrets import group_of
+from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import anchors, layouts
 from .params import DataCollaboration, DcContext

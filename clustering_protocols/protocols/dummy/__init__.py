@@ -5,21 +5,22 @@ parties, memory, a state, a result per row group. It fails and repeats on demand
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import (
+    AnalystRole,
     ClusteringProtocol,
+    Disclosure,
     Example,
     Exchange,
-    Shown,
+    PartyRole,
     Stage,
     Trace,
-    role,
 )
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.terms import Layout
 
 from .params import Dummy
 
@@ -45,7 +46,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         """Return the one risk code."""
         return list(self.risks)
 
-    def shows(self, params: Dummy, layout: Layout) -> frozenset[Shown]:
+    def shows(self, params: Dummy, layout: Layout) -> frozenset[Disclosure]:
         """Return nothing: labels in turn say nothing of rows."""
         return frozenset()
 
@@ -57,15 +58,15 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         return (
             Stage(
                 name="greeting",
-                analyst=role(__name__, "analyst.Greeter"),
-                party=role(__name__, "party.Greeter"),
+                analyst=_make_analyst_greeter,
+                party=_make_party_greeter,
                 exchanges=(Exchange(messages.Greet, messages.Greeted),),
                 envelopes=(messages.Word,),
             ),
             Stage(
                 name="count",
-                analyst=role(__name__, "analyst.Counter"),
-                party=role(__name__, "party.Counter"),
+                analyst=_make_analyst_counter,
+                party=_make_party_counter,
                 exchanges=(
                     Exchange(messages.Count, messages.Counted, least),
                     Exchange(messages.Confirm, messages.Confirmed),
@@ -84,13 +85,37 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
             Example(params=Dummy(void_attempts=1), layout=Layout.lattice(1), X=X),
         ]
 
-    def pooled(
+    def cluster_pooled(
         self, params: Dummy, X: FloatArray, trace: Trace[Dummy] | None
     ) -> IntArray:
         """Return the labels of all rows in turn."""
         from . import pooled
 
         return pooled.labels(params, X)
+
+
+def _make_analyst_greeter() -> AnalystRole[Any, Any, Any]:
+    from .analyst import Greeter
+
+    return Greeter()
+
+
+def _make_party_greeter() -> PartyRole[Any, Any, Any, Any]:
+    from .party import Greeter
+
+    return Greeter()
+
+
+def _make_analyst_counter() -> AnalystRole[Any, Any, Any]:
+    from .analyst import Counter
+
+    return Counter()
+
+
+def _make_party_counter() -> PartyRole[Any, Any, Any, Any]:
+    from .party import Counter
+
+    return Counter()
 
 
 PROTOCOL = DummyProtocol()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.records import Record
+from clustering_protocols.records.record import Record
 
 from . import kernels, messages
 from .params import Dummy, DummySession

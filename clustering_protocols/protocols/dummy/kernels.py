@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.arrays import IntArray
+from clustering_protocols.records.arrays import IntArray
 
 
 def turns(first: int, n_rows: int, n_clusters: int) -> IntArray:

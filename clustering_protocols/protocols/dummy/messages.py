@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from clustering_protocols.arrays import IntArray, Spec, WordArray
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import IntArray, Spec, WordArray
+from clustering_protocols.records.record import Record
 
 
 class Greet(Record):

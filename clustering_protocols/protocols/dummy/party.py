@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, PeerMessage, Reply
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.record import Record
 
 from . import messages
 from .params import Dummy, DummyContext

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import kernels
 from .params import Dummy

@@ -1,27 +1,28 @@
 """Collaborative fuzzy co-clustering (Honda, Oda, Tanaka, Notsu)."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import (
+    AnalystRole,
     ClusteringProtocol,
+    Disclosure,
     Example,
     Exchange,
     Kind,
+    PartyRole,
     Reader,
-    Shown,
     Stage,
     Trace,
-    role,
     to,
 )
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.limits import MINIMUM_MEMBERS
-from clustering_protocols.preparation import shared_risks
-from clustering_protocols.preparation.alignment import aligning
-from clustering_protocols.sizing import Extent, Needs
-from clustering_protocols.terms import Layout
+from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages import shared_risks
+from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import CoClustering
@@ -57,17 +58,17 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
     }
     risks: ClassVar = {
         "other-sites-together-see-your-sums": (
-            "All other sites together can take their shares off the totals and read your "
-            "sums over items in every iteration of every start (n_init): each start adds "
-            "as many equations. With many iterations and known rows they can rebuild "
-            "your matrix."
+            "If all other sites collude, they can subtract their shares from the "
+            "totals and read your sums over items. They read these in every iteration "
+            "of every start (n_init), and each start adds as many equations. With "
+            "many iterations and known rows they can rebuild your matrix."
         ),
         "analyst-reads-totals": (
-            "The analyst reads the totals of every iteration, and with them the "
+            "The analyst reads the totals of every iteration. They give the "
             "memberships of all objects, in a secret order."
         ),
         **shared_risks.RISKS,
-        **aligning.RISKS,
+        **row_alignment.RISKS,
     }
 
     methods: ClassVar = METHODS
@@ -86,7 +87,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
                 f"fccm needs {MINIMUM_MEMBERS} sites: of two, each could take its own "
                 "share off every total."
             )
-        aligning.check(params, layout)
+        row_alignment.check(params, layout)
 
     def figures(self, params: CoClustering, layout: Layout) -> frozenset[str]:
         """Return those that need no centroids."""
@@ -98,32 +99,32 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         if not params.blind:
             codes.append("analyst-reads-totals")
         codes += shared_risks.brought(layout, totals=True, labels=False)
-        return codes + aligning.risks(params, layout)
+        return codes + row_alignment.risks(params, layout)
 
-    def shows(self, params: CoClustering, layout: Layout) -> frozenset[Shown]:
+    def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
         """Return sums of items, to every site; outside only where the terms say so."""
         shown = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
         return shown if params.blind else shown | to(Reader.OUTSIDE, Kind.SUMS)
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""
-        from clustering_protocols.preparation import secrets
+        from clustering_protocols.shared_stages import secrets
 
         from . import messages, shifts
 
         iterations = Stage(
             name=messages.UPDATES,
-            analyst=role(__name__, "analyst.FccmAnalyst"),
-            party=role(__name__, "party.FccmParty"),
+            analyst=_make_fccm_analyst,
+            party=_make_fccm_party,
             exchanges=(
                 Exchange(
                     messages.Add,
-                    messages.Share,
+                    messages.SiteShare,
                     1,
                     shifts.most_sums(params),
                     shows=not params.blind,
                 ),
-                Exchange(messages.Tell, messages.Told),
+                Exchange(messages.ReportSizes, messages.SizeReport),
             ),
             results=(messages.Done, messages.Summary),
             results_to="all",
@@ -131,15 +132,15 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         )
         return (
             secrets.stage("row", "column"),
-            *aligning.stages(params),
+            *row_alignment.stages(params),
             iterations,
         )
 
-    def needs(self, params: CoClustering, extent: Extent) -> Needs:
+    def sizes(self) -> Sizes[CoClustering]:
         """Return bytes, memory and work."""
-        from . import needs
+        from .needs import CoClusteringSizes
 
-        return needs.needs(params, extent)
+        return CoClusteringSizes()
 
     def examples(self) -> Sequence[Example[CoClustering]]:
         """Return both normalisations and both views."""
@@ -147,13 +148,25 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
         return examples.examples()
 
-    def pooled(
+    def cluster_pooled(
         self, params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
     ) -> IntArray:
         """Return the clusters of the objects by FCCM on the pooled matrix."""
         from . import pooled
 
         return pooled.labels(params, X, trace)
+
+
+def _make_fccm_analyst() -> AnalystRole[Any, Any, Any]:
+    from .analyst import FccmAnalyst
+
+    return FccmAnalyst()
+
+
+def _make_fccm_party() -> PartyRole[Any, Any, Any, Any]:
+    from .party import FccmParty
+
+    return FccmParty()
 
 
 PROTOCOL = CoClusteringProtocol()

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.terms import Layout
 
 from .params import CoClustering
 
 
 def examples() -> Sequence[Example[CoClustering]]:
     """Return both normalisations, both views, several starts, weights that need repeats."""
-    X = _made(np.random.default_rng(0))
+    X = _draw_degrees(np.random.default_rng(0))
     variants: Sequence[tuple[int, dict[str, Any]]] = (
         (3, {"n_init": 3, "lambda_u": 0.02, "lambda_w": 5.0}),
         (4, {"n_init": 1, "normalisation": "site", "analyst_view": "sums"}),
@@ -47,12 +47,12 @@ def examples() -> Sequence[Example[CoClustering]]:
             layout=Layout.lattice(1, 3),
             X=X,
             missing=0.1,
-            evaluation=Evaluation(n_clusters=(2, 3)),
+            sections={"evaluation": Evaluation(n_clusters=(2, 3))},
         ),
     ]
 
 
-def _made(rng: np.random.Generator) -> FloatArray:
+def _draw_degrees(rng: np.random.Generator) -> FloatArray:
     """Return degrees of co-occurrence: no two alike, so that a row can be recognised."""
     objects, items = rng.integers(3, size=60), rng.integers(3, size=24)
     likely = np.where(objects[:, None] == items[None, :], 0.8, 0.1)

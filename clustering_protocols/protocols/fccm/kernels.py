@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import softmax, xlogy
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray
 
 TIE: Final = 1e-9
 """Memberships that differ by no more than this share are equal.
@@ -25,10 +25,8 @@ The sums have 40 bits and more, and small λ_u multiplies what rounding leaves o
 def item_exponents(R: csr_array, U: FloatArray, lambda_w: float) -> FloatArray:
     """Return λ_w^{-1} Σ_i u_ci r_ij (m, C): the exponents of equation 3.
 
-    Parameters
-    ----------
-    R : csr_array of shape (n, m)
-    U : float64 array of shape (n, C)
+    R: csr_array of shape (n, m).
+    U: float64 (n, C).
     """
     exponents: FloatArray = (R.T @ U) / lambda_w
     return exponents
@@ -65,16 +63,11 @@ def criteria(
     of equation 3 less the logarithm of its normaliser, so that
     λ_w Σ_j w_cj log w_cj = Σ_i u'_ci s_ci - λ_w log Σ_j exp(λ_w^{-1} Σ_i u'_ci r_ij).
 
-    Parameters
-    ----------
-    sums : float64 array of shape (n, L, C)
-        s_ci = Σ_j w_cj r_ij.
-    before, U : float64 array of shape (n, L, C)
-        u' of which w was made, and u that was made of s.
-    log_normalisers : float64 array of shape (L,)
-        The logarithms of all normalisers, added up over clusters (and sites).
-    fuzziness : tuple of float
-        λ_u and λ_w.
+    sums: float64 (n, L, C); s_ci = Σ_j w_cj r_ij.
+    before, U: float64 (n, L, C); u' of which w was made, and u that was made of s.
+    log_normalisers: float64 (L,); the logarithms of all normalisers, added up over
+        clusters (and sites).
+    fuzziness: λ_u and λ_w.
     """
     lambda_u, lambda_w = fuzziness
     of_objects = ((U - before) * sums - lambda_u * xlogy(U, U)).sum(axis=(0, 2))

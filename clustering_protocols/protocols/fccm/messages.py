@@ -6,9 +6,9 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
-from clustering_protocols.figures import Figures
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.records.record import Record
 
 UPDATES: Final = "updates"
 """The name of the stage of updates; it binds masks too."""
@@ -35,7 +35,7 @@ class Add(Record):
     total: Annotated[WordArray, Spec("before")]
 
 
-class Share(Record):
+class SiteShare(Record):
     """Contribution: a site's masked share; the leader says how far it has come.
 
     overflows: the lanes of which this site's share is too large to be encoded; if there
@@ -56,7 +56,7 @@ class Share(Record):
     under_way: Lanes | None = None
 
 
-class Adding(Record):
+class SumsState(Record):
     """The analyst's state: the number of the sums under way, and what moved so far.
 
     lanes: those that the sums are of.
@@ -71,7 +71,7 @@ class Adding(Record):
     tolerances: Annotated[FloatArray, Spec("t")]
 
 
-class Tell(Add):
+class ReportSizes(Add):
     """Task: say how the sizes of the clusters are.
 
     The total is not needed any more; that it is none but noise shows that some site was
@@ -96,7 +96,7 @@ class Published(Record):
     n_iterations: int = Field(ge=0)
 
 
-class Told(Published):
+class SizeReport(Published):
     """Contribution: a mark of the best start and the sizes of all its clusters.
 
     The leader says large ones, and the figures of that start to six digits. digest:

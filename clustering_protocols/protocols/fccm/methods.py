@@ -1,6 +1,6 @@
 """What `fccm` is good for."""
 
-from clustering_protocols.suitability import Exposure, Method, RoundBudget
+from clustering_protocols.common.suitability import Exposure, Method, RoundBudget
 
 METHODS = (
     Method(

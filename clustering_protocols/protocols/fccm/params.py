@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from clustering_protocols.arrays import IntArray
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import PartyContext, SessionContext
-from clustering_protocols.data import DataSource, sparse_matrix
-from clustering_protocols.errors import InvalidData
-from clustering_protocols.preparation.alignment.params import AlignedParams
+from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
+from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.shared_stages.alignment.params import AlignedParams
 
 
 class CoClustering(AlignedParams):
@@ -71,13 +71,11 @@ class CoClustering(AlignedParams):
         "fewer objects.",
     )
 
-    def arriving(self, data: DataSource, *, shared: bool) -> IntArray | None:
+    def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which rows take part; refuse co-occurrences outside [0, r_max].
 
-        Raises
-        ------
-        InvalidData, GuardRefused
-            As of :class:`AlignedParams`, and of values that are not between them.
+        Raises InvalidData, GuardRefused: as of :class:`AlignedParams`, and of values
+            that are not between them.
         """
         R = sparse_matrix(data)
         outside = np.unique(R.indices[(R.data < 0) | (R.data > self.r_max)])
@@ -87,7 +85,7 @@ class CoClustering(AlignedParams):
                 f"Values outside [0, {self.r_max:g}], for example in {named}. The terms "
                 "say what the largest is: r_max."
             )
-        return super().arriving(data, shared=shared)
+        return super().select_rows(data, shared=shared)
 
     @property
     def is_global(self) -> bool:

@@ -6,32 +6,35 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from clustering_protocols.algorithms.coincidence import n_alike, strongest
-from clustering_protocols.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
-from clustering_protocols.data import DataSource, sparse_matrix
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.figures import Figures
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.secrets import group_mark
-from clustering_protocols.preparation.sums import share
+from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.sums import partition_coefficient
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.masked_sums import share
+from clustering_protocols.shared_stages.secrets import group_mark
 
-from . import following, kernels, lanes, messages, shifts
+from . import kernels, messages, shifts, site_state, starts
 from .messages import Memberships
 from .params import CoClustering, FccmContext
 
 
 class FccmParty(
-    PartyRole[CoClustering, messages.Add | messages.Tell, Record, messages.Done]
+    PartyRole[CoClustering, messages.Add | messages.ReportSizes, Record, messages.Done]
 ):
     """Adds its share of the sums, and follows the memberships by the totals."""
 
     def reply(
-        self, context: FccmContext, task: messages.Add | messages.Tell, data: DataSource
+        self,
+        context: FccmContext,
+        task: messages.Add | messages.ReportSizes,
+        data: DataSource,
     ) -> Reply:
         """Return the next share, or at the end what may be told of the clusters."""
-        if isinstance(task, messages.Tell):
+        if isinstance(task, messages.ReportSizes):
             return _tell(context, task)
         R = _in_travelling_order(context, data)
         if context.memory.get(Memberships) is None:
@@ -39,9 +42,9 @@ class FccmParty(
             said = (task.number, task.lanes, task.overflowed, task.total.size)
             if said != (1, every, [], 0):
                 raise ProtocolFailed("The analyst asks for sums out of order.")
-            known = following.first(context, R)
+            known = site_state.first(context, R)
         else:
-            known = following.followed(context, task, R)
+            known = site_state.follow_total(context, task, R)
         return Reply(contribution=_share(context, known, R), remember=[known])
 
     def conclude(
@@ -49,9 +52,9 @@ class FccmParty(
     ) -> Outcome:
         """Return labels, memberships of objects and of this site's items."""
         known, params = context.recall(Memberships), context.session.params
-        best = lanes.best(known)
-        travelled = lanes.part(known.objects, [best], params.n_clusters)
-        W = lanes.part(known.items, [best], params.n_clusters)
+        best = starts.best(known)
+        travelled = starts.part(known.objects, [best], params.n_clusters)
+        W = starts.part(known.items, [best], params.n_clusters)
         U = context.recall(RowOrder).restore(travelled)
         return Outcome(
             labels=strongest(U, kernels.TIE),
@@ -68,28 +71,29 @@ class FccmParty(
         )
 
 
-def _tell(context: FccmContext, task: messages.Tell) -> Reply:
+def _tell(context: FccmContext, task: messages.ReportSizes) -> Reply:
     known, params = context.recall(Memberships), context.session.params
     if task.lanes:
         raise ProtocolFailed("The analyst asks for sizes while starts are under way.")
-    following.checked(context, task, known)  # noise if the last total was not all's
-    best = lanes.best(known)
-    U = lanes.part(known.objects, [best], params.n_clusters)
+    # noise if the last total was not all's
+    site_state.check_total(context, task, known)
+    best = starts.best(known)
+    U = starts.part(known.objects, [best], params.n_clusters)
     sizes = _sizes(U)
     mark = group_mark(context, "row", "told", np.append(sizes, best).tobytes())
     n_iterations, none = int(known.n_iterations[best]), sizes[:0]
     figures = _figures(context, known, best)
     if context.session.slots[0] != context.slot.name:
-        mute = messages.Told(
+        mute = messages.SizeReport(
             clusters=none, sizes=none, n_iterations=n_iterations, digest=mark
         )
         return Reply(contribution=mute, remember=[figures])
     large = np.flatnonzero(sizes >= params.min_cluster_rows)
-    told = messages.Told(
+    told = messages.SizeReport(
         clusters=large,
         sizes=sizes[large],
         n_iterations=n_iterations,
-        figures=figures.rounded(),
+        figures=figures.round_values(),
         digest=mark,
     )
     return Reply(contribution=told, remember=[figures])
@@ -98,7 +102,7 @@ def _tell(context: FccmContext, task: messages.Tell) -> Reply:
 def _figures(context: FccmContext, known: Memberships, best: int) -> Figures:
     """Return what the best start came to; no centroids, so no distances to them."""
     params = context.session.params
-    U = lanes.part(known.objects, [best], params.n_clusters)
+    U = starts.part(known.objects, [best], params.n_clusters)
     n_clusters = int(np.count_nonzero(_sizes(U)))
     return Figures(
         n_clusters=n_clusters,
@@ -123,27 +127,31 @@ def _in_travelling_order(context: FccmContext, data: DataSource) -> csr_array:
 # The share
 
 
-def _share(context: FccmContext, known: Memberships, R: csr_array) -> messages.Share:
-    params, over = context.session.params, following.overflows(context, known)
+def _share(
+    context: FccmContext, known: Memberships, R: csr_array
+) -> messages.SiteShare:
+    params, over = context.session.params, site_state.overflows(context, known)
     nothing = {"weights": np.zeros_like(known.weights)}
     added = known.model_copy(update=nothing) if over.any() else known
-    of = following.sum_of(context, known.number, context.transcript)
-    words = share(context, encoded(context, R, added), of, "row", blinded=params.blind)
+    of = site_state.sum_of(context, known.number, context.transcript)
+    words = share(
+        context, encode_share(context, R, added), of, "row", blinded=params.blind
+    )
     overflows = np.asarray(known.lanes)[over].tolist()
     if context.session.slots[0] != context.slot.name:
-        return messages.Share(words=words, overflows=overflows)
+        return messages.SiteShare(words=words, overflows=overflows)
     n_iterations = int(known.n_iterations[known.lanes[0]])
     moved = float(known.moved[known.lanes].max())
-    return messages.Share(
+    return messages.SiteShare(
         words=words,
         overflows=overflows,
         n_iterations=n_iterations,
         moved=float(f"{moved:.2g}") if n_iterations else None,
-        under_way=lanes.under_way(context, known),
+        under_way=starts.under_way(context, known),
     )
 
 
-def encoded(context: FccmContext, R: csr_array, known: Memberships) -> WordArray:
+def encode_share(context: FccmContext, R: csr_array, known: Memberships) -> WordArray:
     """Return the ring elements of a share: sums, and what stands beside them."""
     params = context.session.params
     of_sums, of_beside = shifts.encodings(context.session)

@@ -9,16 +9,16 @@ from scipy.sparse import csr_array
 from scipy.special import xlogy
 
 from clustering_protocols.algorithms.coincidence import strongest
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Trace
-from clustering_protocols.randomness import generator
+from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
-from . import kernels, lanes
+from . import kernels, starts as lanes
 from .params import CoClustering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pooled:
+class PooledCoclustering:
     """How a pooled run went: U (n, C), W (m, C), and equation 1."""
 
     objects: FloatArray = field(repr=False)
@@ -36,7 +36,7 @@ def labels(
 
 def run(
     params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
-) -> Pooled:
+) -> PooledCoclustering:
     """Return FCCM (equations 2 and 3) on X (n, m), rows as they travelled.
 
     Of all starts the one with the largest criterion; of equals the lowest.
@@ -63,7 +63,7 @@ def starts(
     ]
 
 
-def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> Pooled:
+def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> PooledCoclustering:
     """Return FCCM on R (n, m) from U(0) (n, C)."""
     n_iterations = 0
     while n_iterations < params.max_iter:
@@ -77,4 +77,6 @@ def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> Pooled:
         params.lambda_u * xlogy(U, U).sum() + params.lambda_w * xlogy(W, W).sum()
     )
     criterion = float((U * sums).sum() - entropies)
-    return Pooled(objects=U, items=W, n_iterations=n_iterations, criterion=criterion)
+    return PooledCoclustering(
+        objects=U, items=W, n_iterations=n_iterations, criterion=criterion
+    )

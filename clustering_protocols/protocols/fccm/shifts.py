@@ -16,11 +16,11 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
-from .lanes import Mask
 from .params import CoClustering, FccmSession
+from .starts import Mask
 
 HEADROOM: Final = 512.0
 """How much larger than before Σ exp may become without a repeat."""
@@ -98,7 +98,7 @@ def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
     return coarse
 
 
-def lowered(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:
+def lower_shifts(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:
     """Return shifts with which Σ exp is at most 1, given a coarse total.
 
     Rounding may have lost half a unit of each item and site.
@@ -109,7 +109,7 @@ def lowered(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArr
     return found
 
 
-def tracking(shifts: FloatArray, Z: FloatArray) -> FloatArray:
+def track_shifts(shifts: FloatArray, Z: FloatArray) -> FloatArray:
     """Return shifts with which Σ exp would be 1 if nothing moved."""
     found: FloatArray = shifts + np.log(Z)
     return found

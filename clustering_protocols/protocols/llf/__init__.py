@@ -1,29 +1,36 @@
 """Lossless federated c-means and fuzzy c-means (Corcuera Bárcena et al.)."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import (
     USUAL_FIGURES,
+    AnalystRole,
     ClusteringProtocol,
+    Disclosure,
     Example,
     Exchange,
-    Shown,
+    PartyRole,
     Stage,
     Trace,
-    role,
 )
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation.alignment import aligning
-from clustering_protocols.preparation.statistics import pooling
-from clustering_protocols.sizing import Extent, Needs
-from clustering_protocols.terms import Layout
+from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.terms.terms import Layout
 
+from .disclosures import shown_by
 from .methods import METHODS
-from .params import FROM_PARTIES, LARGEST_TOL, LlfSession, LosslessFederated
-from .risks import RISKS, risks_of
-from .shown import shown_by
+from .params import (
+    FROM_PARTIES,
+    LARGEST_TOL,
+    LEAST_FUZZIFIER,
+    LlfSession,
+    LosslessFederated,
+)
+from .risks import FORMER_RISKS, RISKS, risks_of
 
 __all__ = ["PROTOCOL", "LosslessFederated"]
 
@@ -43,10 +50,10 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     learns: ClassVar = {
         "analyst": (
             "Split rows: numbers of rows and features, how far the centroids move in "
-            "each round, and of the result what the terms let out; with analyst_view "
-            "'sums' also the sums over all parties. Split columns: the cluster of each "
-            "row (in a secret order) and how much nearer it is than the others; fuzzy: "
-            "all distances of rows to centroids; of all rows together how they scatter."
+            "each round, and of the result what the terms let out. Split columns: the "
+            "cluster of each row (in a secret order) and how much nearer it is than the "
+            "others; fuzzy: all distances of rows to centroids; of all rows together how "
+            "they scatter."
         ),
         "party": (
             "The cluster of each of its rows, cluster sizes; split rows: the centroids "
@@ -56,6 +63,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     }
     risks: ClassVar = RISKS
     later_risks = frozenset({"given-start-and-means-show-rows"})
+    former_risks = FORMER_RISKS
     methods: ClassVar = METHODS
 
     apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
@@ -66,7 +74,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             raise InvalidParameters(
                 "llf takes split rows or split columns; for both at once there is 'dc'."
             )
-        aligning.check(params, layout)
+        row_alignment.check(params, layout)
         _check_parties(params, layout)
         _check_start(params, layout)
         _check_race(params, layout)
@@ -74,11 +82,19 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
     def check_opening(self, params: LosslessFederated, layout: Layout) -> None:
-        """Refuse a tolerance at which the first update already is the last."""
+        """Refuse what says nothing: a tolerance that ends at once, degrees of 0 and 1."""
         if params.tol > LARGEST_TOL:
             raise InvalidParameters(
-                f"tol: {params.tol:g} is more than {LARGEST_TOL:g}: a session would end "
-                "after one update of a start that may be chosen."
+                f"{params.tol:g} is more than {LARGEST_TOL:g}: a session would end "
+                "after one update of a start that may be chosen.",
+                field="tol",
+            )
+        rows_split = layout.n_column_groups == 1
+        if params.fuzzy and rows_split and params.fuzzifier < LEAST_FUZZIFIER:
+            raise InvalidParameters(
+                f"fuzzifier: {params.fuzzifier:g} is less than {LEAST_FUZZIFIER:g}: "
+                "degrees would be those of c-means, without its audit of sums. Take "
+                "algorithm 'cmeans'."
             )
 
     def check_runs(self, runs: Sequence[LosslessFederated], layout: Layout) -> None:
@@ -116,11 +132,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def check_roster(self, session: LlfSession) -> None:
         """Refuse a given start that is not as wide as the data, and too small cohorts."""
-        from . import cohort_size
+        from . import round_bound
         from .features import check_widths
 
         check_widths(session)
-        cohort_size.check(session)
+        round_bound.check(session)
 
     def cautions_of(
         self, params: LosslessFederated, layout: Layout, sizes: Sequence[int]
@@ -141,42 +157,31 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         """Return the risk codes that parameters and layout bring."""
         return risks_of(params, layout, **_pooled_statistics(params))
 
-    def shows(self, params: LosslessFederated, layout: Layout) -> frozenset[Shown]:
+    def shows(self, params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]:
         """Return what the split shows: sums of rows, or geometry of columns."""
         pooled = pooling.shows(layout, **_pooled_statistics(params))
         return shown_by(params, layout) | pooled
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""
-        from clustering_protocols.preparation import secrets
+        from clustering_protocols.shared_stages import secrets
 
         rows = _rows_split(layout)
         start = params.start(rows_split=rows)
         return (
             secrets.stage("row", "column"),
-            *aligning.stages(params, rows_travel=not rows),
+            *row_alignment.stages(params, rows_travel=not rows),
             *pooling.stages(layout, **_pooled_statistics(params)),
             *([_starts(start, params)] if start in FROM_PARTIES else []),
             *([_race()] if params.n_init > 1 else []),
             _updates_of_rows(params) if rows else _updates_of_columns(params),
         )
 
-    def needs(self, params: LosslessFederated, extent: Extent) -> Needs:
+    def sizes(self) -> Sizes[LosslessFederated]:
         """Return bytes, memory and work."""
-        from . import needs
+        from .needs import LlfSizes
 
-        return needs.needs(params, extent)
-
-    def updates_that_fit(
-        self, params: Sequence[LosslessFederated], layout: Layout, n_rows: int
-    ) -> int | None:
-        """Return how many updates of every run fit the audit of hard clusters."""
-        from . import row_audit
-
-        if params[0].fuzzy or not _rows_split(layout):
-            return None
-        k = sum(run.n_clusters - 1 for run in params) + 1
-        return row_audit.updates_that_fit(n_rows, k, params[0].n_init)
+        return LlfSizes()
 
     def examples(self) -> Sequence[Example[LosslessFederated]]:
         """Return both algorithms, split both ways."""
@@ -184,7 +189,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         return examples.examples()
 
-    def pooled(
+    def cluster_pooled(
         self,
         params: LosslessFederated,
         X: FloatArray,
@@ -209,7 +214,7 @@ def _check_parties(params: LosslessFederated, layout: Layout) -> None:
     if n_slots < params.least_parties:
         raise InvalidParameters(
             f"A masked sum needs {params.least_parties} parties, the layout has "
-            f"{n_slots}: invite more, allow_two_parties, or accept aggregation 'plain'."
+            f"{n_slots}: invite more, or allow_two_parties."
         )
     quorum = params.quorum
     if quorum is not None and not params.least_parties <= quorum <= n_slots:
@@ -259,15 +264,15 @@ def _starts(start: str, params: LosslessFederated) -> Stage:
 
     settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
 
-    propose = Exchange(messages.Propose, messages.Proposed)
+    propose = Exchange(messages.Propose, messages.StartProposal)
     return Stage(
         name="start",
-        analyst=role(__name__, "start_stage.StartAnalyst"),
-        party=role(__name__, "start_stage.StartParty"),
+        analyst=_make_start_analyst,
+        party=_make_start_party,
         exchanges=(
             *([propose] if start == "careful" else []),
-            Exchange(messages.Settle, messages.Settled),
-            Exchange(messages.Confirm, messages.Confirmed),
+            Exchange(messages.Settle, messages.StartSettled),
+            Exchange(messages.KeepStart, messages.StartKept),
         ),
         envelopes=(messages.Candidates, settled),
         each_run=True,
@@ -275,13 +280,13 @@ def _starts(start: str, params: LosslessFederated) -> Stage:
 
 
 def _race() -> Stage:
-    from clustering_protocols.preparation import phases
+    from clustering_protocols.shared_stages import sum_stage
 
     return Stage(
         name="race",
-        analyst=role(__name__, "race.analyst"),
-        party=role(__name__, "race.RaceParty"),
-        exchanges=(phases.exchange(2),),
+        analyst=_make_race_analyst,
+        party=_make_race_party,
+        exchanges=(sum_stage.exchange(2),),
         each_run=True,
     )
 
@@ -293,8 +298,8 @@ def _updates_of_rows(params: LosslessFederated) -> Stage:
     own = tuple(messages.Totals.model_fields)  # who was left out lacks more of them
     return Stage(
         name=messages.UPDATES,
-        analyst=role(__name__, "rows_analyst.RowsAnalyst"),
-        party=role(__name__, "rows_party.RowsParty"),
+        analyst=_make_rows_analyst,
+        party=_make_rows_party,
         exchanges=(
             Exchange(
                 messages.Update,
@@ -304,11 +309,13 @@ def _updates_of_rows(params: LosslessFederated) -> Stage:
                 own=own,
                 shows=not params.blind,
             ),
-            Exchange(messages.Close, messages.Closing, least, own=own),
-            Exchange(messages.Gather, messages.Gathered, least, own=own),
-            Exchange(messages.Tell, messages.Told, least, own=own, shows=True),
+            Exchange(messages.Close, messages.ClosingShare, least, own=own),
+            Exchange(messages.Gather, messages.GatheredSizes, least, own=own),
+            Exchange(
+                messages.ReportDigest, messages.DigestReport, least, own=own, shows=True
+            ),
         ),
-        results=(messages.Closed, messages.Summary),
+        results=(messages.FinalTotals, messages.Summary),
         results_to="slot" if params.may_be_left_out else "all",
         each_run=True,
     )
@@ -318,19 +325,69 @@ def _updates_of_columns(params: LosslessFederated) -> Stage:
     from . import messages
 
     most = params.max_iter + 1
-    scatter = Exchange(messages.Scatter, messages.Scattered, 0)
+    scatter = Exchange(messages.Scatter, messages.ScatterShare, 0)
     return Stage(
         name=messages.UPDATES,
-        analyst=role(__name__, "columns_analyst.ColumnsAnalyst"),
-        party=role(__name__, "columns_party.ColumnsParty"),
+        analyst=_make_columns_analyst,
+        party=_make_columns_party,
         exchanges=(
-            Exchange(messages.Measure, messages.Distances, 1, most, shows=True),
+            Exchange(
+                messages.MeasureDistances, messages.Distances, 1, most, shows=True
+            ),
             *([] if params.publish == "nothing" else [scatter]),
         ),
-        results=(messages.Grouped, messages.ColumnsSummary),
+        results=(messages.GroupLabels, messages.ColumnsSummary),
         results_to="all",
         each_run=True,
     )
+
+
+def _make_start_analyst() -> AnalystRole[Any, Any, Any]:
+    from .start_stage import StartAnalyst
+
+    return StartAnalyst()
+
+
+def _make_start_party() -> PartyRole[Any, Any, Any, Any]:
+    from .start_stage import StartParty
+
+    return StartParty()
+
+
+def _make_race_analyst() -> AnalystRole[Any, Any, Any]:
+    from .start_selection import analyst
+
+    return analyst()
+
+
+def _make_race_party() -> PartyRole[Any, Any, Any, Any]:
+    from .start_selection import RaceParty
+
+    return RaceParty()
+
+
+def _make_rows_analyst() -> AnalystRole[Any, Any, Any]:
+    from .rows_analyst import RowsAnalyst
+
+    return RowsAnalyst()
+
+
+def _make_rows_party() -> PartyRole[Any, Any, Any, Any]:
+    from .rows_party import RowsParty
+
+    return RowsParty()
+
+
+def _make_columns_analyst() -> AnalystRole[Any, Any, Any]:
+    from .columns_analyst import ColumnsAnalyst
+
+    return ColumnsAnalyst()
+
+
+def _make_columns_party() -> PartyRole[Any, Any, Any, Any]:
+    from .columns_party import ColumnsParty
+
+    return ColumnsParty()
 
 
 PROTOCOL = LosslessFederatedProtocol()

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clustering_protocols.algorithms.coincidence import united
-from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.algorithms.coincidence import equalise_coordinates
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.secrecy.fixed_point import EXACT_BITS, FixedPoint
 
 from .features import Scaler
@@ -25,7 +25,7 @@ NUDGE = 1e-3
 """How far the centroid of an empty cluster is moved, in steps of each feature."""
 
 
-class Moved(NamedTuple):
+class MovedCentroids(NamedTuple):
     """V(t), and ‖V(t) - V(t-1)‖_F over the clusters that have rows."""
 
     centroids: FloatArray
@@ -36,13 +36,8 @@ class Moved(NamedTuple):
 class Encoding:
     """How sums and weights of one update stand as ring elements.
 
-    Attributes
-    ----------
-    sums : FixedPoint
-        Per feature.
-    weights : FixedPoint
-        Counts are whole; degrees to the power λ are not.
-    n_clusters, n_features : int
+    sums: per feature.
+    weights: counts are whole; degrees to the power λ are not.
     """
 
     sums: FixedPoint
@@ -82,10 +77,7 @@ class Encoding:
     def decode(self, words: WordArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums (k, F) and weights (k,) of a total.
 
-        Raises
-        ------
-        ProtocolFailed
-            If the total cannot be one: its masks did not cancel.
+        Raises ProtocolFailed if the total cannot be one: its masks did not cancel.
         """
         if not self.fits(words):
             raise ProtocolFailed(
@@ -112,9 +104,7 @@ def counts_of(n_rows: int) -> FixedPoint:
 def check_weights(params: LosslessFederated, weights: FloatArray, n_rows: int) -> None:
     """Refuse degrees that rows which took part cannot have, and counts of others.
 
-    Raises
-    ------
-    ProtocolFailed
+    Raises ProtocolFailed.
     """
     if params.fuzzy:
         _check_most(weights, n_rows)
@@ -125,9 +115,7 @@ def check_weights(params: LosslessFederated, weights: FloatArray, n_rows: int) -
 def check_counts(params: LosslessFederated, counts: FloatArray, n_rows: int) -> None:
     """Refuse counts that are not those of the rows that took part.
 
-    Raises
-    ------
-    ProtocolFailed
+    Raises ProtocolFailed.
     """
     _check_most(counts, n_rows)
     if not params.suppresses and counts.sum() != n_rows:
@@ -146,27 +134,25 @@ def move(
     nudge: FloatArray,
     unit: FloatArray,
     least: int = 1,
-) -> Moved:
+) -> MovedCentroids:
     """Return V(t) = ΣLs_c/Σn_c or ΣWS_c/Σu_c (equations 5 and 7).
 
     Centroids that coincide are made equal. An empty cluster keeps its centroid, moved by
     a nudge that does not count; one of fewer rows than ``least`` keeps it as it is.
 
-    Parameters
-    ----------
-    V, sums, nudge : float64 arrays of shape (k, F)
-    weights : float64 array of shape (k,)
-    unit : float64 array of shape (F,)
-        Of each feature: :attr:`Scaler.step`.
-    least : int
-        :attr:`LosslessFederated.least_rows_moved`, where rows are split.
+    V, sums, nudge: float64 (k, F).
+    weights: float64 (k,).
+    unit: float64 (F,); of each feature: :attr:`Scaler.step`.
+    least: :attr:`LosslessFederated.least_rows_moved`, where rows are split.
     """
     filled = weights > 0
     large = filled & ((least == 1) | (weights >= least))
     divisor = np.where(filled, weights, 1.0)[:, None]
-    centroids = united(np.where(large[:, None], sums / divisor, V), unit)
+    centroids = equalise_coordinates(np.where(large[:, None], sums / divisor, V), unit)
     moved = float(np.sqrt(np.square(centroids - V).sum()))
-    return Moved(np.where(filled[:, None], centroids, centroids + nudge), moved)
+    return MovedCentroids(
+        np.where(filled[:, None], centroids, centroids + nudge), moved
+    )
 
 
 def nudge(session: LlfSession, column: int, number: int, scale: Scaler) -> FloatArray:

@@ -6,12 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
-from clustering_protocols.figures import Figures
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.records.record import Record
 
 
-class Measure(Record):
+class MeasureDistances(Record):
     """Task: measure all rows against your coordinates of the centroids.
 
     labels, memberships: of the update before, in the order in which rows travel; the
@@ -44,7 +44,7 @@ class Scatter(Record):
     labels: Annotated[IntArray, Spec("n_labels", low=0)]
 
 
-class Scattered(Record):
+class ScatterShare(Record):
     """Contribution: Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns, encoded."""
 
     kind = "scattered"
@@ -52,7 +52,7 @@ class Scattered(Record):
     words: Annotated[WordArray, Spec(2)]
 
 
-class Measuring(Record):
+class ColumnsState(Record):
     """The analyst's state between rounds of split columns.
 
     roots: roots of the squared distances of the update before (fuzzy c-means).
@@ -71,7 +71,7 @@ class Measuring(Record):
     tolerances: Annotated[FloatArray, Spec("t")]
 
 
-class Grouped(Record):
+class GroupLabels(Record):
     """Result for the row group, in the order in which rows travelled."""
 
     kind = "grouped"

@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.figures import Figures
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.sums import calinski_harabasz
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_all
 
 from . import messages
-from .columns_party import encoding
-from .columns_scatter import encoding as encoding_of, hard_labels
+from .columns_party import build_distance_encoding
+from .columns_scatter import build_scatter_encoding as encoding_of, hard_labels
 from .params import LlfSession, LosslessFederated
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
@@ -32,15 +32,15 @@ _NOT_THE_SAME = (
 )
 
 
-class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.Measuring]):
+class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsState]):
     """Runs updates until labels (or distances) rest, then hands out labels."""
 
-    state = messages.Measuring
+    state = messages.ColumnsState
 
     def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for the distances to the start."""
         nothing = np.empty((0, session.params.n_clusters))
-        first = messages.Measuring(
+        first = messages.ColumnsState(
             number=1,
             labels=_NO_LABELS,
             memberships=nothing,
@@ -52,18 +52,18 @@ class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.Measuring])
     def step(
         self,
         session: LlfSession,
-        state: messages.Measuring,
+        state: messages.ColumnsState,
         contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
         """Return the next update, the question for the figures, or the labels."""
         if state.phase == "scatter":
-            return _scattered(session, state, contributions)
+            return _finish_scatter(session, state, contributions)
         given = all_of(messages.Distances, contributions)
         total = add_all(each.words for each in given.values())
         fuzzy = session.params.fuzzy
         of = _degrees if fuzzy else _nearest
         found = of(session, total, state)
-        now = messages.Measuring(
+        now = messages.ColumnsState(
             number=state.number + 1,
             labels=found.labels,
             memberships=found.memberships,
@@ -88,7 +88,7 @@ class _Found(NamedTuple):
 
 
 def _nearest(
-    session: LlfSession, total: WordArray, before: messages.Measuring
+    session: LlfSession, total: WordArray, before: messages.ColumnsState
 ) -> _Found:
     """Return the nearest clusters from distances that are shifted alike in each row.
 
@@ -96,7 +96,7 @@ def _nearest(
     2^62; the shift falls out of them.
     """
     words = total - total[:, :1]
-    if not encoding(session).fits(words):
+    if not build_distance_encoding(session).fits(words):
         raise ProtocolFailed(_NOT_THE_SAME)
     differences = words.view(np.int64)
     labels = np.argmin(differences, axis=1).astype(np.int64)
@@ -107,10 +107,10 @@ def _nearest(
 
 
 def _degrees(
-    session: LlfSession, total: WordArray, before: messages.Measuring
+    session: LlfSession, total: WordArray, before: messages.ColumnsState
 ) -> _Found:
     """Return memberships from ratios to the smallest distance (equation 18)."""
-    code = encoding(session)
+    code = build_distance_encoding(session)
     if not code.fits(total) or (total.view(np.int64) < 0).any():
         raise ProtocolFailed(_NOT_THE_SAME)
     D = np.maximum(code.decode(total), 0.0)
@@ -125,7 +125,7 @@ def _degrees(
     return _Found(labels, ratios / ratios.sum(axis=1, keepdims=True), roots, moved)
 
 
-def _ask(session: LlfSession, now: messages.Measuring) -> Ask:
+def _ask(session: LlfSession, now: messages.ColumnsState) -> Ask:
     params = session.params
     n_rows = session.n_rows(session.slots[0])
     moved = [float(each) for each in now.tolerances[1:]]
@@ -142,8 +142,8 @@ def _ask(session: LlfSession, now: messages.Measuring) -> Ask:
     )
 
 
-def _task(session: LlfSession, now: messages.Measuring) -> messages.Measure:
-    return messages.Measure(
+def _task(session: LlfSession, now: messages.ColumnsState) -> messages.MeasureDistances:
+    return messages.MeasureDistances(
         number=now.number,
         labels=_NO_LABELS if session.params.fuzzy else now.labels,
         memberships=now.memberships,
@@ -156,7 +156,7 @@ def _n_coinciding(total: WordArray) -> int:
 
 
 def _end(
-    session: LlfSession, before: messages.Measuring, now: messages.Measuring
+    session: LlfSession, before: messages.ColumnsState, now: messages.ColumnsState
 ) -> Ask | Finish:
     """Ask how the final clusters scatter, where the parties know them already."""
     told = hard_labels(_task(session, before))
@@ -166,10 +166,10 @@ def _end(
     return Ask.everybody(session, task, state=now)
 
 
-def _scattered(
-    session: LlfSession, now: messages.Measuring, contributions: Mapping[str, Record]
+def _finish_scatter(
+    session: LlfSession, now: messages.ColumnsState, contributions: Mapping[str, Record]
 ) -> Finish:
-    given = all_of(messages.Scattered, contributions)
+    given = all_of(messages.ScatterShare, contributions)
     total, code = add_all(each.words for each in given.values()), encoding_of(session)
     if not code.fits(total) or (total.view(np.int64) < 0).any():
         raise ProtocolFailed(_NOT_THE_SAME)
@@ -180,7 +180,7 @@ def _scattered(
     return _finish(session, now, figures)
 
 
-def _figures(now: messages.Measuring, **known: float | None) -> Figures:
+def _figures(now: messages.ColumnsState, **known: float | None) -> Figures:
     return Figures(
         n_clusters=int(np.count_nonzero(np.bincount(now.labels))),
         n_iter=_n_updates(now),
@@ -189,16 +189,18 @@ def _figures(now: messages.Measuring, **known: float | None) -> Figures:
     )
 
 
-def _n_updates(now: messages.Measuring) -> int:
+def _n_updates(now: messages.ColumnsState) -> int:
     return now.number - 2
 
 
-def _finish(session: LlfSession, now: messages.Measuring, figures: Figures) -> Finish:
+def _finish(
+    session: LlfSession, now: messages.ColumnsState, figures: Figures
+) -> Finish:
     params = session.params
     sizes = np.bincount(now.labels, minlength=params.n_clusters)
     wanted = params.output == "memberships"
     silent = params.publish == "nothing"
-    result = messages.Grouped(
+    result = messages.GroupLabels(
         labels=now.labels,
         memberships=now.memberships if wanted else now.memberships[:0],
         cluster_sizes=sizes,
@@ -216,5 +218,5 @@ def _finish(session: LlfSession, now: messages.Measuring, figures: Figures) -> F
         tolerances=now.tolerances[1:],
     )
     results = dict.fromkeys(session.slots, result)
-    let_out = None if silent else figures.rounded()
+    let_out = None if silent else figures.round_values()
     return Finish.with_results(results, summary=summary, figures=let_out)

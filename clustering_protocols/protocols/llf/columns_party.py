@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.algorithms.coincidence import united
-from clustering_protocols.arrays import FloatArray, WordArray
+from clustering_protocols.algorithms.coincidence import equalise_coordinates
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.preparation import dominance
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.secrets import group_stream
-from clustering_protocols.preparation.sums import MaskedSum, mask
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages import dominance
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask
+from clustering_protocols.shared_stages.secrets import group_stream
 
 from . import columns_scatter, kernels, messages, starts
 from .centroids import drawn_nudge, move, nudge_purpose
 from .features import Scaler, batches, check_ranges, scaler, scaler_of
 from .params import LlfContext, LlfSession, LosslessFederated
 
-_Task = messages.Measure | messages.Scatter
+_Task = messages.MeasureDistances | messages.Scatter
 
 
-class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.Grouped]):
+class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLabels]):
     """Measures rows against its own coordinates of the centroids, and moves these."""
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
@@ -37,7 +37,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.Grouped]
         _check_number(context, task)
         scale = scaler_of(context)
         remembered: list[Record] = []
-        asked = dominance.Asked({}, "")
+        asked = dominance.DominanceQuestion({}, "")
         if task.number == 1:
             check_ranges(context, data)
             asked = dominance.check(
@@ -47,12 +47,12 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.Grouped]
                 V = starts.random_rows(context, data, scale)
             else:
                 V = starts.without_messages(context, scale)
-            V = united(V, scale.step)
+            V = equalise_coordinates(V, scale.step)
             remembered.append(messages.StartCentroids(centroids=V))
         else:
-            V = _moved(context, task, data, scale)
+            V = _move_centroids(context, task, data, scale)
             told = columns_scatter.hard_labels(task)
-            remembered.append(columns_scatter.told(told))
+            remembered.append(columns_scatter.digest_labels(told))
         words = _distances(context, data, scale, V)
         _hide(context, words)
         own = messages.OwnCentroids(number=task.number, centroids=V)
@@ -64,7 +64,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.Grouped]
         )
 
     def conclude(
-        self, context: LlfContext, result: messages.Grouped, data: DataSource | None
+        self, context: LlfContext, result: messages.GroupLabels, data: DataSource | None
     ) -> Outcome:
         """Return the labels in the order of this party's own rows."""
         order = context.recall(RowOrder)
@@ -88,7 +88,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.Grouped]
         )
 
 
-def _check_number(context: LlfContext, asked: messages.Measure) -> None:
+def _check_number(context: LlfContext, asked: messages.MeasureDistances) -> None:
     """Refuse an update that does not follow: none begins again, or comes too late."""
     before = context.memory.get(messages.OwnCentroids)
     if asked.number != (1 if before is None else before.number + 1):
@@ -97,7 +97,7 @@ def _check_number(context: LlfContext, asked: messages.Measure) -> None:
         raise ProtocolFailed("The analyst asks for more updates than max_iter.")
 
 
-def encoding(session: LlfSession) -> FixedPoint:
+def build_distance_encoding(session: LlfSession) -> FixedPoint:
     """Return how squared distances over all columns stand as ring elements.
 
     A centroid is a mean of rows, so no distance exceeds twice the limit of a feature.
@@ -109,8 +109,11 @@ def encoding(session: LlfSession) -> FixedPoint:
     return FixedPoint.of(np.square(2.01 * np.concatenate(limits)).sum())
 
 
-def _moved(
-    context: LlfContext, asked: messages.Measure, data: DataSource, scale: Scaler
+def _move_centroids(
+    context: LlfContext,
+    asked: messages.MeasureDistances,
+    data: DataSource,
+    scale: Scaler,
 ) -> FloatArray:
     """Return this party's coordinates (k, m) after an update (equations 16 and 17)."""
     before = context.recall(messages.OwnCentroids)
@@ -126,7 +129,7 @@ def _moved(
     return move(before.centroids, sums, weights, step, scale.step).centroids
 
 
-def _degrees(context: LlfContext, asked: messages.Measure) -> FloatArray:
+def _degrees(context: LlfContext, asked: messages.MeasureDistances) -> FloatArray:
     """Return μ^λ (n, k) of this party's rows, in its own order; 0 and 1 for c-means."""
     params = context.session.params
     order, k = context.recall(RowOrder).order, params.n_clusters
@@ -150,7 +153,7 @@ def _distances(
     places = np.empty_like(order)
     places[order] = np.arange(len(order))
     words = np.empty((data.n_rows, len(V)), dtype=np.uint64)
-    code = encoding(context.session)
+    code = build_distance_encoding(context.session)
     fixed = (*scale.affine, V, float(code.unit))
     for rows, batch in batches(data):
         kernels.distance_units(batch, *fixed, places[rows], words)
@@ -165,9 +168,9 @@ def _distances(
 def _hide(context: LlfContext, words: WordArray) -> None:
     """Mask a share in place, as the terms say."""
     params = context.session.params
-    if not params.masked:
+    if not params.is_masked:
         return
-    of = MaskedSum.here(context, context.session.slots, "distances")
+    of = MaskedSum.from_context(context, context.session.slots, "distances")
     if not params.fuzzy and of.members[0] == context.slot.name:
         # the same for all clusters of a row: what is nearest stays the same
         shift = group_stream(context, "row", f"shift/{of.label}").words(len(words))

@@ -19,21 +19,21 @@ from hashlib import sha256
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Reply
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.preparation.sums import MaskedSum, mask
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.quality.block_sums import add_by_label
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask
 
 from . import messages
 from .features import Scaler, batches, scaler, scaler_of
 from .params import LlfContext, LlfSession
 
 
-def hard_labels(asked: messages.Measure) -> IntArray:
+def hard_labels(asked: messages.MeasureDistances) -> IntArray:
     """Return the labels that an update tells, the largest membership's where fuzzy."""
     if not len(asked.memberships):
         return asked.labels
@@ -41,7 +41,7 @@ def hard_labels(asked: messages.Measure) -> IntArray:
     return labels
 
 
-def told(labels: IntArray) -> messages.LabelsTold:
+def digest_labels(labels: IntArray) -> messages.LabelsTold:
     """Return what a party remembers of the labels of an update."""
     digest = sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()
     return messages.LabelsTold(digest=digest)
@@ -50,12 +50,10 @@ def told(labels: IntArray) -> messages.LabelsTold:
 def check_told(context: LlfContext, labels: IntArray) -> None:
     """Refuse labels other than those that were told last.
 
-    Raises
-    ------
-    ProtocolFailed
+    Raises ProtocolFailed.
     """
     known = context.memory.get(messages.LabelsTold)
-    if known is None or known.digest != told(labels).digest:
+    if known is None or known.digest != digest_labels(labels).digest:
         raise ProtocolFailed(
             "The analyst asks for figures of labels that are not those of the last "
             "update."
@@ -69,14 +67,14 @@ def reply(context: LlfContext, asked: messages.Scatter, data: DataSource) -> Rep
     labels = np.empty(data.n_rows, dtype=np.int64)
     labels[context.recall(RowOrder).order] = asked.labels
     own = _scatter(data, scaler_of(context), labels, params.n_clusters)
-    words = encoding(context.session).encode(own)
-    if params.masked:
-        of = MaskedSum.here(context, context.session.slots, "scatter")
+    words = build_scatter_encoding(context.session).encode(own)
+    if params.is_masked:
+        of = MaskedSum.from_context(context, context.session.slots, "scatter")
         mask(context, words, of, minimum_members=params.least_parties)
-    return Reply(contribution=messages.Scattered(words=words))
+    return Reply(contribution=messages.ScatterShare(words=words))
 
 
-def encoding(session: LlfSession) -> FixedPoint:
+def build_scatter_encoding(session: LlfSession) -> FixedPoint:
     """Return how both sums stand as ring elements: no more than Σ ‖x‖²."""
     columns = range(session.layout.n_column_groups)
     limits = [scaler(session, column, None).square_limit for column in columns]

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
-from clustering_protocols.evaluation import Evaluation
-from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.recipe import Preparation, Treatment
-from clustering_protocols.release import Release
-from clustering_protocols.schema import Constraints, Field, Schema, numbers
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.preparation import Preparation, Treatment
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.terms.terms import Layout
 
 from .params import LosslessFederated as Llf
 
@@ -22,7 +22,7 @@ _WIDTH = 6
 
 def examples() -> Sequence[Example[Llf]]:
     """Return both algorithms on split rows and columns, each alternative once."""
-    X, centres = _made(np.random.default_rng(0))
+    X, centres = _draw_rows(np.random.default_rng(0))
     start = tuple(tuple(map(float, row)) for row in centres)
     variants = (
         ((3, 1), Llf(n_clusters=3)),
@@ -93,10 +93,10 @@ def examples() -> Sequence[Example[Llf]]:
             params=racing,
             layout=Layout.lattice(2),
             X=X,
-            evaluation=Evaluation(n_clusters=(2, 3)),
+            sections={"evaluation": Evaluation(n_clusters=(2, 3))},
         ),
         Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
-        _prepared(X),
+        _build_prepared(X),
     ]
 
 
@@ -108,11 +108,14 @@ def _example(params: Llf, layout: Layout, X: FloatArray) -> Example[Llf]:
     )
     schemas = [numbers(group.tolist(), -60.0, 60.0) for group in names]
     return Example(
-        params=params, layout=layout, X=X, dictionary=schemas if bounded else None
+        params=params,
+        layout=layout,
+        X=X,
+        sections={"dictionary": schemas} if bounded else {},
     )
 
 
-def _prepared(X: FloatArray) -> Example[Llf]:
+def _build_prepared(X: FloatArray) -> Example[Llf]:
     """Return an example with gaps that are filled, levels and a weight."""
     fields = X[:, :4].copy()
     fields[:, 1] = np.round(fields[:, 1])
@@ -139,13 +142,15 @@ def _prepared(X: FloatArray) -> Example[Llf]:
         params=Llf(n_clusters=3),
         layout=Layout.lattice(3),
         X=fields,
-        dictionary=[schema],
-        preparation=[preparation],
-        release=Release(profiles="everybody"),
+        sections={
+            "dictionary": [schema],
+            "preparation": [preparation],
+            "release": Release(profiles="everybody"),
+        },
     )
 
 
-def _made(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def _draw_rows(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Return rows and the centres that they were drawn around."""
     units = np.array([1.0, 3.0, 0.1, 1.0, 2.0, 0.5])
     centres = 4.0 * rng.normal(size=(3, _WIDTH))

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.recipe import Ranges
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.preparation import Ranges
 
 from .params import LlfContext, LlfSession
 
 if TYPE_CHECKING:  # a stage of its own, that most sessions do without
-    from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+    from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 
 _ROUNDING: Final = 1.001
 _BATCH_ITEMS: Final = 1 << 22
@@ -26,17 +26,13 @@ _BATCH_ITEMS: Final = 1 << 22
 class Scaler:
     """A row counts as (x - offset) · inverse.
 
-    Attributes
-    ----------
-    offset, inverse : float64 arrays of shape (m,)
-    limit : float64 array of shape (m,)
-        Largest absolute value of a scaled feature in any row.
-    sum_limit, square_limit : float64 arrays of shape (m,)
-        Largest sum of its absolute values, and of its squares, over all rows.
-    step : float64 array of shape (m,)
-        The unit of a small step, by which an empty cluster's centroid is moved.
-    ranges : Ranges
-        Of the dictionary, in the units of the data; infinite where it says nothing.
+    offset, inverse: float64 (m,).
+    limit: float64 (m,); largest absolute value of a scaled feature in any row.
+    sum_limit, square_limit: float64 (m,); largest sum of its absolute values, and of
+        its squares, over all rows.
+    step: float64 (m,); the unit of a small step, by which an empty cluster's centroid
+        is moved.
+    ranges: of the dictionary, in the units of the data; infinite where it says nothing.
     """
 
     offset: FloatArray
@@ -84,7 +80,9 @@ def scaler_of(context: LlfContext) -> Scaler:
     """Return the scaler of a party's column group."""
     moments = None
     if context.session.params.scaling == "standard":
-        from clustering_protocols.preparation.statistics.by_leader import PooledMoments
+        from clustering_protocols.shared_stages.statistics.by_leader import (
+            PooledMoments,
+        )
 
         moments = context.recall(PooledMoments)
     return scaler(context.session, context.slot.column, moments)
@@ -93,10 +91,8 @@ def scaler_of(context: LlfContext) -> Scaler:
 def scaler(session: LlfSession, column: int, moments: PooledMoments | None) -> Scaler:
     """Return the scaler of a column group.
 
-    Parameters
-    ----------
-    moments : PooledMoments, optional
-        For scaling 'standard'; the analyst, who has none, gets bounds and steps alone.
+    moments: for scaling 'standard'; the analyst, who has none, gets bounds and steps
+        alone.
     """
     params = session.params
     group = session.layout.column_group(column)

@@ -20,11 +20,15 @@ from clustering_protocols.algorithms.row_kernels import (
     nearest_sums,
     scaled_block,
 )
-from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.compiled import compiled, compiled_in_any_order, compiled_once
+from clustering_protocols.numerics.compilation import (
+    compile_in_any_order,
+    compile_kernel,
+    compile_once,
+)
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
 
-@compiled
+@compile_kernel
 def _memberships(
     D: FloatArray, size: int, smallest: FloatArray, exponent: float, total: FloatArray
 ) -> None:
@@ -52,7 +56,7 @@ def _memberships(
             D[c, i] /= total[i]
 
 
-@compiled_in_any_order
+@compile_in_any_order
 def _sum_units(a: FloatArray, b: FloatArray, unit: float, size: int) -> float:
     """Return Σ round(a · b · unit), exact in any order."""
     total = 0.0
@@ -72,13 +76,11 @@ def cmeans_sums(
 ) -> None:
     """Add a batch's share of Ls_c and n_c (equation 3), in whole units.
 
-    Parameters
-    ----------
-    X, offset, inverse, V, units
-        As in :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
-    sums : float64 array of shape (k, F), added to
-        Whole numbers below 2^53, as the caller's encoding sees to.
-    counts : float64 array of shape (k,), added to
+    X, offset, inverse, V, units: as in
+        :func:`~clustering_protocols.algorithms.row_kernels.nearest_sums`.
+    sums: float64 (k, F), added to; whole numbers below 2^53, as the caller's encoding
+        sees to.
+    counts: float64 (k,), added to.
     """
     own, own_counts = np.zeros(V.shape, np.int64), np.zeros(len(V), np.int64)
     nobody = (np.zeros(2), np.zeros(2, np.int64))
@@ -87,7 +89,7 @@ def cmeans_sums(
     counts += own_counts
 
 
-@compiled_once(4)
+@compile_once(4)
 def fuzzy_sums(
     X: FloatArray,
     offset: FloatArray,
@@ -101,15 +103,9 @@ def fuzzy_sums(
 ) -> None:
     """Add a batch's share of WS_c and u_c (algorithm 3), in whole units.
 
-    Parameters
-    ----------
-    X, offset, inverse, V, units, sums
-        As in :func:`cmeans_sums`.
-    fuzzifier : float
-        λ > 1.
-    weight_unit : float
-    weights : float64 array of shape (k,), added to
-        Σ μ^λ.
+    X, offset, inverse, V, units, sums: as in :func:`cmeans_sums`.
+    fuzzifier: λ > 1.
+    weights: float64 (k,), added to; Σ μ^λ.
     """
     n, n_features = X.shape
     n_clusters = V.shape[0]
@@ -132,7 +128,7 @@ def fuzzy_sums(
                 sums[c, f] += _sum_units(D[c], block[f], units[f], size)
 
 
-@compiled
+@compile_kernel
 def _raise(D: FloatArray, size: int, fuzzifier: float) -> None:
     """Turn μ into μ^λ, in place."""
     for c in range(D.shape[0]):
@@ -140,7 +136,7 @@ def _raise(D: FloatArray, size: int, fuzzifier: float) -> None:
             D[c, i] = D[c, i] * D[c, i] if fuzzifier == 2.0 else D[c, i] ** fuzzifier
 
 
-@compiled_once(4)
+@compile_once(4)
 def assign(
     X: FloatArray,
     offset: FloatArray,
@@ -153,16 +149,11 @@ def assign(
 ) -> None:
     """Write a batch's labels, memberships and distances to its centroid.
 
-    Parameters
-    ----------
-    X, offset, inverse, V
-        As in :func:`cmeans_sums`.
-    exponent : float
-        1/(λ-1); 0 for c-means, where memberships are 0 and 1.
-    labels : int64 array of shape (n,), written
-    memberships : float64 array of shape (n, k), written
-    within : float64 array of shape (n, k), written
-        Squared distances.
+    X, offset, inverse, V: as in :func:`cmeans_sums`.
+    exponent: 1/(λ-1); 0 for c-means, where memberships are 0 and 1.
+    labels: int64 (n,), written.
+    memberships: float64 (n, k), written.
+    within: float64 (n, k), written; squared distances.
     """
     n, n_features = X.shape
     block = np.empty((n_features, BLOCK))
@@ -184,7 +175,7 @@ def assign(
                 memberships[begin + i, c] = D[c, i] if exponent > 0.0 else hard
 
 
-@compiled_once(4)
+@compile_once(4)
 def distance_units(
     X: FloatArray,
     offset: FloatArray,
@@ -196,14 +187,9 @@ def distance_units(
 ) -> None:
     """Write squared distances as ring elements, each row at its place.
 
-    Parameters
-    ----------
-    X, offset, inverse, V
-        As in :func:`cmeans_sums`.
-    unit : float
-    places : int64 array of shape (n,)
-        Where each row of the batch travels.
-    words : uint64 array of shape (n_rows, k), written
+    X, offset, inverse, V: as in :func:`cmeans_sums`.
+    places: int64 (n,); where each row of the batch travels.
+    words: uint64 (n_rows, k), written.
     """
     n, n_features = X.shape
     block = np.empty((n_features, BLOCK))

@@ -1,6 +1,6 @@
 """What `llf` is good for."""
 
-from clustering_protocols.suitability import (
+from clustering_protocols.common.suitability import (
     Exposure,
     Method,
     Partitioning,

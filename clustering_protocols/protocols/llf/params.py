@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 from pydantic import Field
+from pydantic.config import JsonDict
 
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import PartyContext, SessionContext
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation.alignment.params import AlignedParams
-from clustering_protocols.recipe import Plan, check_bounded
-from clustering_protocols.schema import Schema
+from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
+from clustering_protocols.terms.schema import Schema
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 FROM_PARTIES: Final = ("careful", "random_party")
 """Starts that come from rows of parties."""
 LARGEST_TOL: Final = 0.1
 """Of new sessions; with more, ``max_iter`` says nothing."""
+LEAST_FUZZIFIER: Final = 1.1
+"""Of new sessions over split rows; with less, degrees are those of c-means, unaudited."""
+
+INSTEAD: Final[Mapping[str, str]] = {
+    "aggregation": "Leave it at 'masked'; two parties take allow_two_parties.",
+    "analyst_view": "Leave it at 'blind'.",
+    "participation": "Leave it at 1; where parties may be late, set a quorum.",
+    "suppress_below": "Leave it at 1; min_cluster_rows protects small clusters.",
+    "small_clusters": "Leave it at 'stay', and lower min_cluster_rows where fewer rows "
+    "may move a cluster.",
+}
+"""What to take instead of what reproduces the paper, which simulations alone may."""
+_FORMER: Final[JsonDict] = {"deprecated": True}
 
 
 class LosslessFederated(AlignedParams):
@@ -31,7 +45,10 @@ class LosslessFederated(AlignedParams):
         default="cmeans", description="Hard or fuzzy c-means."
     )
     fuzzifier: float = Field(
-        default=2.0, gt=1.0, le=100.0, description="λ of fuzzy c-means."
+        default=2.0,
+        gt=1.0,
+        le=100.0,
+        description="λ of fuzzy c-means; of split rows at least 1.1.",
     )
     scaling: Literal["standard", "minmax", "none"] = Field(
         default="standard",
@@ -41,8 +58,8 @@ class LosslessFederated(AlignedParams):
     )
     init: Start | None = Field(
         default=None,
-        description="Start. careful: every party's k-means++ on means of five "
-        "neighbours, merged by the leader (default for split rows). random_party: "
+        description="Start. careful: the centroids of every party's own k-means, "
+        "merged by the leader (default for split rows). random_party: "
         "means of five neighbours of random rows of the leader. bounds: uniform "
         "between minimum and maximum in the data dictionary. given: initial_centroids. random_rows: k joint rows "
         "that only the parties know (default for split columns).",
@@ -71,11 +88,13 @@ class LosslessFederated(AlignedParams):
     )
     aggregation: Literal["masked", "plain"] = Field(
         default="masked",
+        json_schema_extra=_FORMER,
         description="plain: the analyst reads each party's sums, as in the paper (a "
         "risk).",
     )
     analyst_view: Literal["blind", "sums"] = Field(
         default="blind",
+        json_schema_extra=_FORMER,
         description="For split rows. blind: the analyst adds numbers that it cannot "
         "read. sums: it reads the sums over parties and moves the centroids, as in the "
         "paper (a risk).",
@@ -84,6 +103,7 @@ class LosslessFederated(AlignedParams):
         default=1.0,
         gt=0.0,
         le=1.0,
+        json_schema_extra=_FORMER,
         description="γ: the share of parties that are drawn for each update of split "
         "rows; below 1 the result is not the pooled one.",
     )
@@ -100,6 +120,7 @@ class LosslessFederated(AlignedParams):
     suppress_below: int = Field(
         default=1,
         ge=1,
+        json_schema_extra=_FORMER,
         description="plain, c-means: a party sends nothing of a cluster in which it has "
         "fewer rows (paper: 2). Above 1 the result is not the pooled one.",
     )
@@ -111,6 +132,7 @@ class LosslessFederated(AlignedParams):
     )
     small_clusters: Literal["stay", "move"] = Field(
         default="stay",
+        json_schema_extra=_FORMER,
         description="c-means over split rows, whose parties see every centroid. stay: a "
         "cluster of fewer than min_cluster_rows rows keeps its centroid. move: it moves "
         "to the mean of its few rows, as in the paper (a risk).",
@@ -134,7 +156,18 @@ class LosslessFederated(AlignedParams):
         "(fuzzy c-means).",
     )
 
-    def check_prepared(self, plans: Sequence[Plan]) -> None:
+    def check_retired(self) -> None:
+        """Refuse what reproduces the paper at the price of what it shows."""
+        super().check_retired()
+        for name, instead in INSTEAD.items():
+            value = getattr(self, name)
+            if value != type(self).model_fields[name].default:
+                raise InvalidParameters(
+                    f"{value!r} is the paper's, and for simulations alone. {instead}",
+                    field=name,
+                )
+
+    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
         del plans
         if self.scaling != "standard":
@@ -158,14 +191,14 @@ class LosslessFederated(AlignedParams):
         return self.algorithm == "fuzzy_cmeans"
 
     @property
-    def masked(self) -> bool:
+    def is_masked(self) -> bool:
         """Return whether a party's own sums are hidden."""
         return self.aggregation == "masked"
 
     @property
     def suppresses(self) -> bool:
         """Return whether parties hold back what they have of clusters of few rows."""
-        return not self.masked and not self.fuzzy and self.suppress_below > 1
+        return not self.is_masked and not self.fuzzy and self.suppress_below > 1
 
     @property
     def may_be_left_out(self) -> bool:
@@ -175,7 +208,7 @@ class LosslessFederated(AlignedParams):
     @property
     def blind(self) -> bool:
         """Return whether the analyst cannot read the totals either."""
-        return self.masked and self.analyst_view == "blind"
+        return self.is_masked and self.analyst_view == "blind"
 
     @property
     def least_rows_moved(self) -> int:
@@ -189,7 +222,7 @@ class LosslessFederated(AlignedParams):
     @property
     def least_parties(self) -> int:
         """Return the fewest parties of a sum."""
-        if not self.masked:
+        if not self.is_masked:
             return 1
         return 2 if self.allow_two_parties else 3
 

@@ -12,11 +12,11 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 
-from clustering_protocols.algorithms.coincidence import united
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.contract import Trace
-from clustering_protocols.preparation.secrets import RowSecret, key_from
-from clustering_protocols.randomness import KeyedStream, generator
+from clustering_protocols.numerics.randomness import KeyedStream, generator
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.secrets import RowSecret, key_from
 
 from . import messages
 from .centroids import drawn_nudge, move, nudge, nudge_purpose
@@ -27,7 +27,7 @@ _Trace = Trace[LosslessFederated]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Pooled:
+class PooledRun:
     """How a pooled run went; centroids in scaled units."""
 
     labels: IntArray = field(repr=False)
@@ -41,15 +41,15 @@ def labels(params: LosslessFederated, X: FloatArray, trace: _Trace | None) -> In
     return run(params, X, trace).labels
 
 
-def run(params: LosslessFederated, X: FloatArray, trace: _Trace | None) -> Pooled:
+def run(params: LosslessFederated, X: FloatArray, trace: _Trace | None) -> PooledRun:
     """Return the same clustering of X (n, m), columns by column group."""
     if trace is None:
-        Z = _scaled(params, X, None)
+        Z = _scale_features(params, X, None)
         seed = int(generator(0, "llf", "pooled").integers(2**31))
         V = kmeans_plusplus(Z, params.n_clusters, random_state=seed)[0]
         return _updates(params, Z, V, None)
     session = trace.session
-    Z = _scaled(params, X, session)
+    Z = _scale_features(params, X, session)
     V = np.hstack([_start(trace, column) for column in range(_n_columns(session))])
     return _updates(params, Z, V, trace)
 
@@ -66,7 +66,7 @@ def _n_columns(session: LlfSession) -> int:
     return session.layout.n_column_groups
 
 
-def _scaled(
+def _scale_features(
     params: LosslessFederated, X: FloatArray, session: LlfSession | None
 ) -> FloatArray:
     if params.scaling == "none":
@@ -90,9 +90,9 @@ def _updates(
     Z: FloatArray,
     V: FloatArray,
     trace: _Trace | None,
-) -> Pooled:
+) -> PooledRun:
     unit = _unit(trace, V.shape[1])
-    V = united(V, unit)
+    V = equalise_coordinates(V, unit)
     rows_split = trace is None or _n_columns(trace.session) == 1
     least = params.least_rows_moved if rows_split else 1
     before = None
@@ -110,7 +110,7 @@ def _updates(
         if rows_split and moved <= params.tol:
             break
     D = cdist(Z, V, "sqeuclidean")
-    return Pooled(
+    return PooledRun(
         labels=np.argmin(D, axis=1).astype(np.int64),
         centroids=V,
         memberships=_memberships(params, D),

@@ -5,109 +5,132 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from clustering_protocols.preparation import shared_risks
-from clustering_protocols.preparation.alignment import aligning
-from clustering_protocols.preparation.statistics import pooling
-from clustering_protocols.terms import Layout
+from clustering_protocols.shared_stages import shared_risks
+from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.terms.terms import Layout
 
-from .params import FROM_PARTIES, LosslessFederated
+from .params import LosslessFederated
 
 FEW_ROWS: Final = 10
 """A cluster that moves with fewer rows than these is a risk."""
 
 RISKS: Final[Mapping[str, str]] = {
     "parties-see-all-centroids": (
-        "Every party sees the centroids and totals of every round. One whose software "
-        "was changed can move the centroids slowly where it likes, and compute rows of "
-        "others: of yours no more than the share 'sums_limit' of your own choice (a "
-        "quarter), even if all others work together; of fuzzy c-means that share does "
-        "not hold. Who knows a row beside, or that values are whole numbers, may find more."
+        "Every party sees the centroids and totals of every round. A party with "
+        "modified software can move the centroids slowly where it likes, and compute "
+        "rows of others. Of your rows it computes no more than the share 'sums_limit' "
+        "that you choose (a quarter by default), even if all others collude. That "
+        "limit does not hold for fuzzy c-means. Anyone who also knows a row, or that "
+        "values are whole numbers, may find more."
     ),
     "small-clusters-move": (
-        "A cluster of few rows moves to their mean, which every party sees: the centroid "
-        "of a single row is the row."
+        "A cluster of few rows moves to their mean, which every party sees. The "
+        "centroid of a single row is that row."
     ),
     "rows-can-be-computed": (
-        "Your rows can be computed: every party reads the totals of all rounds, and "
+        "Your rows can be computed. Every party reads the totals of all rounds, and "
         "there may be enough rounds to solve them for the rows of all others."
     ),
     "sums-over-rounds-single-out-rows": (
-        "The analyst reads the sums over all parties in every round; together they "
-        "determine single rows."
+        "The analyst reads the sums over all parties in every round. Together these "
+        "sums determine single rows."
     ),
     "own-sums-are-read": (
-        "The analyst reads your own sums in every round, without any mask; together "
-        "they determine single rows of yours."
+        "The analyst reads your own sums in every round, without any mask. Together "
+        "these sums determine single rows of yours."
     ),
     "plain-sums-are-not-checked": (
-        "Sums carry no tags: the analyst can hand back any totals it likes, and so "
-        "choose the centroids around which it reads your next sums."
+        "Sums carry no check tags, so the analyst can return any totals it likes. It "
+        "thereby chooses the centroids around which it reads your next sums."
     ),
     "leaver-shows-its-sums": (
         "The analyst reads sums, and the session goes on without a party that is "
-        "away: an analyst that keeps a void attempt may subtract the two totals. That a "
-        "party was away is its word; only receipts show otherwise, and afterwards."
+        "absent. An analyst that keeps a void attempt may subtract the two totals. "
+        "You have only its word that a party was absent. Receipts alone can show "
+        "otherwise, and only afterwards."
     ),
     "drawn-parties-show-their-sums": (
-        "The analyst reads sums over parties that are drawn anew in every round: once "
+        "The analyst reads sums over parties that are drawn anew in every round. Once "
         "the centroids hardly move, it can solve several such sums for those of each "
         "party."
     ),
     "members-can-be-subtracted": (
-        "Rounds go on without some of the parties: who reads totals with and without "
-        "you, once the centroids hardly move, can subtract them and has your sums."
+        "Rounds go on without some of the parties. Once the centroids hardly move, "
+        "anyone who reads totals with and without you can subtract them. The "
+        "difference is your sums."
     ),
     "two-parties-see-each-other": (
-        "There are two parties: each can take its own share off a sum and read the "
-        "other's."
+        "There are only two parties. Each can subtract its own share from a sum and "
+        "read the other's."
+    ),
+    "start-shows-own-clusters": (
+        "The leader (first party) reads the centroids of your own clusters, and their "
+        "sizes in fives. Each centroid is the mean of at least five of your rows, "
+        "rounded to 1/20 of their standard deviation or more. With several starts "
+        "(n_init), it reads such centroids for each start."
     ),
     "start-shows-means-of-five-rows": (
-        "The leader (first party) sees k means of five neighbouring rows of yours (start "
-        "'careful'), or all parties see those of the leader ('random_party'); k for each "
-        "start, where several race."
+        "All parties see k means of the leader's rows, each over five neighbouring "
+        "rows. With several starts (n_init), they see k means for each start."
     ),
     "starts-that-race-add-sums": (
-        "Several starts race: every party also reads the totals of one update of each, "
-        "and can subtract them from each other to single out rows. In our trials, with "
-        "five starts, it read up to 11 more rows of 100 to 2,000 than of one run."
+        "There are several starts (n_init). Every party also reads the totals of one "
+        "update of each start. It can subtract these totals from each other to single "
+        "out rows. In our trials with five starts, it read up to 11 more rows of 100 "
+        "to 2,000 than with a single run."
     ),
     "runs-single-out-rows": (
-        "Runs with several numbers of clusters: other parties subtract the sums of "
-        "different runs and compute rows of yours. In our trials nine runs (2 to 10 "
-        "clusters) let one third of the parties read 30 to 38 % of the others' rows of "
-        "tables of 150 and 178 rows, one run of at most four clusters 0 to 4 %. Starts "
-        "that race add to it, and so does every further session over the same rows."
+        "Because several numbers of clusters are run, other parties can subtract the "
+        "sums of different runs and compute rows of yours. In our trials, one third "
+        "of the parties read rows of the others, of tables of 150 and 178 rows. Nine "
+        "runs (2 to 10 clusters) exposed 23 to 29 % of those rows. One run of at most "
+        "four clusters exposed 0 to 3 %. Several starts (n_init) add to it, and so "
+        "does every further session over the same rows."
     ),
     "given-start-and-means-show-rows": (
-        "The coordinator says where clusters start, and with few updates which rows are "
-        "in which cluster: the means of many such sessions narrow down single rows. They "
-        "are told to max(1/20, 5/n) spreads of a cluster of n rows. Over four pairs of "
-        "sessions 19 % of a row's cells were then found within 5 % of their range, and "
-        "20 % by guessing the mean."
+        "The coordinator sets where clusters start. With few updates, it thereby sets "
+        "which rows are in which cluster. The means of many such sessions narrow down "
+        "single rows. Means are published to max(1/20, 5/n) standard deviations of a "
+        "cluster of n rows. Over four pairs of sessions, 19 % of a row's cells were "
+        "then found within 5 % of their range. Guessing the mean found 20 %."
     ),
     "differences-show-geometry": (
-        "The analyst sees which cluster is nearest to each row, and by how much: over "
-        "a few rounds that gives all rows together up to rotation and shift, where "
-        "columns of two values (yes or no) may show; with as many known rows as there "
-        "are columns, and one more, all of them."
+        "The analyst sees which cluster is nearest to each row, and by how much. Over "
+        "a few rounds that gives all rows together, up to rotation and shift. Columns "
+        "of two values (yes or no) may show there. An analyst that knows one row more "
+        "than there are columns computes all rows."
     ),
     "distances-are-data-up-to-motion": (
-        "The analyst sees the distances of rows to centroids in every round: they "
-        "give all rows together up to rotation and shift, where columns of two values "
-        "(yes or no) may show."
+        "The analyst sees the distances of rows to centroids in every round. They "
+        "give all rows together, up to rotation and shift. Columns of two values (yes "
+        "or no) may show there."
     ),
     "given-start-shows-directions": (
-        "The analyst knows where the centroids start: it learns how far each row lies "
-        "along k - 1 known directions, and with more clusters than columns every row."
+        "The analyst knows where the centroids start. It learns how far each row lies "
+        "along k - 1 known directions. With more clusters than columns, it learns "
+        "every row."
     ),
     "own-distances-are-your-columns": (
-        "The analyst sees your own distances without any mask: over a few rounds "
-        "they are your columns up to rotation and shift."
+        "The analyst sees your own distances without any mask. Over a few rounds they "
+        "give your columns, up to rotation and shift."
     ),
     pooling.RISK_CODE: pooling.RISK_SENTENCE,
     **shared_risks.RISKS,
-    **aligning.RISKS,
+    **row_alignment.RISKS,
 }
+
+FORMER_RISKS: Final = frozenset(
+    {
+        "sums-over-rounds-single-out-rows",
+        "own-sums-are-read",
+        "plain-sums-are-not-checked",
+        "leaver-shows-its-sums",
+        "drawn-parties-show-their-sums",
+        "own-distances-are-your-columns",
+    }
+)
+"""Codes of what no new session may have."""
 
 
 def risks_of(
@@ -116,14 +139,14 @@ def risks_of(
     """Return the risk codes that parameters and layout bring."""
     rows_split = layout.n_column_groups == 1
     codes = list(_of_rows(params) if rows_split else _of_columns(params))
-    if params.masked and len(layout.slots) == 2:
+    if params.is_masked and len(layout.slots) == 2:
         codes.append("two-parties-see-each-other")
     if pooling.shows_own(layout, moments=moments, ranges=ranges):
         codes.append(pooling.RISK_CODE)
-    totals = rows_split and params.masked
+    totals = rows_split and params.is_masked
     totals |= pooling.masks(layout, moments=moments, ranges=ranges)
     codes += shared_risks.brought(layout, totals=totals, labels=not rows_split)
-    return codes + aligning.risks(params, layout)
+    return codes + row_alignment.risks(params, layout)
 
 
 def _of_rows(params: LosslessFederated) -> Iterator[str]:
@@ -132,7 +155,7 @@ def _of_rows(params: LosslessFederated) -> Iterator[str]:
         yield "small-clusters-move"
     if params.fuzzy and params.small_cohorts == "allow":
         yield "rows-can-be-computed"
-    if not params.masked:
+    if not params.is_masked:
         yield from ("own-sums-are-read", "plain-sums-are-not-checked")
     elif not params.blind:
         yield from _of_read_totals(params)
@@ -140,7 +163,9 @@ def _of_rows(params: LosslessFederated) -> Iterator[str]:
         yield "members-can-be-subtracted"
     if params.n_init > 1:
         yield "starts-that-race-add-sums"
-    if params.start(rows_split=True) in FROM_PARTIES:
+    if params.start(rows_split=True) == "careful":
+        yield "start-shows-own-clusters"
+    if params.start(rows_split=True) == "random_party":
         yield "start-shows-means-of-five-rows"
     given = params.start(rows_split=True) == "given"
     if given and params.publish == "centroids":
@@ -156,7 +181,7 @@ def _of_read_totals(params: LosslessFederated) -> Iterator[str]:
 
 
 def _of_columns(params: LosslessFederated) -> Iterator[str]:
-    if not params.masked:
+    if not params.is_masked:
         yield "own-distances-are-your-columns"
     else:
         fuzzy = "distances-are-data-up-to-motion"

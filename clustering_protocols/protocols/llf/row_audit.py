@@ -4,7 +4,8 @@ Everybody together can know all of a party's sums over clusters, by taking their
 the totals. So no sum is answered after which more than ``sums_limit`` of own rows follow
 from all sums answered: of all updates, starts and runs, of the closing, and of earlier
 sessions over the same table. Sums of degrees (fuzzy c-means) are bounded by
-:mod:`.cohort_size` instead; the sums of their final labels are audited like all.
+:mod:`.cohort_size` instead; the sums of their final labels are audited like all. Means of
+five rows in a start are not counted: the terms name them as a risk.
 """
 
 from __future__ import annotations
@@ -14,36 +15,28 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import PartyContext, RowHistory
 from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import GuardRefused
-from clustering_protocols.house import SUMS_LIMIT
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
-from . import labelling
+from . import final_labels
 from .rows_round import RowsRound
 
 
-def answered(
+def audit_sums(
     here: RowsRound, data: DataSource, around: Sequence[FloatArray], number: int
 ) -> list[RowHistory]:
     """Return the history once sums around centroids (k, F), of each start, are answered.
 
-    Parameters
-    ----------
-    number : int
-        Of the update; 0 for that of starts that race.
+    number: of the update; 0 for that of starts that race.
 
-    Returns
-    -------
-    list of RowHistory
-        What to remember: nothing for sums of degrees.
+    Returns list of RowHistory: what to remember: nothing for sums of degrees.
 
-    Raises
-    ------
-    GuardRefused
-        If too many own rows would follow; it names the updates that fit.
+    Raises GuardRefused if too many own rows would follow; it names the updates that
+        fit.
     """
     if here.params.fuzzy:
         return []
@@ -54,13 +47,10 @@ def answered(
     return [history]
 
 
-def closed(here: RowsRound, labels: IntArray, number: int) -> RowHistory:
+def audit_final_sums(here: RowsRound, labels: IntArray, number: int) -> RowHistory:
     """Return the history once the sums of final labels are answered, after an update.
 
-    Raises
-    ------
-    GuardRefused
-        As :func:`answered`.
+    Raises GuardRefused: as :func:`audit_sums`.
     """
     history = known_history(here.context, len(labels)).after(labels)
     check(here.context, history, len(labels), number - 1)
@@ -70,7 +60,7 @@ def closed(here: RowsRound, labels: IntArray, number: int) -> RowHistory:
 def known_history(context: PartyContext, n_rows: int) -> RowHistory:
     """Return in which sums own rows stood so far, in the run that came last."""
     runs = range(len(context.session.runs))
-    kept = [context.memory.within(run).get(RowHistory) for run in runs]
+    kept = [context.memory.scope_to_run(run).get(RowHistory) for run in runs]
     found = [each for each in kept if each is not None]
     none = RowHistory.of_none(n_rows)
     return max(found, key=lambda each: each.n_sums, default=none)
@@ -81,10 +71,7 @@ def check(
 ) -> None:
     """Refuse a history of so many own rows from which more follow than may.
 
-    Parameters
-    ----------
-    n_updates : int
-        How many updates of this session would have fitted.
+    n_updates: how many updates of this session would have fitted.
     """
     share = _share(context)
     most = most_following(share, n_rows)
@@ -128,4 +115,4 @@ def _labels(here: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
     """Return the cluster of each row; of tables of which no history is kept, any."""
     if data.n_rows > MOST_ROWS:
         return np.arange(here.params.n_clusters)
-    return labelling.nearest(here, data, V)
+    return final_labels.nearest(here, data, V)

@@ -7,10 +7,16 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from clustering_protocols.arrays import ByteArray, FloatArray, IntArray, Spec, WordArray
-from clustering_protocols.figures import Figures
-from clustering_protocols.preparation.statistics.magnitudes import LARGEST
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import (
+    ByteArray,
+    FloatArray,
+    IntArray,
+    Spec,
+    WordArray,
+)
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.statistics.magnitudes import LARGEST
 
 
 def _no_weights() -> FloatArray:
@@ -68,7 +74,7 @@ class Close(Totals):
     members: list[str]
 
 
-class Closing(Record):
+class ClosingShare(Record):
     """Contribution: sums and counts of rows by label, as ring elements."""
 
     kind = "closing"
@@ -78,7 +84,7 @@ class Closing(Record):
     attempt: int = Field(ge=1, le=2**31)
 
 
-class Labelled(Totals):
+class LabelTotals(Totals):
     """The totals by final label, with what was missing before.
 
     closed_in: their round and attempt.
@@ -93,7 +99,7 @@ class Labelled(Totals):
     closing: Annotated[WordArray, Spec("closing")]
 
 
-class Gather(Labelled):
+class Gather(LabelTotals):
     """Task: add up how your rows lie around the means of the final labels."""
 
     kind = "gather"
@@ -101,13 +107,13 @@ class Gather(Labelled):
     members: list[str]
 
 
-class Gathered(Closing):
+class GatheredSizes(ClosingShare):
     """Contribution: sizes, and what the figures of the labels need."""
 
     kind = "gathered"
 
 
-class Closed(Labelled):
+class FinalTotals(LabelTotals):
     """The totals around the means too; the rest as in `labelled`."""
 
     kind = "closed"
@@ -117,7 +123,7 @@ class Closed(Labelled):
     gathered: Annotated[WordArray, Spec("gathered")]
 
 
-class Tell(Closed):
+class ReportDigest(FinalTotals):
     """Task: say the digest of the result; the leader says what is let out."""
 
     kind = "tell"
@@ -143,7 +149,7 @@ class Published(Record):
     n_coinciding: int | None = Field(default=None, ge=0)
 
 
-class Told(Published):
+class DigestReport(Published):
     """Contribution: a mark of the result, and what the leader lets out.
 
     digest: HMAC-SHA256 under the group's secret; all parties say the same one.
@@ -172,7 +178,7 @@ class Summary(Published):
     tolerances: Annotated[FloatArray, Spec("t", low=0)]
 
 
-class Updating(Record):
+class UpdateState(Record):
     """The analyst's state between rounds of split rows.
 
     cohort: who is asked, 0 or 1 for each slot.

@@ -18,18 +18,26 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols.arrays import WordArray
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.preparation.statistics import magnitudes
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import WordArray
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_all, add_tagged
+from clustering_protocols.shared_stages.statistics import magnitudes
 
-from . import closing, cohorts, messages
-from .centroids import Encoding, Moved, check_weights, move, nudge, rows_of, stops
-from .cohorts import changed, members_of
+from . import closing_sums, messages, participants
+from .centroids import (
+    Encoding,
+    MovedCentroids,
+    check_weights,
+    move,
+    nudge,
+    rows_of,
+    stops,
+)
 from .features import scaler
 from .params import LlfSession, LosslessFederated
+from .participants import members_of, replace_fields
 
 Given = Mapping[str, Record]
 _BY_LABEL: Final = ("closed_in", "closed_by", "closing")
@@ -37,41 +45,41 @@ _AROUND: Final = ("gathered_in", "gathered_by", "gathered")
 """Fields of a closing sum, in the analyst's state and in what is told of it."""
 
 
-class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.Updating]):
+class RowsAnalyst(AnalystRole[LosslessFederated, Record, messages.UpdateState]):
     """Runs updates until the centroids rest, then closes."""
 
-    state = messages.Updating
+    state = messages.UpdateState
 
     def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for the first update."""
         return _ask_update(session, _at_first(session), 1)
 
     def step(
-        self, session: LlfSession, state: messages.Updating, contributions: Given
+        self, session: LlfSession, state: messages.UpdateState, contributions: Given
     ) -> Ask | Reopen | Finish:
         """Return the next round, or this one again without those who are away."""
         members = members_of(session, state.cohort)
         absent = [slot for slot in members if slot not in contributions]
         if absent:
-            left = cohorts.without(session, state, absent)
+            left = participants.without(session, state, absent)
             again = _ASKS[state.phase](session, left)
             return Reopen(state=left, reason="Parties missed the deadline.", ask=again)
-        now = cohorts.answered(state)
+        now = participants.record_answers(state)
         if now.phase == "update":
-            return _updated(session, now, contributions)
+            return _follow_update(session, now, contributions)
         if now.phase == "close":
-            shares = all_of(messages.Closing, contributions)
+            shares = all_of(messages.ClosingShare, contributions)
             return _ask_gather(session, _with_sums(session, now, shares, _BY_LABEL))
         if now.phase == "gather":
-            shares = all_of(messages.Gathered, contributions)
+            shares = all_of(messages.GatheredSizes, contributions)
             return _ask_tell(session, _with_sums(session, now, shares, _AROUND))
-        return _told(session, now, contributions)
+        return _finish_session(session, now, contributions)
 
 
-def _at_first(session: LlfSession) -> messages.Updating:
+def _at_first(session: LlfSession) -> messages.UpdateState:
     n_slots, width = len(session.slots), session.member(session.slots[0]).n_columns
     nobody = np.zeros(n_slots, dtype=np.int64)
-    return messages.Updating(
+    return messages.UpdateState(
         phase="update",
         number=1,
         cohort=nobody.astype(np.uint8),
@@ -95,38 +103,40 @@ def _at_first(session: LlfSession) -> messages.Updating:
 # After an update
 
 
-def _updated(session: LlfSession, now: messages.Updating, given: Given) -> Ask:
+def _follow_update(session: LlfSession, now: messages.UpdateState, given: Given) -> Ask:
     shares = all_of(messages.Sums, given)
     leader = shares[members_of(session, now.cohort)[0]]
-    total = _added(session, shares)
+    total = _add_shares(session, shares)
     if session.params.blind:
         if leader.moved is not None:
-            now = _moved(now, leader.moved)
+            now = _append_tolerance(now, leader.moved)
         if leader.stop:
-            return _ask_close(session, changed(now, number=now.number - 1))
-        return _next(session, _kept(now, leader, total), stop=False)
+            return _ask_close(session, replace_fields(now, number=now.number - 1))
+        return _next(session, _append_total(now, leader, total), stop=False)
     V, moved = _read(session, now, leader, total)
-    now = _moved(_kept(now, leader, total), moved)
-    return _next(session, changed(now, known=V), stop=stops(session.params, moved))
+    now = _append_tolerance(_append_total(now, leader, total), moved)
+    return _next(
+        session, replace_fields(now, known=V), stop=stops(session.params, moved)
+    )
 
 
-def _next(session: LlfSession, now: messages.Updating, *, stop: bool) -> Ask:
+def _next(session: LlfSession, now: messages.UpdateState, *, stop: bool) -> Ask:
     if stop or now.number == session.params.max_iter:
         return _ask_close(session, now)
     return _ask_update(session, now, now.number + 1)
 
 
-def _moved(now: messages.Updating, moved: float) -> messages.Updating:
-    return changed(now, tolerances=np.append(now.tolerances, moved))
+def _append_tolerance(now: messages.UpdateState, moved: float) -> messages.UpdateState:
+    return replace_fields(now, tolerances=np.append(now.tolerances, moved))
 
 
-def _kept(
-    now: messages.Updating, leader: messages.Sums, total: WordArray
-) -> messages.Updating:
+def _append_total(
+    now: messages.UpdateState, leader: messages.Sums, total: WordArray
+) -> messages.UpdateState:
     """Return the state with the total of this update, for those who have not got it."""
     made = np.array([[now.number, leader.round, leader.attempt]])
-    now = cohorts.pruned(now)
-    return changed(
+    now = participants.prune_totals(now)
+    return replace_fields(
         now,
         updates=np.concatenate([now.updates, made]),
         cohorts=np.concatenate([now.cohorts, now.cohort[None]]),
@@ -136,14 +146,14 @@ def _kept(
 
 def _read(
     session: LlfSession,
-    now: messages.Updating,
+    now: messages.UpdateState,
     leader: messages.Sums,
     total: WordArray,
-) -> Moved:
+) -> MovedCentroids:
     """Return V(t) and how far it moved, where the analyst may read the total."""
     scale = scaler(session, 0, None)
-    words = total[:-1] if session.params.masked else total  # its tag is the parties'
-    sums, weights = _encoding(session).decode(words)
+    words = total[:-1] if session.params.is_masked else total  # its tag is the parties'
+    sums, weights = _build_encoding(session).decode(words)
     members = members_of(session, now.cohort)
     check_weights(session.params, weights, rows_of(session, members))
     V = leader.start if now.number == 1 else now.known
@@ -157,18 +167,18 @@ def _read(
 
 def _n_words(session: LlfSession) -> int:
     """Return the size of a share of an update: with a tag, where sums are masked."""
-    return _encoding(session).n_words + session.params.masked
+    return _build_encoding(session).n_words + session.params.is_masked
 
 
-def _added(
+def _add_shares(
     session: LlfSession,
-    shares: Mapping[str, messages.Sums] | Mapping[str, messages.Closing],
+    shares: Mapping[str, messages.Sums] | Mapping[str, messages.ClosingShare],
 ) -> WordArray:
     words = (share.words for share in shares.values())
-    return add_tagged(words) if session.params.masked else add_all(words)
+    return add_tagged(words) if session.params.is_masked else add_all(words)
 
 
-def _encoding(session: LlfSession) -> Encoding:
+def _build_encoding(session: LlfSession) -> Encoding:
     n_rows = rows_of(session, session.slots)
     return Encoding.of(session.params, scaler(session, 0, None), n_rows)
 
@@ -178,19 +188,21 @@ def _encoding(session: LlfSession) -> Encoding:
 
 def _with_sums(
     session: LlfSession,
-    now: messages.Updating,
-    shares: Mapping[str, messages.Closing],
+    now: messages.UpdateState,
+    shares: Mapping[str, messages.ClosingShare],
     names: tuple[str, str, str],
-) -> messages.Updating:
+) -> messages.UpdateState:
     """Return the state with a closing sum: in which round, over whom, and its total."""
     leader = shares[members_of(session, now.cohort)[0]]
     when = np.array([leader.round, leader.attempt])
-    sums = zip(names, (when, now.cohort, _added(session, shares)), strict=True)
-    return changed(now, **dict(sums))
+    sums = zip(names, (when, now.cohort, _add_shares(session, shares)), strict=True)
+    return replace_fields(now, **dict(sums))
 
 
-def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
-    told = all_of(messages.Told, given)
+def _finish_session(
+    session: LlfSession, now: messages.UpdateState, given: Given
+) -> Finish:
+    told = all_of(messages.DigestReport, given)
     if len({each.digest for each in told.values()}) > 1:
         raise ProtocolFailed("The parties do not agree on the result.")
     leader = told[members_of(session, now.cohort)[0]]
@@ -199,8 +211,9 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
     del shown["digest"]
     figures = shown.pop("figures")
     results = {
-        slot: messages.Closed(
-            **cohorts.lacking(now, index), **_kept_as(now, _BY_LABEL + _AROUND)
+        slot: messages.FinalTotals(
+            **participants.select_missing_totals(now, index),
+            **_kept_as(now, _BY_LABEL + _AROUND),
         )
         for index, slot in enumerate(session.slots)
     }
@@ -208,35 +221,39 @@ def _told(session: LlfSession, now: messages.Updating, given: Given) -> Finish:
     return Finish.with_results(results, summary=summary, figures=figures)
 
 
-def _kept_as(now: messages.Updating, names: tuple[str, ...]) -> dict[str, Any]:
+def _kept_as(now: messages.UpdateState, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(now, name) for name in names}
 
 
 # What is asked
 
 
-def _ask_update(session: LlfSession, now: messages.Updating, number: int) -> Ask:
+def _ask_update(session: LlfSession, now: messages.UpdateState, number: int) -> Ask:
     return _update_task(
         session,
-        changed(cohorts.draw(session, now, number), number=number, phase="update"),
+        replace_fields(
+            participants.draw(session, now, number), number=number, phase="update"
+        ),
     )
 
 
-def _ask_close(session: LlfSession, now: messages.Updating) -> Ask:
-    return _close_task(session, changed(cohorts.everybody(session, now), phase="close"))
+def _ask_close(session: LlfSession, now: messages.UpdateState) -> Ask:
+    return _close_task(
+        session, replace_fields(participants.everybody(session, now), phase="close")
+    )
 
 
-def _ask_gather(session: LlfSession, now: messages.Updating) -> Ask:
-    now = cohorts.everybody(session, now)
-    return _gather_task(session, changed(now, phase="gather"))
+def _ask_gather(session: LlfSession, now: messages.UpdateState) -> Ask:
+    now = participants.everybody(session, now)
+    return _gather_task(session, replace_fields(now, phase="gather"))
 
 
-def _ask_tell(session: LlfSession, now: messages.Updating) -> Ask:
-    now = cohorts.everybody(session, now)
-    return _tell_task(session, changed(now, phase="tell"))
+def _ask_tell(session: LlfSession, now: messages.UpdateState) -> Ask:
+    now = participants.everybody(session, now)
+    return _tell_task(session, replace_fields(now, phase="tell"))
 
 
-def _update_task(session: LlfSession, now: messages.Updating) -> Ask:
+def _update_task(session: LlfSession, now: messages.UpdateState) -> Ask:
     return _ask(
         session,
         now,
@@ -247,32 +264,32 @@ def _update_task(session: LlfSession, now: messages.Updating) -> Ask:
     )
 
 
-def _close_task(session: LlfSession, now: messages.Updating) -> Ask:
+def _close_task(session: LlfSession, now: messages.UpdateState) -> Ask:
     width = session.member(session.slots[0]).n_columns
     return _ask(
         session,
         now,
         lambda members, lacking: messages.Close(members=members, **lacking),
-        n_words=closing.n_words_of_labels(session.params, width),
+        n_words=closing_sums.n_words_of_labels(session.params, width),
     )
 
 
-def _gather_task(session: LlfSession, now: messages.Updating) -> Ask:
+def _gather_task(session: LlfSession, now: messages.UpdateState) -> Ask:
     return _ask(
         session,
         now,
         lambda members, lacking: messages.Gather(
             members=members, **lacking, **_kept_as(now, _BY_LABEL)
         ),
-        n_words=closing.n_words_around(session.params),
+        n_words=closing_sums.n_words_around(session.params),
     )
 
 
-def _tell_task(session: LlfSession, now: messages.Updating) -> Ask:
+def _tell_task(session: LlfSession, now: messages.UpdateState) -> Ask:
     return _ask(
         session,
         now,
-        lambda members, lacking: messages.Tell(
+        lambda members, lacking: messages.ReportDigest(
             members=members, **lacking, **_kept_as(now, _BY_LABEL + _AROUND)
         ),
         n_words=0,
@@ -289,7 +306,7 @@ _ASKS = {
 
 def _ask(
     session: LlfSession,
-    now: messages.Updating,
+    now: messages.UpdateState,
     task: Callable[[list[str], dict[str, Any]], Record],
     *,
     n_words: int,
@@ -297,7 +314,7 @@ def _ask(
     members = members_of(session, now.cohort)
     params = session.params
     tasks = {
-        slot: task(members, cohorts.lacking(now, index))
+        slot: task(members, participants.select_missing_totals(now, index))
         for index, slot in enumerate(session.slots)
         if slot in members
     }

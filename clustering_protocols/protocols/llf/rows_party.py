@@ -4,54 +4,51 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.preparation.sums import check_members
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.masked_sums import check_members
 
-from . import cohorts, kernels, messages, row_audit, rows_end
+from . import kernels, messages, participants, row_audit, rows_finalisation
 from .centroids import stops
 from .features import check_ranges
 from .params import LlfContext, LosslessFederated
 from .rows_round import RowsRound, update_sum
 
-_Task = messages.Update | messages.Close | messages.Gather | messages.Tell
+_Task = messages.Update | messages.Close | messages.Gather | messages.ReportDigest
 
 
-class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.Closed]):
+class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals]):
     """Follows the centroids by the totals, and adds its share of the next ones."""
 
     def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
         """Answer an update, a closing sum or the question for the result."""
         here = RowsRound.of(context)
         _check_members(here, task)
-        if isinstance(task, messages.Tell):
-            return rows_end.tell(here, task)
+        if isinstance(task, messages.ReportDigest):
+            return rows_finalisation.tell(here, task)
         _check_first(here, data)
         if isinstance(task, messages.Update):
             return _update(here, task, data)
         if isinstance(task, messages.Close):
-            return rows_end.close(here, task, data)
-        return rows_end.gather(here, task, data)
+            return rows_finalisation.close(here, task, data)
+        return rows_finalisation.gather(here, task, data)
 
     def conclude(
-        self, context: LlfContext, result: messages.Closed, data: DataSource | None
+        self, context: LlfContext, result: messages.FinalTotals, data: DataSource | None
     ) -> Outcome:
         """Return labels, sizes, centroids and figures."""
-        return rows_end.outcome(RowsRound.of(context), result, data)
+        return rows_finalisation.outcome(RowsRound.of(context), result, data)
 
 
 def _check_members(here: RowsRound, task: _Task) -> None:
     """Refuse members that follow neither from the terms nor from absences they allow.
 
-    Raises
-    ------
-    GuardRefused
-        Of fewer members than a masked sum may have.
-    ProtocolFailed
-        The party answers nothing more: the analyst does not keep to the terms.
+    Raises GuardRefused: of fewer members than a masked sum may have.
+    Raises ProtocolFailed: the party answers nothing more: the analyst does not keep to
+        the terms.
     """
     params, session = here.params, here.context.session
     check_members(here.context, task.members, params.least_parties)
@@ -61,7 +58,7 @@ def _check_members(here: RowsRound, task: _Task) -> None:
         return
     drawn = list(session.slots)
     if isinstance(task, messages.Update):
-        drawn = cohorts.drawn(session, task.number)
+        drawn = participants.draw_members(session, task.number)
     if task.members != drawn:
         raise ProtocolFailed("The analyst names other members than the terms draw.")
 
@@ -69,7 +66,7 @@ def _check_members(here: RowsRound, task: _Task) -> None:
 def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
     known = here.follow(task)
     _check_order(here, task.number, known)
-    history = row_audit.answered(here, data, [known.centroids], task.number)
+    history = row_audit.audit_sums(here, data, [known.centroids], task.number)
     sums, weights = local_sums(here, data, known.centroids)
     words = here.share(
         here.encoding.encode(sums, weights), task.members, update_sum(task.number)
@@ -112,10 +109,7 @@ def local_sums(
 ) -> tuple[FloatArray, FloatArray]:
     """Return this party's sums (k, F) and weights (k,), in whole units.
 
-    Raises
-    ------
-    GuardRefused
-        If the party has too few rows for sums of degrees.
+    Raises GuardRefused if the party has too few rows for sums of degrees.
     """
     params, encoding, scale = here.params, here.encoding, here.scale
     _check_rows(here, data.n_rows, scale.offset.size)
@@ -136,7 +130,7 @@ def local_sums(
     for own, own_weights in here.context.engine.map(of_batch, data.batches()):
         sums += own
         weights += own_weights
-    if not params.masked and not params.fuzzy:
+    if not params.is_masked and not params.fuzzy:
         few = weights < params.suppress_below
         sums[few], weights[few] = 0.0, 0.0
     return sums, weights

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clustering_protocols.algorithms.coincidence import united
-from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.preparation.sums import MaskedSum, read, share
+from clustering_protocols.algorithms.coincidence import equalise_coordinates
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
 
-from . import closing, messages, starts, steadiness
+from . import closing_sums, messages, starts, steadiness
 from .centroids import Encoding, check_counts, check_weights, move, nudge, rows_of
-from .cohorts import members_of
 from .features import Scaler, scaler_of
 from .params import FROM_PARTIES, LlfContext, LosslessFederated
+from .participants import members_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,10 @@ class RowsRound:
     def follow(self, totals: messages.Totals) -> messages.Centroids:
         """Return V after all updates whose totals came, starting from what is known.
 
-        Raises
-        ------
-        InvalidArray, ProtocolFailed
-            If the totals are of other sizes, out of order, or cannot be sums.
+        Raises InvalidArray, ProtocolFailed if the totals are of other sizes, out of
+            order, or cannot be sums.
         """
-        n_words = self.encoding.n_words + self.params.masked
+        n_words = self.encoding.n_words + self.params.is_masked
         sizes = {"slots": len(self.context.session.slots), "w": n_words}
         totals.require(sizes)
         known = self.context.memory.get(messages.Centroids) or _at_start(self.start())
@@ -66,7 +64,7 @@ class RowsRound:
             members = members_of(self.context.session, cohort)
             of = self.sum_of(members, update_sum(number), *when)
             total = self._read(words, of, self.encoding.fits)
-            known = self._moved(known, total, members)
+            known = self._move_centroids(known, total, members)
         return known
 
     @property
@@ -75,13 +73,13 @@ class RowsRound:
         return steadiness.Slack.of(self.encoding, self.scale, self._all_rows())
 
     def means(
-        self, task: messages.Labelled, known: messages.Centroids
+        self, task: messages.LabelTotals, known: messages.Centroids
     ) -> messages.FinalMeans:
         """Return the means of the final labels: as they were first read, or read now."""
         if before := self.context.memory.get(messages.FinalMeans):
             return before
         session = self.context.session
-        n_words = closing.n_words_of_labels(self.params, self.scale.offset.size)
+        n_words = closing_sums.n_words_of_labels(self.params, self.scale.offset.size)
         task.require({"closing": n_words})
         members = members_of(session, task.closed_by)
         of = self.sum_of(members, labels_sum(known), *map(int, task.closed_in))
@@ -89,44 +87,44 @@ class RowsRound:
         sums, counts = code.decode(self._read(task.closing, of, code.fits))
         check_counts(self.params, counts, rows_of(session, members))
         self._check_closing(known, sums, counts, members)
-        return closing.means_of(sums, counts, known.centroids)
+        return closing_sums.means_of(sums, counts, known.centroids)
 
     def totals(
-        self, task: messages.Closed, known: messages.Centroids
-    ) -> closing.ClosingTotals:
+        self, task: messages.FinalTotals, known: messages.Centroids
+    ) -> closing_sums.ClosingTotals:
         """Return sizes and figures of the result."""
         session, means = self.context.session, self.means(task, known).means
-        task.require({"gathered": closing.n_words_around(self.params)})
+        task.require({"gathered": closing_sums.n_words_around(self.params)})
         members = members_of(session, task.gathered_by)
         of = self.sum_of(members, around_sum(known), *map(int, task.gathered_in))
         code = self.around_encoding(known, means)
         words = self._read(task.gathered, of, code.fits)
         total = code.decode(words, rows_of(session, members))
-        return closing.totals_of(self.params, known, means, total)
+        return closing_sums.totals_of(self.params, known, means, total)
 
     def labels_encoding(self) -> Encoding:
         """Return how sums of the final labels stand as ring elements."""
         k, n_rows = self.params.n_clusters, self._all_rows()
-        return closing.encoding_of_labels(self.scale, k, n_rows)
+        return closing_sums.encoding_of_labels(self.scale, k, n_rows)
 
     def around_encoding(
         self, known: messages.Centroids, means: FloatArray
-    ) -> closing.AroundEncoding:
+    ) -> closing_sums.AroundEncoding:
         """Return how sums around the means of the final labels do."""
         fixed = (self.scale, known.centroids, means, self._all_rows())
-        return closing.AroundEncoding.of(self.params, *fixed)
+        return closing_sums.AroundEncoding.of(self.params, *fixed)
 
     def _all_rows(self) -> int:
         return rows_of(self.context.session, self.context.session.slots)
 
     def share(self, words: WordArray, members: list[str], name: str) -> WordArray:
         """Return a share as it is sent: hidden and tagged, if the terms mask sums."""
-        if not self.params.masked:
+        if not self.params.is_masked:
             return words
         return share(
             self.context,
             words,
-            MaskedSum.here(self.context, members, name),
+            MaskedSum.from_context(self.context, members, name),
             "column",
             blinded=self.params.blind,
             minimum_members=self.params.least_parties,
@@ -146,12 +144,12 @@ class RowsRound:
         self, total: WordArray, of: MaskedSum, fits: Callable[[WordArray], bool]
     ) -> WordArray:
         """Return the elements of a total; without masks nobody can check them."""
-        if not self.params.masked:
+        if not self.params.is_masked:
             return np.array(total)
         blinded = self.params.blind
         return read(self.context, total, of, "column", fits, blinded=blinded)
 
-    def _moved(
+    def _move_centroids(
         self, known: messages.Centroids, total: WordArray, members: list[str]
     ) -> messages.Centroids:
         sums, weights = self.encoding.decode(total)
@@ -184,20 +182,22 @@ class RowsRound:
         """Refuse a total around V that cannot follow the totals before, of any run."""
         if self.params.fuzzy or self.params.suppresses:
             return
-        now = steadiness.Total(members=members, sums=sums, counts=counts)
-        self.check_same_rows(now)
-        if known.members:
-            before = _total_of(known)
-            steadiness.check_same_rows(before, now, self.slack)
+        now = steadiness.MemberSums(members=members, sums=sums, counts=counts)
+        others = steadiness.of_same_members(self.of_other_runs(), now)
+        last = steadiness.of_same_members([_total_of(known)], now)
+        steadiness.check_same_rows([*others, *last], now, self.slack)
+        for before in last:
             steadiness.check_no_farther(before, now, known.centroids, self.slack)
 
-    def check_same_rows(self, now: steadiness.Total) -> None:
-        """Refuse a total of other rows than one that was read before, of any run."""
-        memory, runs = self.context.memory, len(self.context.session.runs)
-        for run in range(runs):
-            before = memory.within(run).get(messages.Centroids)
-            if before is not None and before.members:
-                steadiness.check_same_rows(_total_of(before), now, self.slack)
+    def of_other_runs(self) -> list[steadiness.MemberSums]:
+        """Return the total that was read last in each of the other runs."""
+        session, memory = self.context.session, self.context.memory
+        kept = [
+            memory.scope_to_run(number).get(messages.Centroids)
+            for number, run in enumerate(session.runs)
+            if run != session.params
+        ]
+        return [_total_of(each) for each in kept if each is not None]
 
     def _check_closing(
         self,
@@ -221,7 +221,9 @@ class RowsRound:
             V = settled.centroids
         else:
             V = starts.without_messages(self.context, self.scale)
-        return messages.StartCentroids(centroids=united(V, self.scale.step))
+        return messages.StartCentroids(
+            centroids=equalise_coordinates(V, self.scale.step)
+        )
 
 
 def update_sum(number: int) -> str:
@@ -244,7 +246,7 @@ def _at_start(start: messages.StartCentroids) -> messages.Centroids:
     return messages.Centroids(number=0, centroids=V, moved=None, sums=V[:0])
 
 
-def _total_of(known: messages.Centroids) -> steadiness.Total:
-    return steadiness.Total(
+def _total_of(known: messages.Centroids) -> steadiness.MemberSums:
+    return steadiness.MemberSums(
         members=known.members, sums=known.sums, counts=known.weights
     )

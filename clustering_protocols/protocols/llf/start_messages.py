@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from clustering_protocols.arrays import FloatArray, Spec, WordArray
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.records.record import Record
 
 
 class Propose(Record):
@@ -14,24 +14,33 @@ class Propose(Record):
     kind = "propose"
 
 
-class Proposed(Record):
+class StartProposal(Record):
     """Contribution."""
 
     kind = "proposed"
 
 
 class Candidates(Record):
-    """Envelope: means of five neighbours, in scaled units, start below start."""
+    """Envelope: centroids of a party's own clusters and their sizes, start below start.
+
+    centroids: in scaled units.
+    sizes: rows of each cluster, in fives; 0 where it describes none.
+    """
 
     kind = "candidates"
 
     centroids: Annotated[FloatArray, Spec("k", "m")]
+    sizes: Annotated[IntArray, Spec("k")]
 
 
 class ProposedByAll(Candidates):
-    """Memory of the leader: the candidates of all, party below party."""
+    """Memory of the leader: the centroids of all, party below party."""
 
     kind = "proposed-by-all"
+
+    def drop_clusters(self) -> ProposedByAll:
+        """Return the same without any cluster."""
+        return ProposedByAll(centroids=self.centroids[:0], sizes=self.sizes[:0])
 
 
 class Settle(Record):
@@ -40,25 +49,25 @@ class Settle(Record):
     kind = "settle"
 
 
-class Settled(Record):
+class StartSettled(Record):
     """Contribution."""
 
     kind = "settled"
 
 
-class Confirm(Record):
+class KeepStart(Record):
     """Task: keep the start that came; who is left out of the first update needs it too."""
 
     kind = "confirm"
 
 
-class Confirmed(Record):
+class StartKept(Record):
     """Contribution."""
 
     kind = "confirmed"
 
 
-class Starting(Record):
+class StartState(Record):
     """The analyst's state while the parties agree on a start: what it asked last."""
 
     kind = "starting"
@@ -74,7 +83,7 @@ class LaneStarts(Record):
     centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
 
 
-class Racing(Record):
+class StartComparison(Record):
     """Memory: the sum by which starts are compared.
 
     transcript: when its share was made (hex).
@@ -86,7 +95,7 @@ class Racing(Record):
     transcript: str
     own: Annotated[WordArray, Spec("own")]
 
-    def without_own(self) -> Racing:
+    def without_own(self) -> StartComparison:
         """Return the same without what this party added."""
         return self.model_copy(update={"own": self.own[:0]})
 

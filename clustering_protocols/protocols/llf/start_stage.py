@@ -17,7 +17,7 @@ from typing import Literal
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.common.errors import EnvelopeRefused, ProtocolFailed
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
@@ -28,11 +28,11 @@ from clustering_protocols.contract import (
     Reply,
     content_of,
 )
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import EnvelopeRefused, ProtocolFailed
-from clustering_protocols.preparation.statistics import magnitudes
-from clustering_protocols.randomness import KeyedStream
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import messages, starts
 from .features import check_ranges, scaler_of
@@ -41,10 +41,10 @@ from .params import LlfContext, LlfSession, LosslessFederated
 _Asked = Literal["propose", "settle", "confirm"]
 
 
-class StartAnalyst(AnalystRole[LosslessFederated, Record, messages.Starting]):
+class StartAnalyst(AnalystRole[LosslessFederated, Record, messages.StartState]):
     """Relays; it learns nothing but that the parties answered."""
 
-    state = messages.Starting
+    state = messages.StartState
 
     def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for candidates, or straight for the start."""
@@ -55,7 +55,7 @@ class StartAnalyst(AnalystRole[LosslessFederated, Record, messages.Starting]):
     def step(
         self,
         session: LlfSession,
-        state: messages.Starting,
+        state: messages.StartState,
         contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
         """Have the leader settle, the others keep what it sealed; then go on."""
@@ -67,16 +67,16 @@ class StartAnalyst(AnalystRole[LosslessFederated, Record, messages.Starting]):
 _TASKS: Mapping[_Asked, Record] = {
     "propose": messages.Propose(),
     "settle": messages.Settle(),
-    "confirm": messages.Confirm(),
+    "confirm": messages.KeepStart(),
 }
 
 
 def _ask(session: LlfSession, asked: _Asked) -> Ask:
-    state = messages.Starting(asked=asked)
+    state = messages.StartState(asked=asked)
     return Ask.everybody(session, _TASKS[asked], state=state)
 
 
-_Task = messages.Propose | messages.Settle | messages.Confirm
+_Task = messages.Propose | messages.Settle | messages.KeepStart
 _Settled = messages.StartCentroids | messages.LaneStarts
 _Content = messages.Candidates | _Settled
 
@@ -89,14 +89,14 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
         leader, *others = context.session.slots
         if isinstance(task, messages.Propose):
             return _propose(context, data)
-        if isinstance(task, messages.Confirm):
-            return Reply(contribution=messages.Confirmed())
+        if isinstance(task, messages.KeepStart):
+            return Reply(contribution=messages.StartKept())
         if context.slot.name != leader:
             check_ranges(context, data)
-            return Reply(contribution=messages.Settled())
-        settled = _settled(context, data)
+            return Reply(contribution=messages.StartSettled())
+        settled = _draw_starts(context, data)
         return Reply(
-            contribution=messages.Settled(),
+            contribution=messages.StartSettled(),
             envelopes=[PeerMessage(peer=slot, content=settled) for slot in others],
             remember=[settled],
         )
@@ -110,14 +110,22 @@ class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
             start = content_of(leader, envelopes, "A start")
             if not isinstance(start, _kind(context)):
                 raise EnvelopeRefused("The leader sends the start, nothing else.")
-            return [_checked(context, start)]
+            return [_check_content(context, start)]
         contents = {envelope.peer: envelope.content for envelope in envelopes}
         if set(contents) != set(others):
             raise ProtocolFailed("The candidates of a party are missing.")
-        own = context.recall(messages.ProposedByAll)
-        all_of_them = [own, *(_checked(context, contents[slot]) for slot in others)]
-        centroids = np.concatenate([each.centroids for each in all_of_them])
-        return [messages.ProposedByAll(centroids=centroids)]
+        proposed: list[messages.Candidates] = [context.recall(messages.ProposedByAll)]
+        for slot in others:
+            found = _check_content(context, contents[slot])
+            if not isinstance(found, messages.Candidates):
+                raise EnvelopeRefused("A party sends centroids of its own clusters.")
+            proposed.append(found)
+        return [
+            messages.ProposedByAll(
+                centroids=np.concatenate([each.centroids for each in proposed]),
+                sizes=np.concatenate([each.sizes for each in proposed]),
+            )
+        ]
 
 
 def _kind(context: LlfContext) -> type[_Settled]:
@@ -126,11 +134,11 @@ def _kind(context: LlfContext) -> type[_Settled]:
     return messages.LaneStarts if several else messages.StartCentroids
 
 
-def _settled(context: LlfContext, data: DataSource) -> _Settled:
+def _draw_starts(context: LlfContext, data: DataSource) -> _Settled:
     """Return what the leader seals to all: every start drawn for itself."""
     params = context.session.params
     if params.start(rows_split=True) == "careful":
-        lanes = _merged(context)
+        lanes = _merge_candidates(context)
     else:
         rows = _sample(context, data)
         streams = _streams(context, "start")
@@ -140,16 +148,27 @@ def _settled(context: LlfContext, data: DataSource) -> _Settled:
     return messages.StartCentroids(centroids=lanes[0])
 
 
-def _merged(context: LlfContext) -> list[FloatArray]:
-    params, n_parties = context.session.params, len(context.session.slots)
-    proposed = context.recall(messages.ProposedByAll).centroids
-    shape = (n_parties, params.n_init, params.n_clusters, proposed.shape[1])
-    if proposed.size != np.prod(shape):
+def _merge_candidates(context: LlfContext) -> list[FloatArray]:
+    session, params = context.session, context.session.params
+    proposed = context.recall(messages.ProposedByAll)
+    width = proposed.centroids.shape[1]
+    shape = (len(session.slots), params.n_init, params.n_clusters)
+    if proposed.sizes.size != np.prod(shape):
         raise ProtocolFailed("The candidates of a party are missing.")
-    by_lane = np.swapaxes(proposed.reshape(shape), 0, 1)
+    by_party = proposed.sizes.reshape(shape).astype(np.float64)
+    rows = np.array([session.member(slot).n_rows for slot in session.slots])
+    # a party describes a sample of its rows, and counts for all of them
+    described = np.maximum(by_party.sum(axis=2, keepdims=True), 1.0)
+    weights = by_party / described * rows[:, None, None]
+    centroids = proposed.centroids.reshape(*shape, width)
     return [
-        starts.merge(np.concatenate(candidates), params.n_clusters, stream)
-        for candidates, stream in zip(by_lane, _streams(context, "merge"), strict=True)
+        starts.merge(
+            centroids[:, lane].reshape(-1, width),
+            weights[:, lane].ravel(),
+            params.n_clusters,
+            stream,
+        )
+        for lane, stream in enumerate(_streams(context, "merge"))
     ]
 
 
@@ -168,23 +187,27 @@ def _streams(context: LlfContext, purpose: str) -> list[KeyedStream]:
 def _propose(context: LlfContext, data: DataSource) -> Reply:
     k, rows = context.session.params.n_clusters, _sample(context, data)
     streams = _streams(context, "candidates")
-    V = np.concatenate([starts.careful_candidates(rows, k, s) for s in streams])
+    found = [starts.local_centroids(rows, k, s) for s in streams]
+    said = {
+        "centroids": np.concatenate([each.centroids for each in found]),
+        "sizes": np.concatenate([each.sizes for each in found]),
+    }
     leader = context.session.slots[0]
     if context.slot.name == leader:
-        return Reply(
-            contribution=messages.Proposed(),
-            remember=[messages.ProposedByAll(centroids=V)],
-        )
-    sealed = PeerMessage(peer=leader, content=messages.Candidates(centroids=V))
-    return Reply(contribution=messages.Proposed(), envelopes=[sealed])
+        own = messages.ProposedByAll(**said)
+        return Reply(contribution=messages.StartProposal(), remember=[own])
+    sealed = PeerMessage(peer=leader, content=messages.Candidates(**said))
+    return Reply(contribution=messages.StartProposal(), envelopes=[sealed])
 
 
-def _checked(context: LlfContext, record: _Content) -> _Content:
+def _check_content(context: LlfContext, record: _Content) -> _Content:
     params = context.session.params
     width = context.session.member(context.slot.name).n_columns
     k = params.n_clusters
     if isinstance(record, messages.Candidates):
         k *= params.n_init
+        if record.sizes.min(initial=0) < 0:
+            raise EnvelopeRefused("A cluster has fewer than no rows.")
     record.require({"k": k, "m": width, "lanes": params.n_init})
     magnitudes.check("A start", record.centroids)
     return record

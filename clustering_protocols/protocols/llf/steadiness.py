@@ -13,14 +13,14 @@ A share that is no sum over rows has to foresee the sums of others to meet all t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.records.arrays import FloatArray
 
 from .centroids import Encoding
 from .features import Scaler
@@ -32,12 +32,8 @@ _ROUNDING: Final = 1e-9
 class Slack:
     """By how much rounding may set totals over the same rows apart.
 
-    Attributes
-    ----------
-    sums : float64 array of shape (F,)
-        Each row is rounded to a unit.
-    squares : float
-        Σ‖x‖² over all rows, at most.
+    sums: float64 (F,); each row is rounded to a unit.
+    squares: σ‖x‖² over all rows, at most.
     """
 
     sums: FloatArray
@@ -53,7 +49,7 @@ class Slack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Total:
+class MemberSums:
     """Sums (k, F) and counts (k,) over the rows of some members."""
 
     members: Sequence[str]
@@ -64,9 +60,7 @@ class Total:
 def check_own(counts: FloatArray, own: FloatArray) -> None:
     """Refuse a total (k,) with less of a cluster than this party's share (k,).
 
-    Raises
-    ------
-    ProtocolFailed
+    Raises ProtocolFailed.
     """
     if (counts < own).any():
         raise ProtocolFailed(
@@ -74,32 +68,31 @@ def check_own(counts: FloatArray, own: FloatArray) -> None:
         )
 
 
-def check_same_rows(before: Total, now: Total, slack: Slack) -> None:
-    """Refuse totals of which all clusters together are other rows than before.
+def of_same_members(totals: Iterable[MemberSums], now: MemberSums) -> list[MemberSums]:
+    """Return the totals that the same members added up: no others are compared."""
+    return [each for each in totals if list(each.members) == list(now.members)]
 
-    Nothing is compared where other members added up.
 
-    Raises
-    ------
-    ProtocolFailed
+def check_same_rows(
+    before: Iterable[MemberSums], now: MemberSums, slack: Slack
+) -> None:
+    """Refuse a total of which all clusters together are other rows than before.
+
+    Raises ProtocolFailed.
     """
-    if list(before.members) != list(now.members):
-        return
-    if (np.abs(now.sums.sum(axis=0) - before.sums.sum(axis=0)) > slack.sums).any():
-        raise ProtocolFailed("A total is of other rows than the total before.")
+    rows = now.sums.sum(axis=0)
+    for each in before:
+        if (np.abs(rows - each.sums.sum(axis=0)) > slack.sums).any():
+            raise ProtocolFailed("A total is of other rows than the total before.")
 
 
-def check_no_farther(before: Total, now: Total, V: FloatArray, slack: Slack) -> None:
+def check_no_farther(
+    before: MemberSums, now: MemberSums, V: FloatArray, slack: Slack
+) -> None:
     """Refuse a total around V (k, F) by which rows did not go to the nearest centroid.
 
-    Nothing is compared where other members added up.
-
-    Raises
-    ------
-    ProtocolFailed
+    Raises ProtocolFailed.
     """
-    if list(before.members) != list(now.members):
-        return
     squares = np.square(V).sum(axis=1)
     moved = now.sums - before.sums
     rise = float((now.counts - before.counts) @ squares - 2.0 * (moved * V).sum())

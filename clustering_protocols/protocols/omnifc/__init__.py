@@ -1,27 +1,28 @@
 """OmniFC: exact distances from encoded shares (Yan, Liu and Zhang, "OmniFC")."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import (
     USUAL_FIGURES,
+    AnalystRole,
     ClusteringProtocol,
+    Disclosure,
     Example,
     Exchange,
     Kind,
+    PartyRole,
     Reader,
     Relay,
-    Shown,
     Stage,
     Trace,
-    role,
     to,
 )
-from clustering_protocols.preparation import shared_risks
-from clustering_protocols.preparation.statistics import pooling
-from clustering_protocols.sizing import Extent, Needs
-from clustering_protocols.terms import Layout
+from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages import shared_risks
+from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import OmniFC, OmniSession
@@ -47,31 +48,34 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         ),
         "party": (
             "The cluster of each of its rows, the sizes of all clusters and, where "
-            "parties pool them, mean and spread (minmax: range) of each feature over all "
-            "parties."
+            "parties pool them, mean and standard deviation (minmax: range) of each "
+            "feature over all parties."
         ),
         "as many parties as `noise` says, together": "Nothing more.",
         "coordinator": "Cluster sizes, positions of the starts, the precision.",
     }
     risks: ClassVar = {
         "distances-are-data-up-to-motion": (
-            "The analyst learns the distances between all rows, which are the data up to "
-            "a rotation, a reflection and a shift. Features of two values (yes or no) and "
-            "missing values that were filled show there. Where numbers are rounded, as "
-            "measurements are, it finds all features in the distances alone, but for "
-            "signs and an offset: 27 of 27 of three tables of 4 to 13 features. Terms "
-            "that say jitter prevent that. Who knows one row more than there are "
-            "features, of any party (or the landmarks, where these are drawn), computes "
-            "all other rows."
+            "The analyst learns the distances between all rows. They are the data up "
+            "to a rotation, a reflection and a shift. Features of two values (yes or "
+            "no) and imputed missing values show there. Where numbers are rounded, as "
+            "measurements are, it may find the features in the distances alone, but "
+            "for signs and an offset. Of five tables, a search found all 27 features "
+            "of three and none of 34 of two. With jitter in the terms it found one "
+            "feature, a yes or no, which jitter does not move. Anyone who has these "
+            "distances and knows enough rows computes all other rows. One row more "
+            "than there are features is enough, of any party, and so are the "
+            "landmarks where these are drawn."
         ),
         "analyst-learns-segments-distances": (
-            "The analyst also learns the distances within each segment of the features "
-            "(segments of one feature: their values up to sign and shift), and "
-            "combinations of segments."
+            "The analyst also learns the distances within each segment of the "
+            "features, and combinations of segments. A segment of one feature shows "
+            "its values up to sign and shift."
         ),
         "colluding-parties-open-rows": (
-            "More parties together than `noise` says learn about your rows; as many as "
-            "`segments` and `noise` together rebuild them."
+            "If more parties collude than `noise` says, they learn about your rows. "
+            "If as many collude as `segments` and `noise` together, they rebuild your "
+            "rows."
         ),
         pooling.RISK_CODE: (
             "The leader (first party) sees your number of rows and the range of each "
@@ -105,7 +109,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
         if params.hide_segments:
             return len(layout.slots)
-        return lagrange.needed(params.segments, params.noise)
+        return lagrange.count_needed_values(params.segments, params.noise)
 
     def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
         """Return the usual ones, the silhouette of few rows, those of memberships."""
@@ -128,7 +132,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         totals = pooling.masks(layout, **pooled)
         return codes + shared_risks.brought(layout, totals=totals, labels=True)
 
-    def shows(self, params: OmniFC, layout: Layout) -> frozenset[Shown]:
+    def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
         """Return rows up to a motion, outside; open segments may be single features."""
         shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
         if not params.hide_segments:
@@ -138,24 +142,28 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, statistics if needed, shares, distances."""
-        from clustering_protocols.preparation import secrets
-        from clustering_protocols.preparation.alignment import digests
+        from clustering_protocols.shared_stages import secrets
+        from clustering_protocols.shared_stages.alignment import digests
 
         from . import messages
 
         shares = Stage(
             name="shares",
-            analyst=lambda: Relay(messages.Share()),
-            party=role(__name__, "sharing.SharingParty"),
-            exchanges=(Exchange(messages.Share, messages.Shared),),
+            analyst=lambda: Relay(messages.EncodeRows()),
+            party=_make_sharing_party,
+            exchanges=(Exchange(messages.EncodeRows, messages.SharesSent),),
             envelopes=(messages.RowShares,),
         )
         least = 1 if params.hide_segments else 0  # fewer answers may suffice
         distances = Stage(
             name="distances",
-            analyst=role(__name__, "analyst.Decoder"),
-            party=role(__name__, "party.Comparer"),
-            exchanges=(Exchange(messages.Compare, messages.Answer, least, shows=True),),
+            analyst=_make_decoder,
+            party=_make_comparer,
+            exchanges=(
+                Exchange(
+                    messages.Compare, messages.EncodedDistances, least, shows=True
+                ),
+            ),
             results=(
                 messages.RowGroupLabels,
                 messages.RowGroupMemberships,
@@ -171,29 +179,11 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             distances,
         )
 
-    def needs(self, params: OmniFC, extent: Extent) -> Needs:
+    def sizes(self) -> Sizes[OmniFC]:
         """Return bytes, memory and work."""
-        from . import needs
+        from .needs import OmniFcSizes
 
-        return needs.needs(params, extent)
-
-    def most_rows(self, params: OmniFC, n_features: int) -> int:
-        """Return max_rows, or fewer where their distances exceed memory_limit."""
-        from . import limits
-
-        fit = limits.most_rows(
-            lambda n: limits.analyst_bytes(params, n, n_features), params.memory_limit
-        )
-        return min(params.max_rows, fit)
-
-    def beyond(self, params: OmniFC) -> str:
-        """Return which of landmarks, max_rows and memory_limit help."""
-        if params.distances == "all":
-            return (
-                "Distances between all rows grow with the square of their number: take "
-                "distances 'landmarks', or raise max_rows and memory_limit."
-            )
-        return "Raise max_rows, and memory_limit where it takes more."
+        return OmniFcSizes()
 
     def examples(self) -> Sequence[Example[OmniFC]]:
         """Return the defaults, the paper's settings, and each alternative."""
@@ -201,7 +191,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
         return examples.examples()
 
-    def pooled(
+    def cluster_pooled(
         self, params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None
     ) -> IntArray:
         """Return labels of the same algorithm on the pooled features."""
@@ -221,6 +211,24 @@ def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
         "moments": pooled and params.scaling in {"standard", "none"},
         "ranges": pooled and params.scaling == "minmax",
     }
+
+
+def _make_sharing_party() -> PartyRole[Any, Any, Any, Any]:
+    from .sharing import SharingParty
+
+    return SharingParty()
+
+
+def _make_decoder() -> AnalystRole[Any, Any, Any]:
+    from .analyst import Decoder
+
+    return Decoder()
+
+
+def _make_comparer() -> PartyRole[Any, Any, Any, Any]:
+    from .party import Comparer
+
+    return Comparer()
 
 
 PROTOCOL = OmniFCProtocol()

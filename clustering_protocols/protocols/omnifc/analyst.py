@@ -7,27 +7,27 @@ from collections.abc import Mapping
 import numpy as np
 
 from clustering_protocols.algorithms.embedding import classical_scaling
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.figures import Figures
+from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.rows import of_rows
 from clustering_protocols.quality.runs import across
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.record import Record
 
 from . import clustering, decoding, lagrange, landmarks, limits, messages, rosters
-from .clustering import Clusters
+from .clustering import ClusterLabels
 from .params import OmniFC, OmniSession
 
 
-class Decoder(AnalystRole[OmniFC, messages.Answer]):
+class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
     """One round: answers in, labels out."""
 
     def start(self, session: OmniSession) -> Ask | Finish:
         """Ask everybody for the distances between its shares."""
         params = session.params
         pairs = _pairs(session)
-        enough = lagrange.needed(params.segments, params.noise)
+        enough = lagrange.count_needed_values(params.segments, params.noise)
         return Ask.everybody(
             session,
             messages.Compare(),
@@ -39,14 +39,14 @@ class Decoder(AnalystRole[OmniFC, messages.Answer]):
         self,
         session: OmniSession,
         state: Record,
-        contributions: Mapping[str, messages.Answer],
+        contributions: Mapping[str, messages.EncodedDistances],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all parties' rows."""
         params = session.params
         bits = _common_bits(contributions)
         distances = {s: answer.distances for s, answer in contributions.items()}
         X, squared = _rows(session, distances, bits)
-        seen = clustering.seen(params, squared, X)
+        seen = clustering.build_seen(params, squared, X)
         silhouette = limits.measures_silhouette(params)
         runs = []
         for params in session.runs:
@@ -72,14 +72,14 @@ def _rows(
     """Return the rows as they were shared out, but for a motion; and D where it came."""
     params = session.params
     n, d = rosters.n_rows(session), rosters.n_features(session)
-    decoder = decoding.Decoder.of(params, session.slots, distances, bits)
+    decoder = decoding.DistanceDecoder.of(params, session.slots, distances, bits)
     if params.distances == "landmarks":
         return landmarks.coordinates(decoder.read, n, d), None
     squared = decoder.read(slice(_pairs(session)))
     return classical_scaling(squared, d), squared
 
 
-def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
+def _common_bits(answers: Mapping[str, messages.EncodedDistances]) -> int:
     found = {answer.bits for answer in answers.values()}
     if len(found) != 1:
         raise ProtocolFailed(
@@ -89,7 +89,7 @@ def _common_bits(answers: Mapping[str, messages.Answer]) -> int:
 
 
 def figures_of(
-    X: FloatArray, found: Clusters, *, silhouette: bool = True
+    X: FloatArray, found: ClusterLabels, *, silhouette: bool = True
 ) -> Figures | None:
     """Return what the clusters are like; nothing where all rows are noise."""
     if not (found.labels >= 0).any():
@@ -107,7 +107,7 @@ def figures_of(
 def _run(
     session: OmniSession,
     params: OmniFC,
-    found: Clusters,
+    found: ClusterLabels,
     figures: Figures | None,
     bits: int,
 ) -> Run:
@@ -131,7 +131,7 @@ def _run(
     return Run(results=results, summary=summary, figures=figures)
 
 
-def _result(found: Clusters, rows: slice, sizes: IntArray) -> Record:
+def _result(found: ClusterLabels, rows: slice, sizes: IntArray) -> Record:
     labels = found.labels[rows]
     if found.memberships is None:
         return messages.RowGroupLabels(labels=labels, cluster_sizes=sizes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from clustering_protocols.algorithms.condensed import n_rows, square
+from clustering_protocols.algorithms.condensed_distances import n_rows, square
 from clustering_protocols.algorithms.dbscan import dbscan, knee
 from clustering_protocols.algorithms.density import (
     dbscan_of_rows,
@@ -23,10 +23,10 @@ from clustering_protocols.algorithms.neighbors import DistanceNeighbors
 from clustering_protocols.algorithms.nmf import nmf
 from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import embed_neighbors, spectral_embedding
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.limits import graph_rows
-from clustering_protocols.row_blocks import ArrayRows
+from clustering_protocols.common.limits import graph_rows
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.row_blocks import ArrayRows
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import limits
 from .params import OmniFC
@@ -39,20 +39,15 @@ Generators = Callable[[str], np.random.Generator]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Clusters:
+class ClusterLabels:
     """Labels (n,), and what else an algorithm leaves.
 
-    Attributes
-    ----------
-    starts : int64 array of shape (n_init, n_clusters)
-        Row numbers; empty where the algorithm takes none.
-    memberships : float64 array of shape (n, n_clusters), optional
-    n_coinciding : int
-        How many clusters of fuzzy_cmeans equal one of a lower number, else 0.
-    eps : float
-        Of dbscan, else 0.
-    n_iter, converged : optional
-        Of kmeans.
+    starts: int64 (n_init, n_clusters); row numbers; empty where the algorithm takes
+        none.
+    memberships: float64 (n, n_clusters).
+    n_coinciding: how many clusters of fuzzy_cmeans equal one of a lower number, else 0.
+    eps: of dbscan, else 0.
+    n_iter, converged: of kmeans.
     """
 
     labels: IntArray = field(repr=False)
@@ -70,27 +65,20 @@ class Clusters:
 class Seen:
     """What an algorithm sees, the same for any number of clusters: one of the two.
 
-    Attributes
-    ----------
-    rows : float64 array of shape (n, width), optional
-    distances : float64 array of shape (n (n - 1) / 2,), optional
-        Condensed.
+    rows: float64 (n, width).
+    distances: float64 (n (n - 1) / 2,); condensed.
     """
 
     rows: FloatArray | None = field(default=None, repr=False)
     distances: FloatArray | None = field(default=None, repr=False)
 
 
-def seen(params: OmniFC, squared: FloatArray | None, X: FloatArray) -> Seen:
+def build_seen(params: OmniFC, squared: FloatArray | None, X: FloatArray) -> Seen:
     """Return what an algorithm sees of distances.
 
-    Parameters
-    ----------
-    squared : float64 array of shape (n (n - 1) / 2,), optional
-        Condensed squared distances; overwritten where distances are seen. Computed from
-        the rows where they are needed and not given.
-    X : float64 array of shape (n, width)
-        Rows of these distances.
+    squared: float64 (n (n - 1) / 2,); condensed squared distances; overwritten where
+        distances are seen. Computed from the rows where they are needed and not given.
+    X: float64 (n, width); rows of these distances.
     """
     of_rows = params.algorithm in {"kmeans", "fuzzy_cmeans", "hdbscan"}
     in_linear_size = of_rows or params.algorithm in {"spectral", "dbscan"}
@@ -115,16 +103,11 @@ def clusters(
     generators: Generators,
     starts: IntArray | None = None,
     engine: Engine = ONE_THREAD,
-) -> Clusters:
+) -> ClusterLabels:
     """Return clusters of what is seen.
 
-    Parameters
-    ----------
-    generators : callable
-    starts : int64 array of shape (n_init, n_clusters), optional
-        Instead of drawn ones.
-    engine : Engine, optional
-        Works on blocks of many rows.
+    starts: int64 (n_init, n_clusters); instead of drawn ones.
+    engine: works on blocks of many rows.
     """
     if given.rows is not None:
         if params.algorithm in {"dbscan", "hdbscan"}:
@@ -138,9 +121,9 @@ def clusters(
     if params.algorithm == "dbscan":
         eps = params.eps or knee(distances, params.min_samples)
         labels = dbscan(distances, eps * _WITHIN, params.min_samples)
-        return Clusters(labels=labels, eps=eps)
+        return ClusterLabels(labels=labels, eps=eps)
     if params.algorithm == "hierarchical":
-        return Clusters(labels=hierarchical(distances, params.k, params.linkage))
+        return ClusterLabels(labels=hierarchical(distances, params.k, params.linkage))
     return _kmedoids(params, distances, generators, starts)
 
 
@@ -150,7 +133,7 @@ def of_rows(
     generators: Generators,
     starts: IntArray | None,
     engine: Engine = ONE_THREAD,
-) -> Clusters:
+) -> ClusterLabels:
     """Return clusters by kmeans, fuzzy_cmeans, spectral or nmf of rows X (n, width).
 
     nmf is k-means of the rows of W, where X ≈ W H. spectral of many rows is that of some
@@ -170,7 +153,7 @@ def of_rows(
         starts = draw_starts(X, params.k, params.n_init, generators("starts"), engine)
     if params.algorithm == "fuzzy_cmeans":
         fuzzy = fuzzy_cmeans(X, starts, params.fuzziness, params.max_iter)
-        return Clusters(
+        return ClusterLabels(
             labels=fuzzy.labels,
             starts=starts,
             memberships=fuzzy.memberships,
@@ -180,18 +163,20 @@ def of_rows(
     return _of_kmeans(found if some is None else some.spread(found))
 
 
-def _of_density(params: OmniFC, X: FloatArray) -> Clusters:
+def _of_density(params: OmniFC, X: FloatArray) -> ClusterLabels:
     if params.algorithm == "hdbscan":
-        return Clusters(labels=hdbscan(X, params.min_cluster_size, params.min_samples))
+        return ClusterLabels(
+            labels=hdbscan(X, params.min_cluster_size, params.min_samples)
+        )
     eps = params.eps or knee_of_rows(X, params.min_samples)
     labels = dbscan_of_rows(
         X, eps * _WITHIN, params.min_samples, limits.neighbor_pairs(params, *X.shape)
     )
-    return Clusters(labels=labels, eps=eps)
+    return ClusterLabels(labels=labels, eps=eps)
 
 
-def _of_kmeans(found: Clustering) -> Clusters:
-    return Clusters(
+def _of_kmeans(found: Clustering) -> ClusterLabels:
+    return ClusterLabels(
         labels=found.labels,
         starts=found.starts,
         n_iter=found.n_iter,
@@ -204,7 +189,7 @@ def _spectral(
     distances: FloatArray,
     generators: Generators,
     starts: IntArray | None,
-) -> Clusters:
+) -> ClusterLabels:
     neighbors, n = DistanceNeighbors(distances), n_rows(distances)
     Z = embed_neighbors(neighbors, n, params.k, generators("embedding"))
     if starts is None:
@@ -217,9 +202,9 @@ def _kmedoids(
     distances: FloatArray,
     generators: Generators,
     starts: IntArray | None,
-) -> Clusters:
+) -> ClusterLabels:
     n = n_rows(distances)
     if starts is None:
         starts = draw_medoids(n, params.k, params.n_init, generators("starts"))
     found = kmedoids(distances, starts, params.max_iter)
-    return Clusters(labels=found.labels, starts=starts)
+    return ClusterLabels(labels=found.labels, starts=starts)

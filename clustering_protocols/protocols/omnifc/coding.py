@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import WordArray
+from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy import field
 
 _TERMS: Final = 4  # of one pass; see `field.add_multiples`
@@ -62,10 +62,7 @@ def encode(
 ) -> list[WordArray]:
     """Return each party's share (n · width,) of segments and noise.
 
-    Parameters
-    ----------
-    matrix : (parties × (l + t)) integers
-        See :func:`lagrange.encoding`.
-    parts : l + t uint64 arrays of shape (n · width,)
+    matrix: (parties × (l + t)) integers; see :func:`lagrange.build_encoding_matrix`.
+    parts: l + t uint64 (n · width,).
     """
     return [combine(weights, parts) for weights in matrix]

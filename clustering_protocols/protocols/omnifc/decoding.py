@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.secrecy import field as field_words
 
 from . import coding, lagrange
@@ -19,20 +19,14 @@ Answers = Mapping[str, WordArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Decoder:
+class DistanceDecoder:
     """Reads squared distances out of answers, some pairs at a time.
 
-    Attributes
-    ----------
-    params : OmniFC
-    slots : sequence of str
-        All slots: their order says which share point is whose.
-    answers : mapping of slot to uint64 array of shape (pairs,)
-        Of all slots with ``hide_segments``, else of at least 2 l + 2 t - 1.
-    bits : int
-        q.
-    weights, checks, order
-        Of the first answers, of all, and whose they are.
+    slots: all slots: their order says which share point is whose.
+    answers: mapping of slot to uint64 (pairs,); of all slots with ``hide_segments``,
+        else of at least 2 l + 2 t - 1.
+    bits: q.
+    weights, checks, order: of the first answers, of all, and whose they are.
     """
 
     params: OmniFC
@@ -46,7 +40,7 @@ class Decoder:
     @classmethod
     def of(
         cls, params: OmniFC, slots: Sequence[str], answers: Answers, bits: int
-    ) -> Decoder:
+    ) -> DistanceDecoder:
         """Return what reads these answers; :class:`ProtocolFailed` of too few."""
         weights, checks, order = _weights(params, slots, answers)
         return cls(
@@ -62,10 +56,8 @@ class Decoder:
     def read(self, pairs: slice) -> FloatArray:
         """Return the squared distances of some pairs, 2^{-2q} D̃.
 
-        Raises
-        ------
-        ProtocolFailed
-            If there are more answers than needed and they contradict each other here.
+        Raises ProtocolFailed if there are more answers than needed and they contradict
+            each other here.
         """
         parts = [self.answers[slot][pairs] for slot in self.order]
         squared = np.empty(len(parts[0]))
@@ -102,12 +94,12 @@ def _weights(
     order = [slot for slot in slots if slot in answers]
     if params.hide_segments:  # the parties have weighted their answers
         return [1] * len(order), [], order
-    needed = lagrange.needed(params.segments, params.noise)
+    needed = lagrange.count_needed_values(params.segments, params.noise)
     if len(order) < needed:
         raise ProtocolFailed(f"{len(order)} answers came; {needed} are needed.")
     of_all = lagrange.share_points(len(slots))
     points = [of_all[slots.index(slot)] for slot in order]
-    weights = lagrange.decoding(params.segments, points[:needed])
+    weights = lagrange.build_decoding_weights(params.segments, points[:needed])
     return weights, lagrange.checks(points, needed), order
 
 
@@ -118,7 +110,7 @@ def _contradiction(
 
     Left out, the others agree; that takes two answers more than needed.
     """
-    needed = lagrange.needed(params.segments, params.noise)
+    needed = lagrange.count_needed_values(params.segments, params.noise)
     text = "The answers contradict each other: at least one is corrupt."
     if len(answers) < needed + 2:
         return ProtocolFailed(f"{text} {needed + 2} answers would show whose.")

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import WordArray
-from clustering_protocols.blocks import ONE_THREAD, Engine
-from clustering_protocols.compiled import compiled, inlined
-from clustering_protocols.secrecy.field import fold, settled, squares
+from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
+from clustering_protocols.numerics.compilation import compile_kernel, inline_helper
+from clustering_protocols.records.arrays import WordArray
+from clustering_protocols.secrecy.field import fold, reduce_word, squares
 
 from .limits import n_pairs
 
@@ -26,19 +26,12 @@ def field_distances(
 ) -> WordArray:
     """Return Σ_f (Z_if - Z_i'f)² mod p for all pairs i < i', or those of the first rows.
 
-    Parameters
-    ----------
-    Z : uint64 array of shape (n, width)
-        Residues in [0, p).
-    engine : Engine
-        Works on stripes of rows with about as many pairs each.
-    first : int, optional
-        How many rows i may be; all unless it is given.
+    Z: uint64 (n, width); residues in [0, p).
+    engine: works on stripes of rows with about as many pairs each.
+    first: how many rows i may be; all unless it is given.
 
-    Returns
-    -------
-    uint64 array of shape (n (n - 1) / 2,), with L = first (n L - L (L + 1) / 2,)
-        In the order of :func:`scipy.spatial.distance.pdist`.
+    Returns uint64 (n (n - 1) / 2,), with L = first (n L - L (L + 1) / 2,): in the order
+        of :func:`scipy.spatial.distance.pdist`.
     """
     n, width = Z.shape
     last = n if first is None else first
@@ -71,12 +64,12 @@ def _stripe(columns: WordArray, rows: tuple[int, int]) -> WordArray:
     return out
 
 
-@inlined
+@inline_helper
 def _apart(x: np.uint64, y: np.uint64) -> np.uint64:
     return np.uint64(abs(np.int64(x) - np.int64(y)))
 
 
-@compiled
+@compile_kernel
 def _fill(columns: WordArray, first: int, last: int, out: WordArray) -> None:
     n = columns.shape[1]
     tile = np.empty((_ROWS, _COLUMNS), np.uint64)
@@ -89,10 +82,10 @@ def _fill(columns: WordArray, first: int, last: int, out: WordArray) -> None:
             for i in range(top, bottom):
                 begin = i * n - i * (i + 1) // 2 - i - 1 - before
                 for j in range(max(left, i + 1), right):
-                    out[begin + j] = settled(tile[i - top, j - left])
+                    out[begin + j] = reduce_word(tile[i - top, j - left])
 
 
-@compiled
+@compile_kernel
 def _sum_tile(
     columns: WordArray, top: int, bottom: int, left: int, right: int, tile: WordArray
 ) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
-from clustering_protocols.schema import numbers
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout
 
 from .params import OmniFC
 
@@ -55,19 +55,19 @@ def examples() -> Sequence[Example[OmniFC]]:
             ),
         ),
     ]
-    X = _made(np.random.default_rng(0))
+    X = _draw_rows(np.random.default_rng(0))
     said = [numbers([f"x{index}" for index in range(_WIDTH)], -40.0, 40.0)]
     return [
         Example(
             params=params,
             layout=Layout.lattice(parties),
             X=X,
-            dictionary=said if params.ranges == "declared" else None,
+            sections={"dictionary": said} if params.ranges == "declared" else {},
         )
         for parties, params in variants
     ]
 
 
-def _made(rng: np.random.Generator) -> FloatArray:
+def _draw_rows(rng: np.random.Generator) -> FloatArray:
     centres = 5.0 * rng.normal(size=(3, _WIDTH))
     return centres[rng.integers(3, size=84)] + rng.normal(size=(84, _WIDTH))

@@ -20,7 +20,7 @@ Matrix = list[list[int]]
 MIN_PARTIES: Final = 3
 
 
-def needed(segments: int, noise: int) -> int:
+def count_needed_values(segments: int, noise: int) -> int:
     """Return R = 2l + 2t - 1: the values that determine a pair's polynomial."""
     return 2 * segments + 2 * noise - 1
 
@@ -48,13 +48,17 @@ def basis(nodes: Sequence[int], at: int, p: int = P) -> list[int]:
     return values
 
 
-def encoding(segments: int, noise: int, parties: int, p: int = P) -> Matrix:
+def build_encoding_matrix(
+    segments: int, noise: int, parties: int, p: int = P
+) -> Matrix:
     """Return the matrix (parties × (l + t)) that takes segments to shares."""
     nodes = data_points(segments + noise)
     return [basis(nodes, point, p) for point in share_points(parties)]
 
 
-def decoding(segments: int, points: Sequence[int], p: int = P) -> list[int]:
+def build_decoding_weights(
+    segments: int, points: Sequence[int], p: int = P
+) -> list[int]:
     """Return w_j = Σ_{o ≤ l} L_j(α_o), the weight of the answer at each share point.
 
     A pair's answers are the values of a polynomial of degree 2(l + t - 1) whose values

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.preparation.secrets import group_stream
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.prime import P
+from clustering_protocols.shared_stages.secrets import group_stream
 
 from . import coding, lagrange, limits, scaling
 from .params import OmniContext
@@ -38,11 +38,13 @@ ReadPairs = Callable[[slice], FloatArray]
 def shares(context: OmniContext, bits: int) -> WordArray:
     """Return this party's shares (d + 1, width) of the landmarks."""
     params, session = context.session.params, context.session
-    ranges = scaling.agreed(context, params).ranges
+    ranges = scaling.build_agreed_scale(context, params).ranges
     drawn = draw(ranges, bits, group_stream(context, "column", "landmarks"))
     segments = coding.cut(drawn, params.segments)
     silent = [np.zeros_like(segments[0])] * params.noise
-    matrix = lagrange.encoding(params.segments, params.noise, len(session.slots))
+    matrix = lagrange.build_encoding_matrix(
+        params.segments, params.noise, len(session.slots)
+    )
     own = matrix[session.slots.index(context.slot.name)]
     return coding.encode([own], segments + silent)[0].reshape(len(drawn), -1)
 
@@ -57,25 +59,20 @@ def draw(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordArray:
     farther away, that rounding does not bring them into fewer dimensions; all is far
     below p then.
 
-    Parameters
-    ----------
-    ranges : float64 array of shape (d,)
-        R_f of the scaled features.
-    bits : int
-        q.
-    stream : KeyedStream
-        The same at all parties.
+    ranges: float64 (d,); r_f of the scaled features.
+    bits: q.
+    stream: the same at all parties.
 
-    Returns
-    -------
-    uint64 array of shape (d + 1, d)
-        Equal to the last bit on every machine: only sums of whole numbers and of single
-        numbers in a fixed order, and no function that libraries round differently.
+    Returns uint64 (d + 1, d): equal to the last bit on every machine: only sums of
+        whole numbers and of single numbers in a fixed order, and no function that
+        libraries round differently.
     """
     steps = ranges * 2.0**bits
     diagonal = sqrt(_total(np.square(steps)))
     radius = max(_RADIUS * diagonal, _UNITS * sqrt(len(steps)))
-    points = np.rint(steps / 2 + radius * _turned(_simplex(len(steps)), stream))
+    points = np.rint(
+        steps / 2 + radius * _map_orthogonally(_simplex(len(steps)), stream)
+    )
     residues: WordArray = (points.astype(np.int64) % P).astype(np.uint64)
     return residues
 
@@ -85,18 +82,15 @@ def coordinates(read: ReadPairs, n_rows: int, n_features: int) -> FloatArray:
 
     Distances are read block by block of rows: they are never all at hand.
 
-    Parameters
-    ----------
-    read : callable
-        From pairs to their squared distances: between the landmarks, and of each landmark
-        to each row, the first pairs of the condensed distances of landmarks and rows.
+    read: from pairs to their squared distances: between the landmarks, and of each
+        landmark to each row, the first pairs of the condensed distances of landmarks
+        and rows.
 
-    Raises
-    ------
-    ProtocolFailed
-        If the landmarks are no simplex: an answer was corrupt.
+    Raises ProtocolFailed if the landmarks are no simplex: an answer was corrupt.
     """
-    between, begins = _unfolded(read, limits.n_landmarks(n_features), n_rows)
+    between, begins = _read_landmark_distances(
+        read, limits.n_landmarks(n_features), n_rows
+    )
     mean = between.mean(axis=0)
     gram = -(between - mean - mean[:, None] + mean.mean()) / 2
     values, vectors = np.linalg.eigh(gram)
@@ -117,7 +111,9 @@ def coordinates(read: ReadPairs, n_rows: int, n_features: int) -> FloatArray:
     return X
 
 
-def _unfolded(read: ReadPairs, count: int, n_rows: int) -> tuple[FloatArray, list[int]]:
+def _read_landmark_distances(
+    read: ReadPairs, count: int, n_rows: int
+) -> tuple[FloatArray, list[int]]:
     """Return distances between landmarks (L, L); where those of each to all rows begin."""
     between, begins, begin = np.zeros((count, count)), [], 0
     for place in range(count):
@@ -137,7 +133,7 @@ def _simplex(d: int) -> FloatArray:
     return corners
 
 
-def _turned(points: FloatArray, stream: KeyedStream) -> FloatArray:
+def _map_orthogonally(points: FloatArray, stream: KeyedStream) -> FloatArray:
     """Return points (n, d) after a random orthogonal map.
 
     Reflections that take the first axis to a random direction x, in 1, 2, … d

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from clustering_protocols.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.limits import graph_rows
-from clustering_protocols.terms import Layout
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.common.limits import graph_rows
+from clustering_protocols.terms.terms import Layout
 
 from . import lagrange, rosters
 from .params import OmniFC, OmniSession
@@ -36,7 +36,7 @@ def check(params: OmniFC, layout: Layout) -> None:
 
 
 def _check_parties(params: OmniFC, parties: int) -> None:
-    needed = lagrange.needed(params.segments, params.noise)
+    needed = lagrange.count_needed_values(params.segments, params.noise)
     if parties >= needed:
         return
     most = (parties + 1) // 2
@@ -121,11 +121,11 @@ def analyst_bytes(params: OmniFC, n: int, n_features: int) -> int:
     per_row = _FEATURE_COPIES * (n_features + 2) + 4 * (params.n_clusters or 1)
     graph = _GRAPH * (graph_rows(n) if params.samples_rows(n) else n)
     decoded = upload_bytes(params, n, n_features)
-    more = _WORD * n_pairs(n) * _condensed(params)
+    more = _WORD * n_pairs(n) * _count_condensed_arrays(params)
     return _PROCESS + decoded + more + (n * per_row + graph) * _WORD
 
 
-def _condensed(params: OmniFC) -> int:
+def _count_condensed_arrays(params: OmniFC) -> int:
     """Return how many condensed arrays are held beside the decoded distances.
 
     A square counts as two.

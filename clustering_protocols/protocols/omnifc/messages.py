@@ -6,20 +6,20 @@ from typing import Annotated
 
 from pydantic import Field
 
-from clustering_protocols.arrays import FloatArray, IntArray, Spec, WordArray
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.prime import P
 
-from .params import MAX_BITS
+from .quantisation import MAX_BITS
 
 
-class Share(Record):
+class EncodeRows(Record):
     """Task of round 1: encode your rows and share them out."""
 
     kind = "share"
 
 
-class Shared(Record):
+class SharesSent(Record):
     """Contribution of round 1: done."""
 
     kind = "shared"
@@ -55,7 +55,7 @@ class Compare(Record):
     kind = "compare"
 
 
-class Answer(Record):
+class EncodedDistances(Record):
     """Contribution of round 2: condensed, ‖z_x - z_y‖² mod p.
 
     With ``hide_segments`` weighted and masked, so that the answers of all parties add

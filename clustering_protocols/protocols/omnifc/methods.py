@@ -1,6 +1,6 @@
 """What `omnifc` is good for."""
 
-from clustering_protocols.suitability import Exposure, Method, RoundBudget, Shape
+from clustering_protocols.common.suitability import Exposure, Method, RoundBudget, Shape
 
 
 def _way(name: str, *shapes: Shape) -> Method:

@@ -8,14 +8,19 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from clustering_protocols.algorithms.linkages import Linkage
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.limits import (
+    MANY_IN_A_GRAPH,
+    N_REPRESENTATIVES,
+    graph_rows,
+)
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.limits import MANY_IN_A_GRAPH, N_REPRESENTATIVES, graph_rows
-from clustering_protocols.preparation import jitter
-from clustering_protocols.recipe import Plan, Ranges, check_bounded
-from clustering_protocols.schema import Schema
+from clustering_protocols.shared_stages import jitter
+from clustering_protocols.terms.preparation import ColumnPlan, Ranges, check_bounded
+from clustering_protocols.terms.schema import Schema
 
-MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth a word
+from . import feature_scale, quantisation
+from .quantisation import MAX_BITS
 
 
 class OmniFC(Params):
@@ -36,14 +41,15 @@ class OmniFC(Params):
     )
     distances: Literal["all", "landmarks"] = Field(
         default="all",
-        description="all: between all rows; memory and uploads grow with the square of "
-        "the rows. landmarks: of each row to d + 1 points that the parties draw in "
-        "common (landmark MDS), for d features; 8 (d + 1) bytes per row and party. They "
-        "determine the rows up to a rigid motion, as all distances do, but "
-        "for rounding in the 14th digit. Beside what the distances show, the analyst learns "
-        "where the middle of the features' ranges lies among the rows; and a party that "
-        "gives it the landmarks opens all rows, however few rows it has itself. "
-        "hierarchical and kmedoids still take memory with the square of the rows, at "
+        description="all: between all rows; memory and uploads grow with the square "
+        "of the rows. landmarks: of each row to d + 1 points that the parties draw in "
+        "common (landmark MDS), for d features; 8 (d + 1) bytes per row and party. "
+        "They determine the rows up to a rigid motion, as all distances do, but for "
+        "rounding in the 14th digit. Beside what the distances show, the analyst "
+        "learns where the middle of the features' ranges lies among the rows; and a "
+        "party that gives it the landmarks opens all rows, however few rows it has "
+        "itself. hierarchical and kmedoids still take memory with the square of the "
+        "rows, at "
         f"the analyst alone. spectral of more than {MANY_IN_A_GRAPH:,} rows is that of "
         f"{N_REPRESENTATIVES:,} means, each of the rows that are nearest to a row that "
         "was drawn: an approximation.",
@@ -58,9 +64,9 @@ class OmniFC(Params):
     )
     scaling: Literal["standard", "minmax", "unit_norm", "none"] = Field(
         default="standard",
-        description="standard: by mean and spread of each feature over all parties. "
-        "minmax: by its range, as ``ranges`` says. unit_norm: each row divided by its "
-        "length. none: as given.",
+        description="standard: by mean and standard deviation of each feature over "
+        "all parties. minmax: by its range, as ``ranges`` says. unit_norm: each row "
+        "divided by its length. none: as given.",
     )
     ranges: Literal["pooled", "declared"] = Field(
         default="pooled",
@@ -137,9 +143,9 @@ class OmniFC(Params):
 
     jitter: bool = Field(
         default=False,
-        description="Move every number by at most half its last digit, as the dictionary "
-        "tells it (decimals), the same in every session. Rounded numbers then do not "
-        "show which directions are features. Without it they do (a risk).",
+        description="Move every number by at most half its last digit, as the "
+        "dictionary tells it (decimals), the same in every session. Rounded numbers "
+        "then do not show which directions are features. Without it they do (a risk).",
     )
 
     @model_validator(mode="after")
@@ -178,7 +184,7 @@ class OmniFC(Params):
         of_rows = self.algorithm == "spectral" and self.distances == "landmarks"
         return of_rows and graph_rows(n_rows) < n_rows
 
-    def check_prepared(self, plans: Sequence[Plan]) -> None:
+    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
         if self.jitter:
             jitter.check_prepared(plans)
@@ -190,11 +196,11 @@ class OmniFC(Params):
         if self.jitter:
             jitter.check(dictionary)
         if self.ranges == "declared":
-            from . import quantisation, scaling  # mathematics, where it is needed
-
             check_bounded(dictionary, "ranges 'declared'")
-            scale = scaling.declared(self, Ranges.of(dictionary[0]))
-            quantisation.bits_for(self.bits, scale.ranges)
+            declared = feature_scale.build_declared_scale(
+                self.scaling, Ranges.of(dictionary[0])
+            )
+            quantisation.bits_for(self.bits, declared.ranges)
 
     @property
     def jitters(self) -> bool:

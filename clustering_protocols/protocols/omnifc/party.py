@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.common.limits import told_of_groups
 from clustering_protocols.contract import Outcome, PartyRole, Reply
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import ProtocolFailed
-from clustering_protocols.limits import told_of_groups
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
 
 from . import lagrange, landmarks, messages, rosters, zero_sum
 from .distances import field_distances
@@ -39,7 +39,9 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         if params.hide_segments:
             streams = zero_sum.pairwise_streams(context)
             zero_sum.hide(distances, _weight(context), streams)
-        return Reply(contribution=messages.Answer(bits=held.bits, distances=distances))
+        return Reply(
+            contribution=messages.EncodedDistances(bits=held.bits, distances=distances)
+        )
 
     def conclude(
         self,
@@ -74,5 +76,5 @@ def _weight(context: OmniContext) -> int:
     """Return w_j, where all parties are interpolation nodes."""
     session = context.session
     points = lagrange.share_points(len(session.slots))
-    weights = lagrange.decoding(session.params.segments, points)
+    weights = lagrange.build_decoding_weights(session.params.segments, points)
     return weights[session.slots.index(context.slot.name)]

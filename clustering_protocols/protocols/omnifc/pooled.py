@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Trace
-from clustering_protocols.randomness import generator
+from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
-from . import clustering, messages, scaling
+from . import clustering, feature_scale, messages
 from .params import OmniFC, OmniSession
 
 
@@ -29,7 +29,7 @@ def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArr
     if params.algorithm == "nmf":
         Z = Z - Z.min(axis=0)  # no negative numbers
         return clustering.of_rows(params, Z, generators, starts).labels
-    seen = clustering.seen(params, None, Z)
+    seen = clustering.build_seen(params, None, Z)
     return clustering.clusters(params, seen, generators, starts).labels
 
 
@@ -41,9 +41,14 @@ def scale(
     Without a session, declared ranges are those of X.
     """
     if params.scaling == "unit_norm":
-        return scaling.by_length(X)
+        return feature_scale.by_length(X)
     if params.ranges == "declared" and session is not None:
-        return X * scaling.declared(params, session.bounds(session.slots[0])).factor
+        return (
+            X
+            * feature_scale.build_declared_scale(
+                params.scaling, session.bounds(session.slots[0])
+            ).factor
+        )
     ranges = X.max(axis=0) - X.min(axis=0)
     spread = np.where(ranges > 0, X.std(axis=0), 0.0)
-    return X * scaling.factors(params, spread, ranges)
+    return X * feature_scale.factors(params.scaling, spread, ranges)

@@ -13,11 +13,11 @@ from math import ceil
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, WordArray
-from clustering_protocols.errors import InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.secrecy.prime import P
 
-from .params import MAX_BITS
+MAX_BITS = 25  # of the fraction; more than the data's own digits are not worth a word
 
 
 def largest_bits(ranges: FloatArray) -> int:

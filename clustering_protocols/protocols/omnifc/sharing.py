@@ -12,38 +12,40 @@ from hashlib import sha256
 
 import numpy as np
 
-from clustering_protocols.arrays import WordArray
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import PartyRole, PeerMessage, Reply
-from clustering_protocols.data import DataSource
-from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.preparation import dominance
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.records import Record
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import WordArray
+from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy import field
+from clustering_protocols.shared_stages import dominance
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
 
 from . import coding, lagrange, limits, messages, quantisation, rosters, scaling
 from .params import OmniContext, OmniFC
 
 
-class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
+class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
     """Scales, quantises and encodes its rows."""
 
     def reply(
-        self, context: OmniContext, task: messages.Share, data: DataSource
+        self, context: OmniContext, task: messages.EncodeRows, data: DataSource
     ) -> Reply:
         """Seal f_x(β_j) of each row x to party j; keep the party's own."""
         if context.memory.get(messages.OwnShares) is not None:
             raise ProtocolFailed("The analyst asks for shares a second time.")
         params, session = context.session.params, context.session
         _check_memory(context)
-        scale = scaling.agreed(context, params)
+        scale = scaling.build_agreed_scale(context, params)
         bits = quantisation.bits_for(params.bits, scale.ranges)
         order = context.recall(RowOrder).order
         rows = scaling.scaled_rows(params, scale, data)[order]
         asked = dominance.check(context, data.columns, lambda: [rows])
         segments = coding.cut(quantisation.quantise(rows, bits), params.segments)
         noise = _noise(context, segments)
-        matrix = lagrange.encoding(params.segments, params.noise, len(session.slots))
+        matrix = lagrange.build_encoding_matrix(
+            params.segments, params.noise, len(session.slots)
+        )
         encoded = coding.encode(matrix, segments + noise)
         shares = {
             slot: share.reshape(len(rows), -1)
@@ -51,7 +53,7 @@ class SharingParty(PartyRole[OmniFC, messages.Share, messages.RowShares]):
         }
         own = shares.pop(context.slot.name)
         return Reply(
-            contribution=messages.Shared(),
+            contribution=messages.SharesSent(),
             envelopes=[
                 PeerMessage(peer=slot, content=messages.RowShares(shares=share))
                 for slot, share in shares.items()

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clustering_protocols.arrays import WordArray
-from clustering_protocols.errors import GuardRefused
-from clustering_protocols.limits import MINIMUM_MEMBERS
-from clustering_protocols.preparation import sums
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.common.limits import MINIMUM_MEMBERS
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy import field
+from clustering_protocols.shared_stages import masked_sums
 
 from .coding import add_combination, blocks
 from .params import OmniContext
@@ -28,15 +28,13 @@ Streams = Sequence[tuple[int, KeyedStream]]
 def pairwise_streams(context: OmniContext) -> Streams:
     """Return the streams of this attempt: +1 where the other party comes later, else -1.
 
-    Raises
-    ------
-    GuardRefused
-        If there are fewer than three parties: each could subtract itself.
+    Raises GuardRefused if there are fewer than three parties: each could subtract
+        itself.
     """
     slots = context.session.slots
     if len(slots) < MINIMUM_MEMBERS:
         raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
-    return list(sums.pairwise_streams(context, slots, "coterie/field-mask/2"))
+    return list(masked_sums.pairwise_streams(context, slots, "coterie/field-mask/2"))
 
 
 def hide(values: WordArray, weight: int, streams: Streams) -> None:

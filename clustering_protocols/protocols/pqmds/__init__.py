@@ -1,26 +1,27 @@
 """Product quantisation with one-dimensional scaling (Wang, Zhang, Chen)."""
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from clustering_protocols.arrays import FloatArray, IntArray
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import (
+    AnalystRole,
     ClusteringProtocol,
+    Disclosure,
     Example,
     Exchange,
     Kind,
+    PartyRole,
     Reader,
-    Shown,
     Stage,
     Trace,
-    role,
     to,
 )
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation import shared_risks
-from clustering_protocols.preparation.alignment import aligning
-from clustering_protocols.sizing import Extent, Needs
-from clustering_protocols.terms import Layout
+from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages import shared_risks
+from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import PqmdsSession, Privacy, ProductQuantisation
@@ -57,31 +58,32 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
     }
     risks: ClassVar = {
         "codes-show-cells": (
-            "The analyst sees which of your rows share a cell of each subspace and how "
-            "cells lie along one direction; who knows the distribution of your features "
-            "can place rows along it."
+            "The analyst sees which of your rows share a cell of each subspace, and "
+            "how cells lie along one direction. Anyone with these codes who knows the "
+            "distribution of your features can place rows along that direction."
         ),
         "colluding-party-names-rows": (
-            "The other parties know the order in which rows travel: one of them together "
-            "with the analyst knows whose codes are whose."
+            "The other parties know the order in which rows are sent. If one of them "
+            "colludes with the analyst, the two know whose codes are whose."
         ),
         "single-feature-codes": (
-            "Each feature has codes of its own (sub_dim 1): from a public sample of the "
-            "feature the analyst recovers its values up to the width of a cell."
+            "Each feature has codes of its own (sub_dim 1). With a public sample of "
+            "the feature, the analyst recovers its values up to the width of a cell."
         ),
         "codes-give-features": (
-            "Several coordinates of each subspace are sent: whoever knows a few of your "
-            "rows reads the features of the others off their codes (as measured on our "
-            "tables, R² of .3 to .9 with one coordinate, of .9 to 1 with all), and an "
-            "analyst who unmixes the codes comes near to that alone."
+            "Several coordinates of each subspace are sent. Anyone with these codes "
+            "who knows a few of your rows can read the features of the others from "
+            "them. As measured on our tables, R² was .3 to .9 with one coordinate and "
+            ".9 to 1 with all. An analyst who unmixes the codes comes near to that "
+            "without any known row."
         ),
         "noise-covers-one-row-once": (
-            "The noise bounds what this session tells of one row. Other sessions and "
-            "tables with the same person add to it, and so does every further row of "
-            "that person."
+            "The noise bounds what this session reveals of one row. Other sessions "
+            "and tables with the same person add to it, and so does every further row "
+            "of that person."
         ),
         **shared_risks.RISKS,
-        **aligning.RISKS,
+        **row_alignment.RISKS,
     }
 
     methods: ClassVar = METHODS
@@ -93,7 +95,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
                 "pqmds takes split columns: the codes of two parties with different "
                 "rows of the same features come from different codebooks."
             )
-        aligning.check(params, layout)
+        row_alignment.check(params, layout)
 
     def check_roster(self, session: PqmdsSession) -> None:
         """Refuse more clusters than rows."""
@@ -136,9 +138,11 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         if params.privacy.mechanism != "none":
             codes.append("noise-covers-one-row-once")
         codes += shared_risks.brought(layout, totals=False, labels=True)
-        return codes + aligning.risks(params, layout)
+        return codes + row_alignment.risks(params, layout)
 
-    def shows(self, params: ProductQuantisation, layout: Layout) -> frozenset[Shown]:
+    def shows(
+        self, params: ProductQuantisation, layout: Layout
+    ) -> frozenset[Disclosure]:
         """Return codes, outside: several coordinates of a subspace are its rows."""
         kind = Kind.GEOMETRY if params.coordinates > 1 else Kind.VALUES
         shown = to(Reader.OUTSIDE, kind, Kind.LABELS)
@@ -146,24 +150,24 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the upload."""
-        from clustering_protocols.preparation import secrets
+        from clustering_protocols.shared_stages import secrets
 
         from . import messages
 
         upload = Stage(
             name="upload",
-            analyst=role(__name__, "analyst.PqmdsAnalyst"),
-            party=role(__name__, "party.Encoder"),
-            exchanges=(Exchange(messages.Encode, messages.Codes, shows=True),),
+            analyst=_make_pqmds_analyst,
+            party=_make_encoder,
+            exchanges=(Exchange(messages.Encode, messages.RowCodes, shows=True),),
             results=(messages.Clusters, messages.Summary),
         )
-        return (secrets.stage("row", "column"), *aligning.stages(params), upload)
+        return (secrets.stage("row", "column"), *row_alignment.stages(params), upload)
 
-    def needs(self, params: ProductQuantisation, extent: Extent) -> Needs:
+    def sizes(self) -> Sizes[ProductQuantisation]:
         """Return bytes, memory and work."""
-        from . import needs
+        from .needs import PqmdsSizes
 
-        return needs.needs(params, extent)
+        return PqmdsSizes()
 
     def examples(self) -> Sequence[Example[ProductQuantisation]]:
         """Return the defaults, the paper's setting, and features left over."""
@@ -171,7 +175,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
         return examples.examples()
 
-    def pooled(
+    def cluster_pooled(
         self,
         params: ProductQuantisation,
         X: FloatArray,
@@ -181,6 +185,18 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         from . import pooled
 
         return pooled.labels(params, X, trace)
+
+
+def _make_pqmds_analyst() -> AnalystRole[Any, Any, Any]:
+    from .analyst import PqmdsAnalyst
+
+    return PqmdsAnalyst()
+
+
+def _make_encoder() -> PartyRole[Any, Any, Any, Any]:
+    from .party import Encoder
+
+    return Encoder()
 
 
 PROTOCOL = ProductQuantisationProtocol()

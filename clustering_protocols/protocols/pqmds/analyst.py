@@ -8,18 +8,18 @@ import numpy as np
 
 from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, Run
-from clustering_protocols.figures import Figures
-from clustering_protocols.preparation.statistics import magnitudes
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide
 from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.quality.runs import across
-from clustering_protocols.records import Record
-from clustering_protocols.row_blocks import RowBlocks, SideBySide
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import messages, subspaces
 from .params import PqmdsSession, ProductQuantisation
 
 
-class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.Codes]):
+class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.RowCodes]):
     """One round: codes in, labels out."""
 
     def start(self, session: PqmdsSession) -> Ask | Finish:
@@ -38,7 +38,7 @@ class PqmdsAnalyst(AnalystRole[ProductQuantisation, messages.Codes]):
         self,
         session: PqmdsSession,
         state: Record,
-        contributions: Mapping[str, messages.Codes],
+        contributions: Mapping[str, messages.RowCodes],
     ) -> Ask | Reopen | Finish:
         """Return the labels of all rows, and to each party its part of the centres."""
         for slot in session.slots:
@@ -54,14 +54,14 @@ def _run(session: PqmdsSession, params: ProductQuantisation, Z: RowBlocks) -> Ru
     rng, engine = session.generator("pqmds", "starts"), session.engine
     starts = draw_starts(Z, params.n_clusters, params.n_init, rng, engine)
     found = kmeans(Z, starts, params.max_iter, engine)
-    return _ended(session, found, of_clustering(Z, found, engine))
+    return _build_run(session, found, of_clustering(Z, found, engine))
 
 
 def _n_rows(session: PqmdsSession) -> int:
     return session.n_rows(session.slots[0])
 
 
-def _ended(session: PqmdsSession, found: Clustering, figures: Figures) -> Run:
+def _build_run(session: PqmdsSession, found: Clustering, figures: Figures) -> Run:
     sizes = np.bincount(found.labels, minlength=len(found.centroids))
     results: dict[str, Record] = {}
     begin = 0

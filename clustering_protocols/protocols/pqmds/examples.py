@@ -7,12 +7,12 @@ from typing import Literal
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
 from clustering_protocols.contract import Example
-from clustering_protocols.preparation.alignment.params import Alignment
-from clustering_protocols.recipe import Preparation, Treatment
-from clustering_protocols.schema import Constraints, Field, Schema, numbers
-from clustering_protocols.terms import Layout
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.preparation import Preparation, Treatment
+from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.terms.terms import Layout
 
 from .params import Privacy, ProductQuantisation
 
@@ -42,7 +42,7 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
             privacy=Privacy(mechanism="gaussian", epsilon=40.0, delta=1e-5),
         ),
     }
-    X = _made(np.random.default_rng(0))
+    X = _draw_rows(np.random.default_rng(0))
     several = {
         2: ProductQuantisation(
             n_clusters=3, coordinates=2, codebook_size=16, normalise="minmax"
@@ -61,8 +61,8 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
         for each in (variants, several)
         for parties, params in each.items()
     ]
-    aligned = [_aligned("ecdh", 3, X), _aligned("rsa", 2, X[:40])]
-    return [*given, *aligned, _prepared(X)]
+    aligned = [_build_aligned("ecdh", 3, X), _build_aligned("rsa", 2, X[:40])]
+    return [*given, *aligned, _build_prepared(X)]
 
 
 def _example(
@@ -76,11 +76,11 @@ def _example(
         params=params,
         layout=Layout.lattice(1, parties),
         X=X,
-        dictionary=schemas if noisy else None,
+        sections={"dictionary": schemas} if noisy else {},
     )
 
 
-def _prepared(X: FloatArray) -> Example[ProductQuantisation]:
+def _build_prepared(X: FloatArray) -> Example[ProductQuantisation]:
     """Return noise on columns that come from levels, logarithms and weights."""
     fields = X[:, :3].copy()
     fields[:, 0] = np.searchsorted(np.quantile(X[:, 0], [1 / 3, 2 / 3]), X[:, 0])
@@ -101,12 +101,14 @@ def _prepared(X: FloatArray) -> Example[ProductQuantisation]:
         ),
         layout=Layout.lattice(1, 1),
         X=fields,
-        dictionary=[schema],
-        preparation=[Preparation(fields=treated)],
+        sections={
+            "dictionary": [schema],
+            "preparation": [Preparation(fields=treated)],
+        },
     )
 
 
-def _aligned(
+def _build_aligned(
     method: Literal["ecdh", "rsa"], parties: int, X: FloatArray
 ) -> Example[ProductQuantisation]:
     """Return parties that each lack a tenth of the rows."""
@@ -116,7 +118,7 @@ def _aligned(
     return Example(params=params, layout=Layout.lattice(1, parties), X=X, missing=0.1)
 
 
-def _made(rng: np.random.Generator) -> FloatArray:
+def _draw_rows(rng: np.random.Generator) -> FloatArray:
     centres = 4.0 * rng.normal(size=(3, _WIDTH))
     rows: FloatArray = centres[rng.integers(3, size=120)] + rng.normal(
         size=(120, _WIDTH)

@@ -8,28 +8,24 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.randomness import KeyedStream
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import lloyd, one_dimension, subspaces
-from .lloyd import Quantised
+from .lloyd import QuantisedRows
 from .params import ProductQuantisation
 
 _ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Encoded:
+class EncodedRows:
     """What becomes of a party's rows.
 
-    Attributes
-    ----------
-    codes : float64 array of shape (n, s)
-        The coordinates of each row's centres, subspace by subspace.
-    sizes : int64 array
-        Centres of each subspace.
-    bounds : float64 array of shape (s, 2)
-        Least and largest value of each coordinate among its subspace's centres.
+    codes: float64 (n, s); the coordinates of each row's centres, subspace by subspace.
+    sizes: int64 array; centres of each subspace.
+    bounds: float64 (s, 2); least and largest value of each coordinate among its
+        subspace's centres.
     """
 
     codes: FloatArray = field(repr=False)
@@ -37,7 +33,7 @@ class Encoded:
     bounds: FloatArray = field(repr=False)
 
     @classmethod
-    def of(cls, codes: Sequence[FloatArray], books: Sequence[Codebook]) -> Encoded:
+    def of(cls, codes: Sequence[FloatArray], books: Sequence[Codebook]) -> EncodedRows:
         """Return the codes (n, c) of each subspace, and its codebook, side by side."""
         return cls(
             codes=np.hstack(codes),
@@ -70,17 +66,17 @@ def encode(
     X: FloatArray,
     stream: KeyedStream,
     units: FloatArray | None = None,
-) -> Encoded:
+) -> EncodedRows:
     """Return the codes of rows X (n, m); starts of codebooks come from the stream.
 
     ``units`` (m,) stand for the features' own spreads, where the terms prepare them.
     """
-    Z = scaled(params, X, units)
+    Z = scale_rows(params, X, units)
     books = [
         codebook(params, Z[:, features], stream, width)
         for features, width in subspaces.of(params, X.shape[1])
     ]
-    return Encoded.of([book.coordinates[book.codes] for book in books], books)
+    return EncodedRows.of([book.coordinates[book.codes] for book in books], books)
 
 
 def codebook(
@@ -99,7 +95,7 @@ def codebook(
     return Codebook(found.centres, placed, found.codes)
 
 
-def scaled(
+def scale_rows(
     params: ProductQuantisation, X: FloatArray, units: FloatArray | None = None
 ) -> FloatArray:
     """Return rows (n, m) in the units in which distances are measured."""
@@ -111,7 +107,7 @@ def scaled(
     return in_units
 
 
-def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> Quantised:
+def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> QuantisedRows:
     """Return a codebook of at most ``size`` centres for one subspace, and the codes."""
     if rows.shape[1] > 1:
         return lloyd.quantise(rows, size, stream.uniform(size))
@@ -120,7 +116,7 @@ def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> Quantised:
     begins = one_dimension.optimal_intervals(values, weights, size)[:-1]
     means = np.add.reduceat(weights * values, begins) / np.add.reduceat(weights, begins)
     codes = np.searchsorted(values[begins[1:]], rows[:, 0], side="right")
-    return Quantised(means[:, np.newaxis], codes)
+    return QuantisedRows(means[:, np.newaxis], codes)
 
 
 def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatArray:

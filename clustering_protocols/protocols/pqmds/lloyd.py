@@ -10,37 +10,33 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.compiled import compiled
+from clustering_protocols.numerics.compilation import compile_kernel
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 MAX_ITERATIONS: Final = 25
 _BLOCK: Final = 512
 _LANES: Final = 4  # features per pass over a block; the rest is zeros
 
 
-class Quantised(NamedTuple):
+class QuantisedRows(NamedTuple):
     """Centres (size, d), and the number of its centre for each row (n,)."""
 
     centres: FloatArray
     codes: IntArray
 
 
-def quantise(X: FloatArray, size: int, draws: FloatArray) -> Quantised:
+def quantise(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRows:
     """Return a codebook of at most ``size`` centres, and the codes of the rows.
 
     Equal rows are counted once. As many different rows as centres, or fewer: these are
     the centres. Otherwise k-means++ and at most :data:`MAX_ITERATIONS` iterations.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d)
-    size : int
-    draws : float64 array of shape (size,)
-        Uniform numbers of (0, 1), for the starts.
+    X: float64 (n, d).
+    draws: float64 (size,); uniform numbers of (0, 1), for the starts.
     """
     rows, weights, place = _different_rows(X)
     if len(rows) <= size:
-        return Quantised(rows, place)
+        return QuantisedRows(rows, place)
     padded = -rows.shape[1] % _LANES
     features = np.ascontiguousarray(np.pad(rows, ((0, 0), (0, padded))).T)
     centres = np.ascontiguousarray(features[:, _starts(features, weights, draws)].T)
@@ -51,7 +47,7 @@ def quantise(X: FloatArray, size: int, draws: FloatArray) -> Quantised:
         _move(features, weights, codes, centres)
     used = np.bincount(codes, minlength=size) > 0
     renumbered = (np.cumsum(used) - 1)[codes]
-    return Quantised(centres[used, : rows.shape[1]], renumbered[place])
+    return QuantisedRows(centres[used, : rows.shape[1]], renumbered[place])
 
 
 def _different_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
@@ -70,7 +66,7 @@ def _different_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
     return ordered[new], weights, place
 
 
-@compiled
+@compile_kernel
 def _starts(features: FloatArray, weights: FloatArray, draws: FloatArray) -> IntArray:
     """Return row numbers drawn by k-means++, each with its own uniform number."""
     d, n = features.shape
@@ -95,7 +91,7 @@ def _starts(features: FloatArray, weights: FloatArray, draws: FloatArray) -> Int
     return starts
 
 
-@compiled
+@compile_kernel
 def _assign(features: FloatArray, centres: FloatArray, codes: IntArray) -> bool:
     """Write the number of each row's nearest centre; return whether one changed.
 
@@ -125,7 +121,7 @@ def _assign(features: FloatArray, centres: FloatArray, codes: IntArray) -> bool:
     return changed
 
 
-@compiled
+@compile_kernel
 def _subtract_products(
     features: FloatArray,
     centre: FloatArray,
@@ -143,7 +139,7 @@ def _subtract_products(
         score[i] -= c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
 
 
-@compiled
+@compile_kernel
 def _move(
     features: FloatArray, weights: FloatArray, codes: IntArray, centres: FloatArray
 ) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from clustering_protocols.arrays import FloatArray, IntArray, Spec
-from clustering_protocols.records import Record
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
+from clustering_protocols.records.record import Record
 
 
 class Encode(Record):
@@ -14,7 +14,7 @@ class Encode(Record):
     kind = "encode"
 
 
-class Codes(Record):
+class RowCodes(Record):
     """Contribution: for each row and subspace the coordinates of its centre."""
 
     kind = "codes"

@@ -1,6 +1,6 @@
 """What `pqmds` is good for."""
 
-from clustering_protocols.suitability import Exposure, Method, RoundBudget
+from clustering_protocols.common.suitability import Exposure, Method, RoundBudget
 
 _DIAL = (
     "With coordinates 1 (the default) a party sends one number for each few features: "

@@ -21,8 +21,8 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray, IntArray
-from clustering_protocols.compiled import compiled, inlined
+from clustering_protocols.numerics.compilation import compile_kernel, inline_helper
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 _MAX_PENALTIES: Final = 64
 _NARROW: Final = 1 + 1e-12  # two penalties this close are one but for rounding
@@ -31,14 +31,9 @@ _NARROW: Final = 1 + 1e-12  # two penalties this close are one but for rounding
 def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> IntArray:
     """Return where the clusters of least inertia begin, and m at the end.
 
-    Parameters
-    ----------
-    values : float64 array of shape (m,)
-        Ascending and different.
-    weights : float64 array of shape (m,)
-        How often each occurs.
-    size : int
-        Number of clusters; the result has ``min(size, m) + 1`` entries.
+    values: float64 (m,); ascending and different.
+    weights: float64 (m,); how often each occurs.
+    size: number of clusters; the result has ``min(size, m) + 1`` entries.
     """
     m = len(values)
     few: IntArray = np.array([0, m], dtype=np.int64)
@@ -63,7 +58,7 @@ def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> Int
         if high <= low * _NARROW:
             break
         penalty = _next_penalty(penalty, links / size, low, high)
-    return _joined(few, many, size)
+    return _join_paths(few, many, size)
 
 
 def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
@@ -79,7 +74,7 @@ def _next_penalty(penalty: float, excess: float, low: float, high: float) -> flo
     return guess if low < guess < high else float(np.sqrt(low * high))
 
 
-@inlined
+@inline_helper
 def _cost(sums: FloatArray, i: int, j: int) -> float:
     """Return the squared deviations of the values i … j-1 from their mean."""
     moved = sums[1, j] - sums[1, i]
@@ -87,7 +82,7 @@ def _cost(sums: FloatArray, i: int, j: int) -> float:
     return cost
 
 
-@inlined
+@inline_helper
 def _beats(sums: FloatArray, length: FloatArray, j: int, i: int, end: int) -> bool:
     """Return whether a last link from j to ``end`` is better than one from i."""
     by_j: float = length[j] + _cost(sums, j, end)
@@ -95,7 +90,7 @@ def _beats(sums: FloatArray, length: FloatArray, j: int, i: int, end: int) -> bo
     return by_j < by_i
 
 
-@compiled
+@compile_kernel
 def _first_beaten(
     sums: FloatArray, length: FloatArray, j: int, i: int, worse: int
 ) -> int:
@@ -118,7 +113,7 @@ def _first_beaten(
     return better
 
 
-@compiled
+@compile_kernel
 def _nodes(before: IntArray) -> IntArray:
     """Return the nodes of the path that ends at the last node, ascending."""
     links, j = 0, len(before) - 1
@@ -133,7 +128,7 @@ def _nodes(before: IntArray) -> IntArray:
     return path
 
 
-@compiled
+@compile_kernel
 def _cheapest_path(sums: FloatArray, penalty: float) -> IntArray:
     """Return the nodes of the shortest path from 0 to m with a penalty per link.
 
@@ -171,7 +166,7 @@ def _cheapest_path(sums: FloatArray, penalty: float) -> IntArray:
     return _nodes(before)
 
 
-def _joined(few: IntArray, many: IntArray, size: int) -> IntArray:
+def _join_paths(few: IntArray, many: IntArray, size: int) -> IntArray:
     """Return ``size`` links: the beginning of one shortest path, the end of another.
 
     Where a link of ``many`` lies within the link of ``few`` of the right number, they

@@ -8,11 +8,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.errors import InvalidParameters
-from clustering_protocols.preparation.alignment.params import AlignedParams
-from clustering_protocols.recipe import Plan, check_bounded
-from clustering_protocols.schema import Schema
+from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
+from clustering_protocols.terms.schema import Schema
 
 
 class Privacy(Params):
@@ -98,15 +98,16 @@ class ProductQuantisation(AlignedParams):
             )
         return self
 
-    def check_prepared(self, plans: Sequence[Plan]) -> None:
+    def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units, and what no noise covers: means of all rows fill gaps."""
         if self.scaling != "standard":
             raise InvalidParameters("preparation goes with scaling 'standard'.")
         filled = [fill.name for plan in plans for fill in plan.fills]
         if self.privacy.mechanism != "none" and filled:
             raise InvalidParameters(
-                f"preparation: gaps of {filled[0]!r} are filled with what is pooled of all "
-                "rows, and no noise covers that: leave such rows out (missing 'drop')."
+                f"gaps of {filled[0]!r} are filled with what is pooled of all "
+                "rows, and no noise covers that: leave such rows out (missing 'drop').",
+                field="preparation",
             )
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.contract import Outcome, PartyRole, Reply, Spent
-from clustering_protocols.data import DataSource, matrix
-from clustering_protocols.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.preparation.alignment.digests import RowOrder
-from clustering_protocols.records import Record
+from collections.abc import Sequence
 
-from . import declared, kernels, messages, release, selfcheck, subspaces
-from .kernels import Encoded
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.contract import Outcome, PartyRole, PrivacySpending, Reply
+from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.terms.session_risks import ONE_FIELD
+
+from . import declared_codes, kernels, messages, release, selfcheck, subspaces
+from .kernels import EncodedRows
 from .params import PqmdsContext, Privacy, ProductQuantisation
 
 _NEW_ROWS = (
@@ -37,21 +40,22 @@ class Encoder(
                 "do not list that risk, because sub_dim is larger than 1."
             )
         X = matrix(data)
-        encoded, released = _encoded(context, X)
+        encoded, released = _encode_rows(context, X)
         cells = subspaces.of(params, X.shape[1])
-        found = selfcheck.recovered(X, released, cells)
+        found = selfcheck.compute_recovery(X, released, cells)
         largest = int(encoded.sizes.max())
         order = context.recall(RowOrder).order
         return Reply(
-            contribution=messages.Codes(codes=released[order]),
+            contribution=messages.RowCodes(codes=released[order]),
             remember=[
                 messages.CodebookSizes(sizes=encoded.sizes),
-                _spent(params.privacy),
+                _build_spending(params.privacy),
             ],
             notes={
                 **selfcheck.notes(params, found, largest, len(X)),
                 **_privacy(context, params.privacy),
             },
+            asks=_build_question(context, cells),
         )
 
     def conclude(
@@ -75,7 +79,31 @@ class Encoder(
         )
 
 
-def _encoded(context: PqmdsContext, X: FloatArray) -> tuple[Encoded, FloatArray]:
+def _build_question(context: PqmdsContext, cells: Sequence[tuple[slice, int]]) -> str:
+    """Return the question about fields whose columns have a subspace to themselves.
+
+    Levels of a category do: their codes say which rows have the same level. With sub_dim
+    1 the terms list that risk, and noise covers it.
+    """
+    params = context.session.params
+    plan = context.session.terms.plan(context.slot.name)
+    noisy = params.privacy.mechanism != "none"
+    if plan is None or noisy or params.sub_dim == 1 or context.choices.get(ONE_FIELD):
+        return ""
+    groups = [set(plan.sources[features]) for features, _ in cells]
+    alone = sorted({name for group in groups if len(group) == 1 for name in group})
+    if not alone:
+        return ""
+    return (
+        f"Some codes are of one field alone ({alone[0]!r}; {len(alone)} in all): the "
+        "analyst reads which rows have the same value of it. Nothing of this was sent. "
+        f"Run again with --choice {ONE_FIELD}=true if it may leave."
+    )
+
+
+def _encode_rows(
+    context: PqmdsContext, X: FloatArray
+) -> tuple[EncodedRows, FloatArray]:
     """Return what becomes of the rows, and the codes (n, s) that may leave."""
     params = context.session.params
     # one codebook whatever the attempt: the cells of two would cut each other
@@ -86,15 +114,17 @@ def _encoded(context: PqmdsContext, X: FloatArray) -> tuple[Encoded, FloatArray]
         encoded = kernels.encode(params, X, stream, units)
         return encoded, encoded.codes
     ranges = session.bounds(slot)
-    units = session.units(slot, declared.spread(ranges))
-    encoded = declared.encode(params, ranges, X, stream, units)
+    units = session.units(slot, declared_codes.spread(ranges))
+    encoded = declared_codes.encode(params, ranges, X, stream, units)
     return encoded, release.release(context, encoded)
 
 
-def _spent(privacy: Privacy) -> Spent:
+def _build_spending(privacy: Privacy) -> PrivacySpending:
     """Return what the session costs a person: without noise, no bound."""
     noisy = privacy.mechanism != "none"
-    return Spent(epsilon=privacy.epsilon if noisy else None, delta=privacy.delta)
+    return PrivacySpending(
+        epsilon=privacy.epsilon if noisy else None, delta=privacy.delta
+    )
 
 
 def _privacy(context: PqmdsContext, privacy: Privacy) -> dict[str, object]:

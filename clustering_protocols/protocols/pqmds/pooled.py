@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
-from clustering_protocols.arrays import FloatArray, IntArray
 from clustering_protocols.contract import Trace
-from clustering_protocols.randomness import generator
+from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import kernels, messages
 from .params import ProductQuantisation
@@ -18,7 +18,7 @@ def labels(
 
     Whatever ``normalise`` says: what `minmax` does to distances counts as lost.
     """
-    Z = kernels.scaled(params, X)
+    Z = kernels.scale_rows(params, X)
     summary = trace.summary_as(messages.Summary) if trace else None
     if summary is None:
         rng = generator(0, "pqmds", "pooled")

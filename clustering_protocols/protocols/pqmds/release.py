@@ -13,11 +13,11 @@ from typing import Final, Literal
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
-from clustering_protocols.secrecy.budget import Account, Cost, noise, noise_scale
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.secrecy.budget import Account, PrivacyCost, noise, noise_scale
 
 from . import subspaces
-from .kernels import Encoded
+from .kernels import EncodedRows
 from .params import PqmdsContext, Privacy
 
 Mechanism = Literal["laplace", "gaussian"]
@@ -27,12 +27,12 @@ _STEPS: Final = (
 )
 
 
-def release(context: PqmdsContext, encoded: Encoded) -> FloatArray:
+def release(context: PqmdsContext, encoded: EncodedRows) -> FloatArray:
     """Return codes (n, s) of known ranges with noise, as the terms say."""
     privacy = context.session.params.privacy
     account = Account(own_share(context, privacy))
     n_codes = _n_codes(context)
-    share = Cost(privacy.epsilon / n_codes, privacy.delta / n_codes)
+    share = PrivacyCost(privacy.epsilon / n_codes, privacy.delta / n_codes)
     mechanism: Mechanism = "gaussian" if privacy.mechanism == "gaussian" else "laplace"
     scale = noise_scale(mechanism, _STEPS, share)
     # The same noise whatever the attempt: a second draw would be a second release. Under
@@ -48,10 +48,10 @@ def release(context: PqmdsContext, encoded: Encoded) -> FloatArray:
     return noisy
 
 
-def own_share(context: PqmdsContext, privacy: Privacy) -> Cost:
+def own_share(context: PqmdsContext, privacy: Privacy) -> PrivacyCost:
     """Return what this party's codes cost of the budget of a session."""
     share = subspaces.counts(context.session)[context.slot.name] / _n_codes(context)
-    return Cost(privacy.epsilon * share, privacy.delta * share)
+    return PrivacyCost(privacy.epsilon * share, privacy.delta * share)
 
 
 def _n_codes(context: PqmdsContext) -> int:

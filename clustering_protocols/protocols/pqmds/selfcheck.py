@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray
 
 from .params import ProductQuantisation
 
@@ -28,17 +28,15 @@ _WHO: Final = {
 }
 
 
-def recovered(
+def compute_recovery(
     X: FloatArray, codes: FloatArray, cells: Sequence[tuple[slice, int]]
 ) -> FloatArray:
     """Return R² of the guess at each feature that varies.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, m)
-    codes : float64 array of shape (n, s)
-    cells : sequence of pairs
-        The features of each subspace, and how many columns of codes it has.
+    X: float64 (n, m).
+    codes: float64 (n, s).
+    cells: sequence of pairs; the features of each subspace, and how many columns of
+        codes it has.
     """
     step = -(-len(X) // _SAMPLE)
     X, codes = X[::step], codes[::step]
@@ -56,13 +54,13 @@ def _of_subspace(X: FloatArray, codes: FloatArray) -> Iterator[float]:
     """Yield R² of each feature of X (n, d) that varies, given codes (n, c)."""
     for values in X.T[X.std(axis=0) > 0]:
         if codes.shape[1] > 1:
-            yield _regressed(values, codes)
+            yield _compute_linear_r2(values, codes)
         else:
             code = codes[:, 0]
-            yield max(_matched(values, signed) for signed in (code, -code))
+            yield max(_compute_rank_r2(values, signed) for signed in (code, -code))
 
 
-def _regressed(values: FloatArray, codes: FloatArray) -> float:
+def _compute_linear_r2(values: FloatArray, codes: FloatArray) -> float:
     """Return the share of the variance (n,) that is linear in codes (n, c)."""
     centred = codes - codes.mean(axis=0)
     wanted = values - values.mean()
@@ -70,7 +68,7 @@ def _regressed(values: FloatArray, codes: FloatArray) -> float:
     return float(1.0 - np.mean(error**2) / values.var())
 
 
-def _matched(values: FloatArray, code: FloatArray) -> float:
+def _compute_rank_r2(values: FloatArray, code: FloatArray) -> float:
     """Return the share of the variance (n,) that ranks of codes (n,) tell."""
     _, which, counts = np.unique(code, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - counts / 2) / len(code)
@@ -83,10 +81,7 @@ def notes(
 ) -> dict[str, Any]:
     """Return the numbers in the words in which the operator reads them.
 
-    Parameters
-    ----------
-    found : float64 array
-        R² by feature.
+    found: float64 array; R² by feature.
     """
     told: dict[str, Any] = {
         "self-check": _WHO[params.coordinates > 1],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clustering_protocols.errors import ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed
 
 from .params import PqmdsSession, ProductQuantisation
 

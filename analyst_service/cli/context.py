@@ -1,0 +1,238 @@
+"""What every command of an administrator opens: settings, the database, its folder.
+
+Whatever is wrong with them is said in a sentence, without a password and without a
+traceback.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from analyst_service.configuration.settings import Settings
+    from analyst_service.installation import ForeignStore, Parts
+    from analyst_service.storage.database import Database
+    from clustering_protocols.secrecy.identities import Institution
+
+_FORM: Final = "It has the form postgresql://user@host/name or sqlite:////path/to/file."
+
+
+def read_settings() -> Settings:
+    """Return the settings of the environment; say which names are near misses."""
+    from pydantic import ValidationError
+
+    from analyst_service.configuration.settings import Settings
+    from clustering_protocols.common.validation_messages import in_words
+
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        found = error.errors(include_input=False, include_url=False)
+        raise click.ClickException(
+            " ".join(f"{_name_variable(e['loc'])}{in_words(e)}." for e in found)
+        ) from None
+    for warning in _warnings(Settings.model_fields):
+        click.echo(f"Warning: {warning}", err=True)
+    return settings
+
+
+def _warnings(fields: Mapping[str, FieldInfo]) -> Iterator[str]:
+    """Yield what is not refused, and hardly meant."""
+    from analyst_service.secret_files import (
+        credential_files,
+        file_variable,
+        is_open_to_others,
+        named_files,
+        secret_fields,
+        variable,
+    )
+
+    known = [variable(name) for name in fields]
+    known += [file_variable(name) for name in secret_fields(fields)]
+    for name, meant in misspelt(os.environ, known):
+        yield f"{name} is no setting; did you mean {meant}?"
+    files = [
+        (file_variable(name), path) for name, path in named_files(fields, os.environ)
+    ]
+    for name, path in [*files, *credential_files(os.environ)]:
+        if is_open_to_others(path):
+            yield (
+                f"{name}: every account of this machine can read {path}. "
+                "Let its owner alone read it: chmod 0400."
+            )
+
+
+def _name_variable(place: tuple[int | str, ...]) -> str:
+    """Return which variable a finding is of; nothing where it is of several."""
+    from analyst_service.secret_files import variable
+
+    return f"{variable(str(place[0]))}: " if place else ""
+
+
+def misspelt(
+    environment: Collection[str], known: Collection[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield variables that are no setting but nearly one, and that one."""
+    from analyst_service.secret_files import PREFIX
+
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known:
+            for meant in get_close_matches(name, known, 1, cutoff=0.88):
+                yield name, meant
+
+
+@contextmanager
+def current_database(settings: Settings) -> Iterator[Database]:
+    """Open the database for a while; it must have the schema of this release."""
+    with any_database(settings) as database:
+        check_schema(database, database.revision())
+        if not database.is_current():
+            raise click.ClickException(
+                "The database has the schema of an older release. Stop the service, "
+                "run 'coterie backup FOLDER', then 'coterie migrate'."
+            )
+        yield database
+
+
+@contextmanager
+def known_database(settings: Settings) -> Iterator[Database]:
+    """Open the database for a while; this release or an older one made its schema."""
+    with any_database(settings) as database:
+        check_schema(database, database.revision())
+        yield database
+
+
+def check_schema(database: Database, revision: str | None) -> None:
+    """Refuse a database without a schema, or with one that this release does not know."""
+    from analyst_service.storage.migrations import head
+
+    if revision is None:
+        raise click.ClickException(
+            "The database has no schema yet. Run 'coterie migrate' first."
+        )
+    if not database.knows(revision):
+        raise click.ClickException(
+            f"The database has schema {revision} of a newer release; this one knows "
+            f"none after {head()}. Install the newer release. To stay with this one, "
+            "restore a backup that it wrote into an empty analyst ('coterie restore')."
+        )
+
+
+@contextmanager
+def any_database(settings: Settings) -> Iterator[Database]:
+    """Open the database for a while, whatever its schema."""
+    from sqlalchemy import exc
+
+    make_folder(settings)
+    try:
+        with closing(_open_database(settings)) as database:
+            yield database
+    except exc.DatabaseError as error:
+        if type(error) not in {exc.OperationalError, exc.DatabaseError}:
+            raise  # a defect; the latter is a file that is no database
+        raise click.ClickException(
+            f"The database cannot be used: {_reason(error)} COTERIE_DATABASE_URL says "
+            "where it is; by default it is a file in COTERIE_DATA_DIR."
+        ) from None
+
+
+def read_identity(settings: Settings) -> Institution:
+    """Return the analyst's key, a new one on first use; refuse a file that holds none."""
+    from analyst_service.identity import load_identity
+    from clustering_protocols.common.errors import CoterieError
+
+    try:
+        return load_identity(settings.identity_path)
+    except (CoterieError, OSError, ValueError):
+        raise click.ClickException(
+            f"The analyst's key in {settings.identity_path} cannot be read: put back what "
+            "was there. COTERIE_IDENTITY_FILE says where it is."
+        ) from None
+
+
+def open_parts(settings: Settings) -> Parts:
+    """Open what has to belong to the database: the analyst's key, and its arrays."""
+    from analyst_service.installation import Parts
+    from clustering_protocols.common.errors import Unavailable
+
+    try:
+        return Parts(read_identity(settings).key, settings.blob_place.open())
+    except Unavailable as error:
+        raise click.ClickException(error.detail) from None
+
+
+def check_parts(settings: Settings, database: Database, parts: Parts) -> None:
+    """Refuse a key or a store of arrays that belongs to another database."""
+    from analyst_service.installation import ForeignKey, ForeignStore, check_parts
+    from clustering_protocols.common.errors import CoterieError
+    from clustering_protocols.secrecy.identities import fingerprint
+
+    try:
+        check_parts(database, parts)
+    except ForeignKey as error:
+        raise click.ClickException(
+            f"The analyst's key in {settings.identity_path} is not the one of this "
+            f"database. Expected: {fingerprint(error.expected)}. Found: "
+            f"{fingerprint(error.found)}. COTERIE_IDENTITY_FILE names its file: take "
+            "identity.json of the other analysts, or of a backup. If the key was meant "
+            "to change, run 'coterie config adopt key'."
+        ) from None
+    except ForeignStore as error:
+        raise click.ClickException(foreign_store(settings, error)) from None
+    except CoterieError as error:
+        raise click.ClickException(error.detail) from None
+
+
+def foreign_store(settings: Settings, error: ForeignStore) -> str:
+    """Return what to do about a store of arrays that is not the database's own."""
+    named = "COTERIE_BLOB_STORE" if settings.blob_store else "COTERIE_DATA_DIR"
+    return (
+        f"The store of arrays in {named} is not the one of this database: {error.found}. "
+        f"Correct {named}, or move all of the arrays there, with the file 'mark' beside "
+        "them. If they were meant to lie there without it, run 'coterie config adopt "
+        "store'."
+    )
+
+
+def make_folder(settings: Settings) -> None:
+    """Make the data folder, for this user alone."""
+    os.umask(0o077)  # what lies here is for this user alone
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        settings.data_dir.chmod(0o700)
+    except OSError as error:
+        raise click.ClickException(
+            f"The data folder {settings.data_dir} cannot be used: {error.strerror}. "
+            "COTERIE_DATA_DIR says where it is."
+        ) from None
+
+
+def _open_database(settings: Settings) -> Database:
+    from sqlalchemy import exc
+
+    from analyst_service.storage.database import Database
+
+    try:
+        return Database(settings.database)
+    except (exc.NoSuchModuleError, ModuleNotFoundError):
+        raise click.ClickException(
+            f"COTERIE_DATABASE_URL names a kind of database that is not served. {_FORM}"
+        ) from None
+    except (exc.ArgumentError, ValueError):
+        raise click.ClickException(
+            f"COTERIE_DATABASE_URL is no address of a database. {_FORM}"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    """Return the last line of what the driver says; it never says a password."""
+    lines = str(getattr(error, "orig", error)).strip().splitlines() or ["no answer"]
+    return f"{lines[-1].strip().rstrip('.')}."

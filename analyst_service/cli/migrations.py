@@ -1,0 +1,58 @@
+"""`coterie migrate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from analyst_service.cli.actor import note
+from analyst_service.cli.context import any_database, check_schema, read_settings
+
+if TYPE_CHECKING:
+    from analyst_service.sessions.outdated_sessions import OutdatedSession
+
+
+@click.command()
+def migrate() -> None:
+    """Create the database's schema, or bring it up to this release.
+
+    Stop the service before. Open sessions that this release cannot go on with are
+    listed and ended; their parties read the reason.
+    """
+    from analyst_service.clock import SystemClock
+    from analyst_service.sessions.outdated_sessions import end_outdated
+    from analyst_service.transactions.administrative_log import Act
+
+    with any_database(read_settings()) as database:
+        before = database.revision()
+        if before is not None:
+            check_schema(database, before)
+        database.migrate()
+        after = database.revision()
+        if before != after:
+            note(database, Act.MIGRATED, before=before, after=after)
+        if before == after:
+            click.echo(f"The schema is current: revision {after}.", err=True)
+        elif before is None:
+            click.echo(f"The schema was created: revision {after}.", err=True)
+        else:
+            click.echo(f"The schema went from revision {before} to {after}.", err=True)
+        tell_ended(
+            database.transact(
+                lambda transaction: end_outdated(transaction, SystemClock())
+            )
+        )
+
+
+def tell_ended(ended: Sequence[OutdatedSession]) -> None:
+    """Say which sessions were ended, because this release cannot go on with them."""
+    for each in ended:
+        click.echo(f"Ended: {each.session_id} ({each.state}). {each.reason}", err=True)
+    if ended:
+        click.echo(
+            f"{len(ended)} open sessions were ended: this release cannot go on with "
+            "them. Their coordinators open them anew.",
+            err=True,
+        )

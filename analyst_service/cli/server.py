@@ -1,0 +1,175 @@
+"""`coterie serve`."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from analyst_service.cli.context import (
+    check_parts,
+    current_database,
+    open_parts,
+    read_settings,
+)
+
+if TYPE_CHECKING:
+    from analyst_service.configuration.settings import Settings
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to bind.")
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65_535),
+    default=8443,
+    show_default=True,
+    help="Port to bind.",
+)
+@click.option("--certificate", type=click.Path(exists=True), help="PEM file for TLS.")
+@click.option("--private-key", type=click.Path(exists=True), help="PEM file for TLS.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["json", "text"]),
+    default="json",
+    show_default=True,
+    help="json for programs, text for people.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="The least that is written.",
+)
+def serve(
+    host: str,
+    port: int,
+    certificate: str | None,
+    private_key: str | None,
+    log_format: Literal["json", "text"],
+    log_level: str,
+) -> None:
+    """Run the analyst service.
+
+    Settings come from the environment: COTERIE_DATA_DIR, COTERIE_DATABASE_URL and
+    others (see docs/administrator.md). Without --certificate it speaks plain HTTP:
+    put a reverse proxy with TLS in front of it.
+    """
+    settings = read_settings()
+    with current_database(settings) as database:
+        check_parts(settings, database, open_parts(settings))
+    _check_certificate(certificate, private_key)
+    ends = _certificate_end(certificate or settings.certificate_file)
+    _check_port(host, port)
+
+    from analyst_service.app import create_app
+    from analyst_service.cli.shutdown import run
+    from analyst_service.monitoring.logs import write_logs
+
+    if _shows_secrets(host, certificate, settings):
+        click.echo(
+            f"Warning: plain HTTP on {host}: keys and tokens can be read by whoever sees "
+            "the network. Give --certificate and --private-key, or listen on 127.0.0.1 "
+            "behind a reverse proxy with TLS (then set COTERIE_TRUSTED_PROXIES).",
+            err=True,
+        )
+    write_logs(log_format, log_level)
+    _say_start(host, port, settings, is_tls=certificate is not None)
+    run(
+        create_app(settings, certificate_ends=ends if certificate else None),
+        settings.drain_seconds,
+        host=host,
+        port=port,
+        ssl_certfile=certificate,
+        ssl_keyfile=private_key,
+        log_config=None,
+        access_log=False,  # the service writes its own, without addresses
+        # anybody can write X-Forwarded-For: it says who asks where a proxy wrote it
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
+        timeout_keep_alive=30,
+        server_header=False,
+    )
+
+
+def _say_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> None:
+    """Log what runs, and over what: never a password."""
+    import logging
+
+    from sqlalchemy import make_url
+
+    from coterie_build import read_build
+
+    build = read_build()
+    url = make_url(settings.database)
+    place = url.database if url.host is None else f"{url.host}/{url.database}"
+    fields = {
+        "version": build.version,
+        "commit": build.commit,
+        "schema": build.schema,
+        "address": f"{'https' if is_tls else 'http'}://{host}:{port}",
+        "database": f"{url.get_backend_name()} {place}",
+        "data_dir": str(settings.data_dir.resolve()),
+    }
+    logging.getLogger("analyst_service").info("serving", extra={"fields": fields})
+
+
+def _check_certificate(certificate: str | None, private_key: str | None) -> None:
+    """Refuse files that TLS cannot use, before anything runs."""
+    if (certificate is None) != (private_key is None):
+        raise click.UsageError("Give --certificate and --private-key, or neither.")
+    if certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(
+            certificate, private_key, password=""
+        )
+    except (OSError, ValueError):
+        raise click.ClickException(
+            f"{certificate} and {private_key} cannot be used for TLS. Both have to be "
+            "PEM files that can be read, the key without a passphrase. The key has to "
+            "be the certificate's."
+        ) from None
+
+
+def _certificate_end(path: str | Path | None) -> datetime | None:
+    """Return when a certificate ends; warn where that is soon, or was."""
+    from analyst_service.clock import SystemClock
+    from analyst_service.monitoring.certificates import describe_expiry, end_of
+
+    if path is None:
+        return None
+    try:
+        ends = end_of(Path(path))
+    except (OSError, ValueError):
+        raise click.ClickException(
+            f"{path} holds no certificate that can be read. COTERIE_CERTIFICATE_FILE names "
+            "the PEM file that a proxy in front shows."
+        ) from None
+    if told := describe_expiry(Path(path), ends, SystemClock().now()):
+        click.echo(f"Warning: {told}", err=True)
+    return ends
+
+
+def _check_port(host: str, port: int) -> None:
+    """Refuse an address that nobody can bind, in a sentence."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        family, address = found[0][0], found[0][4]
+        with socket.create_server(address[:2], family=family):
+            pass
+    except OSError as error:
+        raise click.ClickException(
+            f"{host}:{port} cannot be bound: {error.strerror}. Is another service "
+            "running there? --host and --port choose another address."
+        ) from None
+
+
+def _shows_secrets(host: str, certificate: str | None, settings: Settings) -> bool:
+    is_local = host in {"localhost", "127.0.0.1", "::1"}
+    return not (is_local or certificate or settings.trusted_proxies)

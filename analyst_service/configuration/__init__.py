@@ -1,0 +1,1 @@
+"""What an administrator may set, and where values of settings come from."""

@@ -1,0 +1,64 @@
+"""Which engine a step gets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Self
+
+from typing_extensions import Buffer
+
+from analyst_service.blobs.store_factory import BlobPlace
+from clustering_protocols.numerics.blocks import Engine, LocalEngine
+
+# A worker gets the choice and needs no settings
+if TYPE_CHECKING:
+    from analyst_service.configuration.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineChoice:
+    """Where kernels run; it may go to another process, which opens the same.
+
+    scheduler: address of a Dask scheduler; without one Dask's workers are started here.
+    seconds: how long a step waits for the next result.
+    """
+
+    kind: Literal["local", "dask"] = "local"
+    scheduler: str = ""
+    seconds: float = 300.0
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return the engine of an analyst with these settings."""
+        return cls(
+            kind=settings.engine,
+            scheduler=settings.dask_scheduler,
+            seconds=settings.dask_seconds,
+        )
+
+    @property
+    def has_own(self) -> bool:
+        """Return whether steps start workers of their own on this machine."""
+        return self.kind == "dask" and not self.scheduler
+
+    def open(self, place: BlobPlace, mapped: Mapping[str, Buffer]) -> Engine:
+        """Return the engine of a step.
+
+        mapped: mapping of str to buffer; the blobs of the step by digest, as they lie
+            in memory.
+        """
+        local = LocalEngine(os.cpu_count() or 1)
+        if self.kind == "local":
+            return local
+        from analyst_service.engines.cluster import connect
+        from analyst_service.engines.dask_engine import DaskEngine
+        from analyst_service.engines.references import MappedBlobs
+
+        return DaskEngine(
+            local,
+            lambda: connect(self.scheduler, self.seconds, place),
+            # workers of this machine map what lies in the cache
+            MappedBlobs(mapped, is_checked=bool(place.url and self.scheduler)),
+        )

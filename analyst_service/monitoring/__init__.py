@@ -1,0 +1,1 @@
+"""What an operator sees of the service: logs, figures, checks, certificates."""

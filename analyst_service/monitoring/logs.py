@@ -1,0 +1,90 @@
+"""Logs, one line per event, as JSON or as text, without values and secrets.
+
+Exceptions are named by kind, code and place alone: their text, and a traceback's lines,
+may hold a value.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import sys
+import traceback
+from datetime import UTC, datetime
+from typing import Literal
+
+from analyst_service.monitoring import request_context
+
+
+class OwnWords(Exception):
+    """An exception whose text is ours, and holds no value: it may be logged."""
+
+
+def describe(error: BaseException) -> str:
+    """Return kind, code and place of an exception; its text may hold a value.
+
+    The code is the SQLSTATE of a database, or the name of the system's errno. A server
+    that lets nobody in gives no code: there its reason is told, which names role and
+    database, and comes before any statement.
+    """
+    if isinstance(error, OwnWords):
+        return f"{type(error).__name__}: {error}"
+    place = traceback.extract_tb(error.__traceback__)[-1:]
+    where = "".join(f" at {frame.filename}:{frame.lineno}" for frame in place)
+    return f"{type(error).__name__}{_code(error)}{where}"
+
+
+def _code(error: BaseException) -> str:
+    cause = getattr(error, "orig", None)  # of SQLAlchemy's: what the driver raised
+    if isinstance(error, OSError) and error.errno is not None:
+        return f" {errno.errorcode.get(error.errno, f'errno {error.errno}')}"
+    for name, shown in (("sqlstate", "SQLSTATE "), ("sqlite_errorname", "")):
+        if code := getattr(cause, name, None):
+            return f" {shown}{code}"
+    if getattr(error, "statement", "") is None and hasattr(cause, "pgconn"):
+        said = str(cause).splitlines()[:1]
+        return "".join(f" ({line.rpartition(' failed: ')[2]})" for line in said)
+    return ""
+
+
+class JsonLines(logging.Formatter):
+    """Writes a record as one line of JSON; ``extra={"fields": …}`` adds to it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        entry = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "request_id": request_context.current_id(),
+            "error": _error(record),
+            **getattr(record, "fields", {}),
+        }
+        known = {name: value for name, value in entry.items() if value is not None}
+        return json.dumps(known, default=str)
+
+
+class TextLines(logging.Formatter):
+    """Writes a record as one line for people: local time, level, message, fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of a record."""
+        when = datetime.fromtimestamp(record.created, UTC).astimezone()
+        more = {"error": _error(record), **getattr(record, "fields", {})}
+        told = [f"{name}={value}" for name, value in more.items() if value is not None]
+        parts = [f"{when:%Y-%m-%d %H:%M:%S}", f"{record.levelname.lower():7}"]
+        return "  ".join([*parts, record.getMessage(), *told])
+
+
+def write_logs(form: Literal["json", "text"] = "json", level: str = "info") -> None:
+    """Let all loggers of this process write lines to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if form == "json" else TextLines())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def _error(record: logging.LogRecord) -> str | None:
+    error = record.exc_info[1] if record.exc_info else None
+    return describe(error) if error else None

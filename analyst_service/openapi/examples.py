@@ -1,0 +1,200 @@
+"""What goes and comes, once for each operation: a session of `dc` over two hospitals.
+
+The tests hold each against its schema, and send those that are sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.wire.states import SessionState, SlotState
+
+Example = dict[str, Any]
+
+_SESSION: Final = "wards-2027"
+_COORDINATOR: Final = "4eeb5aa130e265797d08648904da9dc83a8b5c4ab4accc194355f60e72e98811"
+_IDENTITY: Final = "6e92b3084f56115f789cefcea8b02dae458dbcc8d44160dd540ac4be5696ec82"
+_KEY: Final = "cc8db0f44c3dcc6d5a447b3d31ce5428e332d11e29ea59b673922e3ab90b0f0a"
+_DIGEST: Final = "49bf827d8b0180b26ebe1350e8f516175a901e2145e6d7906246134a5509ead8"
+_SIGNATURE: Final = _KEY + _DIGEST
+_CODE: Final = "sZlxdjAulTzNI6UY7cvxKp9WasAPV-2n"
+_RECEIVER: Final = "0b5f7c1d9e3a4862b7d0c4f1a2e59386"
+_OPENED: Final = "2027-03-01T08:00:00Z"
+_UNTIL: Final = "2027-03-08T08:00:00Z"
+_RISKS: Final = {
+    "dc.upload-shows-distances": "The analyst sees your rows in fewer dimensions, up to "
+    "a rotation, and with them nearly all distances between rows."
+}
+
+
+def _slot(name: str, row: int, *, joined: bool) -> Example:
+    return {
+        "name": name,
+        "row": row,
+        "column": 0,
+        "state": (SlotState.JOINED if joined else SlotState.INVITED).value,
+        "reason": None,
+        "joined_at": "2027-03-01T09:30:00Z" if joined else None,
+        "n_rows": 412 if joined else None,
+        "awaited": not joined,
+    }
+
+
+_STATUS: Final[Example] = {
+    "id": _SESSION,
+    "title": "Wards of two hospitals",
+    "protocol": "dc",
+    "state": SessionState.RECRUITING.value,
+    "reason": None,
+    "detail": None,
+    "round": 0,
+    "attempt": 0,
+    "stage": None,
+    "stage_index": 0,
+    "n_stages": 0,
+    "progress": {},
+    "slots": [_slot("north", 0, joined=True), _slot("south", 1, joined=False)],
+    "waiting_since": _OPENED,
+    "deadline": _UNTIL,
+    "created_at": _OPENED,
+    "risks": list(_RISKS),
+    "terms_digest": _DIGEST,
+    "runs": [],
+    "profiles": False,
+}
+
+BODIES: Final[dict[str, Example]] = {
+    "put_session": {
+        "about": {"title": "Wards of two hospitals"},
+        "protocol": {"name": "dc", "params": {"n_clusters": 3}},
+        "layout": {
+            "slots": [
+                {"name": "north", "row": 0, "column": 0},
+                {"name": "south", "row": 1, "column": 0},
+            ]
+        },
+        "identities": {"coordinator": _COORDINATOR},
+    },
+    "put_choice": {"n_clusters": 3},
+    "cancel_session": {"reason": "Our ethics board asks for another purpose."},
+    "put_deadline": {"deadline": "2027-03-15T08:00:00Z"},
+    "post_invitations": {"slots": ["south"]},
+    "post_receiver": {"way": "webhook", "address": "https://hooks.example/wards"},
+    "preview": {"code": _CODE},
+    "decline": {
+        "code": _CODE,
+        "state": SlotState.DECLINED.value,
+        "reason": "Our ethics board meets in May.",
+    },
+    "join": {
+        "code": _CODE,
+        "member": {
+            "slot": "south",
+            "n_rows": 412,
+            "n_columns": 12,
+            "keys": {"x25519": _KEY, "ed25519": _IDENTITY},
+            "institution": "South hospital",
+            "identity": _IDENTITY,
+            "mark": _DIGEST,
+            "signature": _SIGNATURE,
+        },
+        "proof": _SIGNATURE,
+    },
+    "put_contribution": {
+        "header": {"kind": "the record of the task's answer", "address": {}},
+        "arrays": {"rows": {"dtype": "F64", "shape": [1, 2], "data": [0.5, -1.25]}},
+    },
+}
+"""What is sent, by operation."""
+
+_RECEIPT: Final[Example] = {
+    "session": _SESSION,
+    "slot": "south",
+    "round": 1,
+    "attempt": 1,
+    "digest": _DIGEST,
+    "size": 3392,
+    "received_at": "2027-03-01T09:31:04Z",
+    "sequence": 7,
+    "entry": _KEY,
+    "signature": _SIGNATURE,
+}
+_ARRAYS: Final[Example] = {
+    "header": {"kind": "labels", "version": 1, "values": {}},
+    "arrays": {"labels": {"dtype": "I64", "shape": [3], "data": [0, 2, 1]}},
+}
+ANSWERS: Final[dict[str, Example]] = {
+    "get_identity": {"key": _COORDINATOR},
+    "put_session": _STATUS,
+    "get_session": _STATUS,
+    "put_choice": _STATUS,
+    "put_deadline": _STATUS,
+    "cancel_session": {
+        **_STATUS,
+        "state": SessionState.CANCELLED.value,
+        "reason": Problem.CANCELLED.slug,
+    },
+    "list_sessions": {
+        "sessions": [
+            {
+                "id": _SESSION,
+                "title": "Wards of two hospitals",
+                "state": SessionState.RECRUITING.value,
+                "round": 0,
+                "created_at": _OPENED,
+                "protocol": "dc",
+                "owner": "Hospital North",
+                "reason": None,
+                "awaited": ["south"],
+                "waiting_since": _OPENED,
+                "deadline": _UNTIL,
+            }
+        ],
+        "next": None,
+    },
+    "get_audit": {
+        "lines": [
+            '{"at":"2027-03-01T08:00:00+00:00","digest":"' + _DIGEST + '",'
+            '"event":"opened","number":1,"previous":"' + "0" * 64 + '",'
+            '"session":"' + _SESSION + '"}'
+        ],
+        "next": None,
+        "signature": _SIGNATURE,
+    },
+    "get_profiles": {"profiles": []},
+    "get_agreement": {"terms": "the exact text", "roster": []},
+    "post_invitations": {"codes": {"south": _CODE}},
+    "preview": {
+        "session": _SESSION,
+        "slot": "south",
+        "state": SessionState.RECRUITING.value,
+        "terms": '{"coterie":2,"session":"' + _SESSION + '"}',
+        "risks": _RISKS,
+        "joins": 0,
+    },
+    "join": {"session": _SESSION, "slot": "south", "token": "pt_…"},
+    "get_task": _ARRAYS,
+    "get_result": _ARRAYS,
+    "put_contribution": _RECEIPT,
+    "patch_upload": _RECEIPT,
+    "post_receiver": {"id": _RECEIVER, "secret": "whsec_…"},
+    "list_receivers": {
+        "ways": ["webhook", "mail"],
+        "receivers": [
+            {
+                "id": _RECEIVER,
+                "way": "webhook",
+                "address": "https://hooks.example/…",
+                "created_at": _OPENED,
+                "sent": 2,
+                "given_up": 0,
+                "retrying": 0,
+                "failure": None,
+            }
+        ],
+    },
+    "get_health": {"status": "ok"},
+    "get_readiness": {"status": "ok"},
+}
+"""What comes back, by operation, but for the catalogue and figures, which are large."""

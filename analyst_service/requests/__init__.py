@@ -1,0 +1,1 @@
+"""What endpoints share: their parts of the process, JSON bodies, forms of arrays."""

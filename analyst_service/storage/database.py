@@ -1,0 +1,249 @@
+"""Connections and transactions, on SQLite and PostgreSQL alike.
+
+SQLAlchemy's sessions are called *units* here (a unit of work), because a session is
+something else in this project.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.orm import Session as Transaction
+
+from analyst_service.clock import Clock, ServerClock, SystemClock
+from analyst_service.storage.migrations import (
+    changing_schema,
+    head,
+    known_revisions,
+    migrate,
+    revision_of,
+)
+
+_WRITES = "coterie_writes"
+_TAKEN_AT, _USED_AT = "coterie_taken_at", "coterie_used_at"
+_BUSY_MILLISECONDS = 30_000
+_CONNECT_SECONDS = 5
+_IDLE_SECONDS = 1.0  # after that a connection is asked whether it lives
+_REPEATS = 5
+_MOST_CONNECTIONS = 20
+_KEPT_CONNECTIONS = 10  # of these; others are closed once they are given back
+_FREE_SECONDS = 30  # how long a connection is waited for, of the pool or of the server
+_FULL = ("too many clients", "too many connections", "connection slots are reserved")
+_ASK_AGAIN_SECONDS = 0.1
+_CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
+_SERVER_TIME = sa.select(sa.func.clock_timestamp(type_=sa.DateTime(timezone=True)))
+_FILLING = 0x636F_7465_7269_66  # one number that all lock who fill a database
+_FILL = sa.text("SELECT pg_advisory_xact_lock(:key)")
+T = TypeVar("T")
+
+
+class Database:
+    """One database; hands out read and write transactions.
+
+    connections: the most that are open at once; who needs one more waits.
+    """
+
+    def __init__(self, url: str, connections: int = _MOST_CONNECTIONS) -> None:
+        kept = min(connections, _KEPT_CONNECTIONS)
+        self.engine = sa.create_engine(
+            url,
+            pool_size=kept,
+            max_overflow=connections - kept,
+            pool_timeout=_FREE_SECONDS,
+            hide_parameters=True,  # no row in an error
+            **_at(url),
+        )
+        self._reading = self.engine
+        self._turn: AbstractContextManager[object] = nullcontext()
+        if self.engine.dialect.name == "sqlite":
+            _set_up_sqlite(self.engine)
+            # one writes at a time; SQLite itself lets who waits try again and again
+            self._turn = threading.Lock()
+        else:
+            _ask_whether_connections_live(self.engine)
+            # each query sees what was committed when it began, in a transaction or
+            # none: to begin and end one is two ways to the server and back
+            self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._writing = self.engine.execution_options(**{_WRITES: True})
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """Open a transaction that nothing is written in: for queries."""
+        with Transaction(
+            self._reading, expire_on_commit=False, autoflush=False
+        ) as transaction:
+            yield transaction
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Open a transaction that is committed, unless an exception leaves it.
+
+        On SQLite it takes the write lock when it begins: a transaction that reads first
+        and writes later would fail as soon as two of them meet.
+        """
+        with (
+            self._turn,
+            Transaction(self._writing, expire_on_commit=False) as transaction,
+            transaction.begin(),
+        ):
+            yield transaction
+
+    def transact(self, work: Callable[[Transaction], T]) -> T:
+        """Return what work returns, once its transaction is committed.
+
+        Work is repeated after a conflict with another transaction, so it must change
+        nothing but what it may change again.
+        """
+        for _ in range(_REPEATS):
+            try:
+                with self.write() as transaction:
+                    return work(transaction)
+            except DBAPIError as error:
+                if not _is_conflict(error):
+                    raise
+        with self.write() as transaction:
+            return work(transaction)
+
+    def clock(self) -> Clock:
+        """Return the clock of all who share this database: PostgreSQL's, or this host's.
+
+        A file of SQLite is of one host.
+        """
+        if self.engine.dialect.name == "sqlite":
+            return SystemClock()
+        return ServerClock(self._server_time)
+
+    def _server_time(self) -> datetime:
+        with self._reading.connect() as connection:
+            told = connection.scalars(_SERVER_TIME).one()
+        return told.astimezone(UTC)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self.engine.dispose()
+
+    # Migrations
+
+    def migrate(self, revision: str = "head") -> None:
+        """Bring the schema to a revision; by default the one that this release needs."""
+        migrate(self.engine, revision)
+
+    @contextmanager
+    def begin_filling(self) -> Iterator[sa.Connection]:
+        """Open the one transaction in which an empty database gets schema and rows.
+
+        Others who want to fill it wait for its end. See
+        :mod:`analyst_service.storage.migrations` for what works on its connection.
+        """
+        with self._turn, changing_schema(self._writing) as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(_FILL, {"key": _FILLING})
+            yield connection
+
+    def is_current(self) -> bool:
+        """Return whether the schema is the one that this release needs."""
+        return self.revision() == head()
+
+    def knows(self, revision: str) -> bool:
+        """Return whether a revision is this release's, or that of one before it."""
+        return revision in known_revisions()
+
+    def revision(self) -> str | None:
+        """Return the revision of the schema; None where there is none."""
+        with self.engine.connect() as connection:
+            return revision_of(connection)
+
+
+def _at(url: str) -> dict[str, Any]:
+    """Return how to connect: to a server, which is not waited for while it is away."""
+    if sa.make_url(url).get_backend_name() == "sqlite":
+        return {}
+    connecting = {"connect_timeout": _CONNECT_SECONDS}
+    return {"connect_args": connecting, "poolclass": _SharingPool}
+
+
+def _is_conflict(error: DBAPIError) -> bool:
+    """Return whether the same again may succeed: others were faster, or in the way."""
+    state = getattr(error.orig, "sqlstate", None)
+    return isinstance(error, IntegrityError) or state in _CONFLICTS
+
+
+def _ask_whether_connections_live(engine: sa.Engine) -> None:
+    """Ask those that nobody has used for a second, or since before anything failed.
+
+    The pool could ask each time, which is one more way to the server and back for each
+    transaction. So one that ends within a second of its use may fail the first request
+    that gets it; the next ones get none of its like.
+    """
+    failed_at = -math.inf
+
+    @sa.event.listens_for(engine, "handle_error")
+    def _fail(context: Any) -> None:
+        nonlocal failed_at
+        del context
+        failed_at = time.monotonic()
+
+    @sa.event.listens_for(engine, "checkin")
+    def _checkin(connection: Any, record: Any) -> None:
+        del connection
+        lives = record.info.get(_TAKEN_AT, -math.inf) > failed_at
+        record.info[_USED_AT] = time.monotonic() if lives else -math.inf
+
+    @sa.event.listens_for(engine, "checkout")
+    def _checkout(connection: Any, record: Any, proxy: Any) -> None:
+        del proxy
+        now = record.info[_TAKEN_AT] = time.monotonic()
+        used_at = record.info.get(_USED_AT, now)  # a new one lives
+        if used_at > max(now - _IDLE_SECONDS, failed_at):
+            return
+        try:
+            engine.dialect.do_ping(connection)
+        except engine.dialect.loaded_dbapi.Error:
+            raise sa.exc.InvalidatePoolError from None
+
+
+class _SharingPool(sa.QueuePool):
+    """A pool that waits where the server has as many clients as it takes.
+
+    All analysts and tools share that limit (``max_connections``), and each gives
+    connections back within moments. A server says no SQLSTATE to who is not connected:
+    what it says in words is all there is.
+    """
+
+    def _do_get(self) -> sa.pool.ConnectionPoolEntry:
+        until = time.monotonic() + _FREE_SECONDS
+        while True:
+            try:
+                return super()._do_get()
+            except Exception as error:
+                is_full = any(words in str(error) for words in _FULL)
+                if not is_full or time.monotonic() > until:
+                    raise
+            time.sleep(_ASK_AGAIN_SECONDS)  # or one of our own is given back
+
+
+def _set_up_sqlite(engine: sa.Engine) -> None:
+    @sa.event.listens_for(engine, "connect")
+    def _connect(connection: Any, record: Any) -> None:
+        del record
+        connection.isolation_level = None  # we say BEGIN ourselves
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",  # a commit survives a loss of power
+            "foreign_keys=ON",
+            f"busy_timeout={_BUSY_MILLISECONDS}",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+
+    @sa.event.listens_for(engine, "begin")
+    def _begin(connection: sa.Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -1,0 +1,333 @@
+"""Tables. Arrays are blobs: rows hold their SHA-256 digests (64 hex digits)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import sqlalchemy as sa
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from clustering_protocols.wire.states import SlotState
+
+_DIGEST = sa.String(64)
+_NAME = sa.String(63)
+
+
+class UTCDateTime(sa.TypeDecorator[datetime]):
+    """A time in UTC: SQLite keeps no zone, so one is put back when it is read."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Any) -> Any:
+        """Refuse times without a zone."""
+        del dialect
+        if value is not None and value.tzinfo is None:
+            raise ValueError("times need a zone")
+        return value and value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Any) -> datetime | None:
+        """Return the time with its zone."""
+        del dialect
+        if value is None:
+            return None
+        zoned: datetime = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return zoned.astimezone(UTC)
+
+
+class Base(DeclarativeBase):
+    """Base of all tables; names of constraints follow one convention."""
+
+    metadata = sa.MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {datetime: UTCDateTime()}  # noqa: RUF012  SQLAlchemy's own form
+
+
+def table(kind: type[Base]) -> sa.Table:
+    """Return the table of a class, for statements that no object comes of.
+
+    They go past the mapper, which takes as long as the database does.
+    """
+    return cast(sa.Table, kind.__table__)
+
+
+class Installation(Base):
+    """What belongs to this database: see :mod:`analyst_service.installation`."""
+
+    __tablename__ = "installation"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # always 1
+    key: Mapped[str] = mapped_column(_DIGEST)
+    store: Mapped[str] = mapped_column(sa.String(32))
+    is_marked: Mapped[bool]  # whether the store holds its name
+
+
+class Principal(Base):
+    """Whose keys are whose: somebody as an issuer names them, and what they may do."""
+
+    __tablename__ = "principals"
+    __table_args__ = (sa.UniqueConstraint("issuer", "subject"),)
+
+    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
+    subject: Mapped[str] = mapped_column(sa.String(200))
+    issuer: Mapped[str] = mapped_column(sa.String(200))
+    role: Mapped[str] = mapped_column(sa.String(16))
+
+
+class Credential(Base):
+    """A principal's key or a slot's token: only its SHA-256 is kept."""
+
+    __tablename__ = "credentials"
+
+    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
+    secret_digest: Mapped[str] = mapped_column(_DIGEST, unique=True)
+    principal_id: Mapped[str | None] = mapped_column(sa.ForeignKey("principals.id"))
+    label: Mapped[str] = mapped_column(sa.String(200))
+    session_id: Mapped[str | None] = mapped_column(_NAME, index=True)
+    slot: Mapped[str | None] = mapped_column(_NAME)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    previous_digest: Mapped[str | None] = mapped_column(_DIGEST, index=True)
+    previous_until: Mapped[datetime | None]
+
+
+class BrowserVisit(Base):
+    """A browser that showed a key: only the SHA-256 of its cookie is kept."""
+
+    __tablename__ = "browser_visits"
+
+    secret_digest: Mapped[str] = mapped_column(_DIGEST, primary_key=True)
+    credential_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+
+
+class Session(Base):
+    """A session: its fixed terms, and where it stands.
+
+    Its owner and its parties know it by its name. The id is the name where no other
+    owner's session has it already; administrators, who see all, use ids.
+    """
+
+    __tablename__ = "sessions"
+    __table_args__ = (
+        sa.UniqueConstraint("owner_id", "name"),
+        # lists are by last change, of all sessions and of an owner's
+        sa.Index("ix_sessions_changed_at", "changed_at", "id"),
+        sa.Index("ix_sessions_owner_id_changed_at", "owner_id", "changed_at", "name"),
+    )
+
+    id: Mapped[str] = mapped_column(_NAME, primary_key=True)
+    name: Mapped[str] = mapped_column(_NAME)
+    owner_id: Mapped[str] = mapped_column(sa.ForeignKey("principals.id"))
+    title: Mapped[str] = mapped_column(sa.String(200))
+    terms: Mapped[bytes]
+    agreement: Mapped[bytes | None]
+    state: Mapped[str] = mapped_column(sa.String(16), index=True)
+    reason: Mapped[str | None] = mapped_column(sa.String(63))
+    detail: Mapped[str | None]
+    round: Mapped[int]
+    attempt: Mapped[int]
+    stage: Mapped[str | None] = mapped_column(_NAME)
+    stage_index: Mapped[int]
+    n_stages: Mapped[int]
+    quorum: Mapped[int]
+    progress: Mapped[dict[str, Any] | None] = mapped_column(sa.JSON)
+    figures: Mapped[list[dict[str, Any]] | None] = mapped_column(sa.JSON)
+    # read by itself: the row is read at every request
+    profiles: Mapped[list[dict[str, Any]] | None] = mapped_column(
+        sa.JSON, deferred=True
+    )
+    chosen: Mapped[int | None]
+    state_digest: Mapped[str | None] = mapped_column(_DIGEST)
+    summary_digest: Mapped[str | None] = mapped_column(_DIGEST)
+    summary_sent_at: Mapped[datetime | None]
+    lease_token: Mapped[str | None] = mapped_column(sa.String(32))
+    lease_until: Mapped[datetime | None]
+    step_attempts: Mapped[int] = mapped_column(server_default="0")
+    deadline: Mapped[datetime]
+    created_at: Mapped[datetime]
+    changed_at: Mapped[datetime]
+    purged_at: Mapped[datetime | None]
+    deleted_at: Mapped[datetime | None]
+
+
+class Member(Base):
+    """A slot of a session, and who took it."""
+
+    __tablename__ = "members"
+
+    session_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("sessions.id"), primary_key=True
+    )
+    slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
+    row_group: Mapped[int]
+    column_group: Mapped[int]
+    state: Mapped[str] = mapped_column(
+        sa.String(16), server_default=SlotState.INVITED.value
+    )
+    reason: Mapped[str | None] = mapped_column(sa.String(200))
+    joined_at: Mapped[datetime | None]
+    n_rows: Mapped[int | None] = mapped_column(sa.BigInteger)
+    n_columns: Mapped[int | None]
+    x25519: Mapped[str | None] = mapped_column(_DIGEST)
+    ed25519: Mapped[str | None] = mapped_column(_DIGEST)
+    mark: Mapped[str | None] = mapped_column(_DIGEST)
+    institution: Mapped[str | None] = mapped_column(sa.String(100))
+    identity: Mapped[str | None] = mapped_column(_DIGEST)
+    signature: Mapped[str | None] = mapped_column(sa.String(128))
+    joins: Mapped[int] = mapped_column(server_default="0")
+
+
+class Invitation(Base):
+    """A one-time code for a slot: only its SHA-256 is kept."""
+
+    __tablename__ = "invitations"
+
+    code_digest: Mapped[str] = mapped_column(_DIGEST, primary_key=True)
+    session_id: Mapped[str] = mapped_column(sa.ForeignKey("sessions.id"), index=True)
+    slot: Mapped[str] = mapped_column(_NAME)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class _PerAttempt:
+    session_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("sessions.id"), primary_key=True
+    )
+    round: Mapped[int] = mapped_column(primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True)
+    slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
+    digest: Mapped[str] = mapped_column(_DIGEST, index=True)
+
+
+class Task(_PerAttempt, Base):
+    """What a slot is asked in an attempt of a round."""
+
+    __tablename__ = "tasks"
+
+    sent_at: Mapped[datetime | None]
+
+
+class Contribution(_PerAttempt, Base):
+    """What a slot answered."""
+
+    __tablename__ = "contributions"
+
+    size: Mapped[int] = mapped_column(sa.BigInteger)
+    received_at: Mapped[datetime]
+    sequence: Mapped[int | None]
+    entry: Mapped[str | None] = mapped_column(_DIGEST)
+
+
+class PartialUpload(_PerAttempt, Base):
+    """A contribution that comes in pieces; the digest is that of the whole."""
+
+    __tablename__ = "partial_uploads"
+
+    size: Mapped[int] = mapped_column(sa.BigInteger)
+    changed_at: Mapped[datetime]
+    sealing_at: Mapped[datetime | None]  # last sign of whoever puts the pieces together
+    ended_at: Mapped[datetime | None]  # nothing is added; its pieces are to be removed
+
+
+class Piece(_PerAttempt, Base):
+    """Bytes of an upload from a position on; they lie in a blob of their own."""
+
+    __tablename__ = "upload_pieces"
+
+    position: Mapped[int] = mapped_column(
+        sa.BigInteger,
+        primary_key=True,
+        sort_order=1,  # the last part of the key
+    )
+    size: Mapped[int] = mapped_column(sa.BigInteger)
+
+
+class Result(Base):
+    """What a slot gets at the end."""
+
+    __tablename__ = "results"
+
+    session_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("sessions.id"), primary_key=True
+    )
+    slot: Mapped[str] = mapped_column(_NAME, primary_key=True)
+    digest: Mapped[str] = mapped_column(_DIGEST, index=True)
+    sent_at: Mapped[datetime | None]
+
+
+class AuditLine(Base):
+    """A line of a session's audit: see :mod:`clustering_protocols.records.hash_chain`."""
+
+    __tablename__ = "audit"
+
+    session_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("sessions.id"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True)
+    line: Mapped[str]
+
+
+class AdministrationLine(Base):
+    """A line of the administrative log.
+
+    See :mod:`analyst_service.transactions.administrative_log`.
+    """
+
+    __tablename__ = "administration"
+
+    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    line: Mapped[str]
+
+
+class Receiver(Base):
+    """An address that somebody left, to be told about a session."""
+
+    __tablename__ = "receivers"
+
+    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
+    session_id: Mapped[str] = mapped_column(sa.ForeignKey("sessions.id"), index=True)
+    slot: Mapped[str | None] = mapped_column(_NAME)  # none: of the coordinator
+    credential_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
+    kind: Mapped[str] = mapped_column(sa.String(16))
+    address: Mapped[str] = mapped_column(sa.String(1000))  # empty: removed
+    created_at: Mapped[datetime]
+
+
+class Notice(Base):
+    """What a receiver is to be told, from when on, and what has become of it."""
+
+    __tablename__ = "notices"
+    __table_args__ = (sa.Index("ix_notices_state_due_at", "state", "due_at"),)
+
+    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
+    receiver_id: Mapped[str] = mapped_column(
+        sa.ForeignKey("receivers.id", ondelete="CASCADE"), index=True
+    )
+    session_id: Mapped[str] = mapped_column(_NAME, index=True)
+    event: Mapped[str] = mapped_column(sa.String(16))
+    session_state: Mapped[str] = mapped_column(sa.String(16))
+    round: Mapped[int]
+    attempt: Mapped[int]
+    reason: Mapped[str | None] = mapped_column(sa.String(63))
+    happened_at: Mapped[datetime]
+    due_at: Mapped[datetime]
+    state: Mapped[str] = mapped_column(sa.String(16))
+    attempts: Mapped[int]
+    failure: Mapped[str | None] = mapped_column(sa.String(63))
+    lease_token: Mapped[str | None] = mapped_column(sa.String(32))
+    lease_until: Mapped[datetime | None]
+    settled_at: Mapped[datetime | None]

@@ -1,0 +1,1 @@
+"""What a transaction writes beside its change, and what shares or follows it."""

@@ -1,0 +1,237 @@
+"""One exception per problem of the closed list.
+
+A peer's bad message raises a :class:`CoterieError`: it names the rule and ends up as a
+problem document or as a line for the operator. Wrong use by our own code raises
+:class:`ValueError` or :class:`TypeError` and is a defect.
+
+The text of an error never holds a row, an id, a token or a secret.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from clustering_protocols.common.error_catalogue import Problem
+
+
+class CoterieError(Exception):
+    """Base of everything that a person can mend; carries its problem and a detail.
+
+    said: what is wrong.
+    field: the parameter or field that is wrong, where it is one; ``detail`` begins with
+        it.
+    remedy: what to do about this cause, where the problem's own remedy misses it.
+    """
+
+    problem: ClassVar[Problem] = Problem.INTERNAL
+    _classes: ClassVar[dict[Problem, type[CoterieError]]] = {}
+
+    def __init__(self, said: str, *, field: str = "", remedy: str = "") -> None:
+        super().__init__(said)
+        self.said = said
+        self.field = field
+        self.detail = f"{field}: {said}" if field else said
+        self.remedy = remedy or self.problem.remedy
+
+    def __init_subclass__(cls, *, problem: Problem) -> None:
+        super().__init_subclass__()
+        cls.problem = problem
+        CoterieError._classes.setdefault(problem, cls)  # what narrows it comes later
+
+    def __str__(self) -> str:
+        return f"{self.problem.title}: {self.detail} {self.remedy}"
+
+    def __reduce__(self) -> tuple[type[CoterieError], tuple[str], dict[str, str]]:
+        """Cross the border of a worker process with class and texts alone."""
+        texts = {"detail": self.detail, "field": self.field, "remedy": self.remedy}
+        return type(self), (self.said,), texts
+
+    @staticmethod
+    def of(problem: Problem, detail: str) -> CoterieError:
+        """Return the exception that belongs to a problem."""
+        return CoterieError._classes[problem](detail)
+
+
+class Malformed(CoterieError, problem=Problem.MALFORMED):
+    """Bytes that do not parse."""
+
+
+class InvalidParameters(CoterieError, problem=Problem.INVALID_PARAMETERS):
+    """Parameters, layout or terms that do not fit together."""
+
+
+class InvalidArray(CoterieError, problem=Problem.INVALID_ARRAY):
+    """An array with a wrong name, dtype, shape or value."""
+
+
+class AgreementMismatch(CoterieError, problem=Problem.AGREEMENT_MISMATCH):
+    """A message that belongs elsewhere."""
+
+
+class VersionMismatch(CoterieError, problem=Problem.VERSION_MISMATCH):
+    """Two releases that do not understand each other."""
+
+
+class DigestMismatch(CoterieError, problem=Problem.DIGEST_MISMATCH):
+    """A body that is not the announced one."""
+
+
+class UnsupportedMedia(CoterieError, problem=Problem.UNSUPPORTED_MEDIA):
+    """A media type or encoding that is not accepted."""
+
+
+class LengthRequired(CoterieError, problem=Problem.LENGTH_REQUIRED):
+    """A body of unknown length."""
+
+
+class TooLarge(CoterieError, problem=Problem.TOO_LARGE):
+    """A body over the limit."""
+
+
+class Unauthenticated(CoterieError, problem=Problem.UNAUTHENTICATED):
+    """A missing, unknown, expired or revoked credential."""
+
+
+class Forbidden(CoterieError, problem=Problem.FORBIDDEN):
+    """A credential of another role."""
+
+
+class NotOffered(CoterieError, problem=Problem.NOT_OFFERED):
+    """What the administrator of this analyst has not turned on."""
+
+
+class NotFound(CoterieError, problem=Problem.NOT_FOUND):
+    """Nothing here, or nothing for this caller."""
+
+
+class SessionExists(CoterieError, problem=Problem.SESSION_EXISTS):
+    """The same session id with other terms."""
+
+
+class InvitationUsed(CoterieError, problem=Problem.INVITATION_USED):
+    """A one-time code that somebody else has used."""
+
+
+class InvitationUnreadable(InvalidParameters, problem=Problem.INVITATION_UNREADABLE):
+    """A text that is no invitation, or one that its coordinator did not sign."""
+
+
+class InvitationExpired(CoterieError, problem=Problem.INVITATION_EXPIRED):
+    """A one-time code past its time."""
+
+
+class ShapeConflict(CoterieError, problem=Problem.SHAPE_CONFLICT):
+    """Rows or columns that differ within a group."""
+
+
+class RoundClosed(CoterieError, problem=Problem.ROUND_CLOSED):
+    """A contribution to a round or attempt that is not open."""
+
+
+class OffsetMismatch(CoterieError, problem=Problem.OFFSET_MISMATCH):
+    """A piece of an upload that leaves a gap, or lies over another."""
+
+
+class ContributionDiffers(CoterieError, problem=Problem.CONTRIBUTION_DIFFERS):
+    """A second answer under one attempt."""
+
+
+class NotReady(CoterieError, problem=Problem.NOT_READY):
+    """Something that comes later in the life of a session."""
+
+
+class SessionOver(CoterieError, problem=Problem.SESSION_OVER):
+    """A session that has ended: its state, and the problem that ended it if any did."""
+
+    def __init__(self, detail: str, state: str = "", reason: str | None = None) -> None:
+        super().__init__(detail)
+        self.state = state
+        self.reason = reason
+
+
+class RowsNotAligned(CoterieError, problem=Problem.ROWS_NOT_ALIGNED):
+    """Row digests of a row group that differ."""
+
+
+class OverlapTooSmall(CoterieError, problem=Problem.OVERLAP_TOO_SMALL):
+    """Fewer common rows in a row group than the terms ask for."""
+
+
+class ColumnsNotAligned(CoterieError, problem=Problem.COLUMNS_NOT_ALIGNED):
+    """Column digests of a column group that differ."""
+
+
+class ProtocolFailed(CoterieError, problem=Problem.PROTOCOL_FAILED):
+    """A protocol that cannot go on with what it has."""
+
+
+class DeadlinePassed(CoterieError, problem=Problem.DEADLINE_PASSED):
+    """A round, or the recruiting, that ran out of time."""
+
+
+class Cancelled(CoterieError, problem=Problem.CANCELLED):
+    """A session that its coordinator stopped."""
+
+
+class RiskNotAccepted(CoterieError, problem=Problem.RISK_NOT_ACCEPTED):
+    """A risk code that the party's policy does not list."""
+
+
+class GuardRefused(CoterieError, problem=Problem.GUARD_REFUSED):
+    """A local guard that stops the run."""
+
+
+class KeyNotAuthentic(CoterieError, problem=Problem.KEY_NOT_AUTHENTIC):
+    """A public key without the mark of the session secret."""
+
+
+class CertificateRefused(KeyNotAuthentic, problem=Problem.CERTIFICATE_REFUSED):
+    """An analyst whose TLS certificate does not hold here: nothing was sent to it."""
+
+
+class EnvelopeRefused(CoterieError, problem=Problem.ENVELOPE_REFUSED):
+    """An envelope that fails to open."""
+
+
+class Equivocation(CoterieError, problem=Problem.EQUIVOCATION):
+    """Two different tasks under one round and attempt."""
+
+
+class TaskRefused(CoterieError, problem=Problem.TASK_REFUSED):
+    """A task that may not follow what the party has answered."""
+
+
+class AuditBroken(CoterieError, problem=Problem.AUDIT_BROKEN):
+    """A hash-chained log that was changed, or that misses what a receipt names."""
+
+
+class InvalidData(CoterieError, problem=Problem.INVALID_DATA):
+    """A table that cannot be clustered as it is."""
+
+
+class Timeout(CoterieError, problem=Problem.TIMEOUT):
+    """A request that came too slowly."""
+
+
+class HeaderTooLarge(CoterieError, problem=Problem.HEADER_TOO_LARGE):
+    """Headers over the limit."""
+
+
+class TooManyRequests(CoterieError, problem=Problem.TOO_MANY_REQUESTS):
+    """More requests than a caller, or the service, may have under way."""
+
+
+class Internal(CoterieError, problem=Problem.INTERNAL):
+    """A defect on the other side."""
+
+
+class QuotaReached(CoterieError, problem=Problem.QUOTA_REACHED):
+    """More than the owner of a session may take."""
+
+
+class StorageFull(CoterieError, problem=Problem.STORAGE_FULL):
+    """No room for the bytes."""
+
+
+class Unavailable(CoterieError, problem=Problem.UNAVAILABLE):
+    """A service that cannot answer now."""

@@ -1,0 +1,100 @@
+"""What a protocol is good for: facts that help to choose one.
+
+Each protocol lists its *ways*: an algorithm, how data may be split for it, and the
+parameters to begin with. Advice and evidence go through these lists, so that a new
+protocol brings its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Literal, TypeAlias
+
+Partitioning: TypeAlias = Literal["horizontal", "vertical", "mixed"]
+Kind: TypeAlias = Literal["numeric", "counts"]
+Shape: TypeAlias = Literal["spherical", "arbitrary", "fuzzy", "co-clusters"]
+
+
+class Exposure(IntEnum):
+    """What an observer can infer about rows beyond the result."""
+
+    NOTHING = 0
+    TOTALS = 1
+    GEOMETRY = 2
+    ROWS = 3
+
+    @property
+    def word(self) -> str:
+        """Return the name in small letters."""
+        return self.name.lower()
+
+    @property
+    def sentence(self) -> str:
+        """Return what it means."""
+        return _SEES[self]
+
+
+class RoundBudget(IntEnum):
+    """How often all parties have to answer."""
+
+    ONE = 0
+    FEW = 1
+    MANY = 2
+
+    @property
+    def word(self) -> str:
+        """Return the name in small letters."""
+        return self.name.lower()
+
+    @property
+    def sentence(self) -> str:
+        """Return what it means."""
+        return _ROUNDS[self]
+
+
+_SEES: Mapping[Exposure, str] = {
+    Exposure.NOTHING: "nothing but the result",
+    Exposure.TOTALS: "sums over all parties",
+    Exposure.GEOMETRY: "how rows lie to each other (distances, or coarse coordinates)",
+    Exposure.ROWS: "values of single rows, exactly or nearly",
+}
+_ROUNDS: Mapping[RoundBudget, str] = {
+    RoundBudget.ONE: "one upload of what comes of the rows, after a fixed number of short rounds",
+    RoundBudget.FEW: "a fixed number of rounds, some of them with much to send",
+    RoundBudget.MANY: "a round for every update of the algorithm",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One way to use a protocol.
+
+    name: of the algorithm; with the partitioning, the only one in its protocol.
+    partitionings: how the data may be split.
+    shapes: the clusters that it finds.
+    data: the kind of data that it is for.
+    analyst_sees: what the analyst can work out by itself.
+    exposure_with_one_party: what it can work out together with one party.
+    params: parameters to begin with, beside the number of clusters.
+    counted: whether the number of clusters is a parameter, ``n_clusters``.
+    dial: a parameter that trades exposure for agreement with pooled clustering, and
+        what either end of it gives and takes, in sentences; empty if there is none.
+    """
+
+    name: str
+    partitionings: tuple[Partitioning, ...]
+    shapes: tuple[Shape, ...]
+    data: Kind = "numeric"
+    rounds: RoundBudget
+    analyst_sees: Exposure
+    exposure_with_one_party: Exposure
+    params: Mapping[str, Any] = field(default_factory=dict)
+    counted: bool = True
+    dial: str = ""
+
+    def parameters(self, n_clusters: int) -> dict[str, Any]:
+        """Return the parameters for so many clusters."""
+        counted = {"n_clusters": n_clusters} if self.counted else {}
+        return {**counted, **self.params}

@@ -1,0 +1,141 @@
+"""What a session shows, by kind and by reader, and which kinds no reader may have together.
+
+The rule: no reader gets two kinds of which one fixes what the other leaves open, of the
+same rows. Terms that give both are refused where a session is opened or joined; a home
+that gave one asks before it gives the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.terms.preparation import ColumnPlan
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.terms import Layout
+
+
+class Kind(StrEnum):
+    """What a message, a result or a release says of rows.
+
+    geometry: rows up to a rotation, a reflection and a shift.
+    means: numbers in the units of the variables: means, spreads, covariances, principal
+    axes, regression coefficients, parameters of components.
+    values: single variables of rows as they are, up to sign and shift, or up to a cell.
+    sums: exact linear sums of chosen rows, with their number.
+    places: where a party's own rows lie in a space that several parties share.
+    labels: the cluster of each row.
+    """
+
+    GEOMETRY = "geometry"
+    MEANS = "means"
+    VALUES = "values"
+    SUMS = "sums"
+    PLACES = "places"
+    LABELS = "labels"
+
+
+class Reader(StrEnum):
+    """Who reads it.
+
+    outside: analyst and coordinator, together.
+    group: parties that hold the same variables, of these.
+    all: every party, of variables that it does not hold too.
+    """
+
+    OUTSIDE = "outside"
+    GROUP = "group"
+    ALL = "all"
+
+
+class Disclosure(NamedTuple):
+    """One kind that one reader gets."""
+
+    reader: Reader
+    kind: Kind
+
+
+SENTENCES: Final = {
+    Kind.GEOMETRY: "rows up to a rotation, a reflection and a shift",
+    Kind.MEANS: "means and standard deviations in the units of the variables",
+    Kind.VALUES: "single variables of rows, up to sign and shift or up to a cell",
+    Kind.SUMS: "exact sums of rows, with their number",
+    Kind.PLACES: "own rows in a shared space",
+    Kind.LABELS: "the cluster of each row",
+}
+"""What each kind is, for people."""
+
+REFUSED: Final = (
+    frozenset({Kind.GEOMETRY, Kind.MEANS}),
+    frozenset({Kind.PLACES, Kind.MEANS}),
+)
+"""Kinds that no reader may have together: means turn what has no axes back into rows."""
+
+
+_REFUSALS: Final = {
+    frozenset({Kind.GEOMETRY, Kind.MEANS}): (
+        "release: profiles cannot be published to everybody here. The analyst has the "
+        "rows up to a motion, and means and standard deviations of clusters turn them back "
+        "into rows. Take profiles 'members'."
+    ),
+    frozenset({Kind.PLACES, Kind.MEANS}): (
+        "release: profiles cannot be published to everybody here. Parties get places in the "
+        "common space, and means of other columns turn these back into rows. Take "
+        "profiles 'members', or output 'labels' without predictor."
+    ),
+}
+
+
+class Clash(NamedTuple):
+    """Two kinds that one reader would have together."""
+
+    reader: Reader
+    kinds: frozenset[Kind]
+
+
+def to(reader: Reader, *kinds: Kind) -> frozenset[Disclosure]:
+    """Return that one reader gets these kinds."""
+    return frozenset(Disclosure(reader, kind) for kind in kinds)
+
+
+def of_release(release: Release | None, layout: Layout) -> frozenset[Disclosure]:
+    """Return what a release shows: nothing where no column group adds up."""
+    if release is None or not any(map(layout.adds_up, range(layout.n_column_groups))):
+        return frozenset()
+    shown = to(Reader.GROUP, Kind.MEANS, Kind.SUMS)
+    if release.profiles == "members":
+        return shown
+    return shown | to(Reader.OUTSIDE, Kind.MEANS) | to(Reader.ALL, Kind.MEANS)
+
+
+def of_fillings(plans: Sequence[ColumnPlan], layout: Layout) -> frozenset[Disclosure]:
+    """Return what those read who pool what fills missing values."""
+    pooled = any(
+        plan.fills and len(layout.column_group(column)) > 1
+        for column, plan in enumerate(plans)
+    )
+    return to(Reader.GROUP, Kind.MEANS, Kind.SUMS) if pooled else frozenset()
+
+
+def check_shown(shown: Collection[Disclosure]) -> None:
+    """Refuse kinds that no reader may have together.
+
+    Raises InvalidParameters: with what to change: protocols alone show nothing that
+        clashes, releases do.
+    """
+    for clash in clashes(shown):
+        raise InvalidParameters(_REFUSALS[clash.kinds])
+
+
+def clashes(shown: Collection[Disclosure]) -> Iterator[Clash]:
+    """Yield what readers would have together and may not."""
+    for reader in Reader:
+        kinds = kinds_of(shown, reader)
+        yield from (Clash(reader, pair) for pair in REFUSED if pair <= kinds)
+
+
+def kinds_of(shown: Iterable[Disclosure], reader: Reader) -> frozenset[Kind]:
+    """Return the kinds that a reader gets."""
+    return frozenset(each.kind for each in shown if each.reader is reader)

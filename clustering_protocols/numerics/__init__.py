@@ -1,0 +1,1 @@
+"""Numbers in blocks: compiled kernels, sources of rows, scores and quality measures."""

@@ -1,0 +1,98 @@
+"""Work in blocks: one kernel over many of them, the results in their order.
+
+A role does not say where its kernels run: whoever runs the role hands it an engine. The
+results are put together in the order of the blocks, so that every engine gives the same
+bits.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property, partial
+from itertools import islice
+from typing import Final, Generic, Protocol, TypeVar
+
+B = TypeVar("B")
+R = TypeVar("R")
+
+
+class Engine(Protocol):
+    """Runs a kernel over blocks."""
+
+    def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
+        """Yield what a kernel returns for each block, in the order of the blocks.
+
+        Few blocks are held at a time, however many there are. A kernel changes nothing
+        but what it returns: it may run twice, and at the same time as others. At the
+        analyst it is a function of a module, bound to little, and a block holds views of
+        what parties sent: both may go to another process.
+        """
+        ...
+
+
+class LocalEngine:
+    """Runs kernels in this process.
+
+    n_threads: how many blocks are worked on at once. Kernels that are compiled run side
+        by side; of others one at a time gets on.
+    """
+
+    def __init__(self, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+
+    def map(self, kernel: Callable[[B], R], blocks: Iterable[B]) -> Iterator[R]:
+        """Yield what a kernel returns for each block, in the order of the blocks."""
+        if self.n_threads == 1:
+            yield from map(kernel, blocks)
+            return
+        turns = (_Turn(self._others, kernel, block) for block in blocks)
+        waiting = deque(islice(turns, self.n_threads + 1))
+        try:
+            while waiting:
+                while not waiting[0].is_done and any(each.take() for each in waiting):
+                    pass  # one more was done here
+                found = waiting.popleft().result()
+                waiting.extend(islice(turns, 1))
+                yield found
+        finally:
+            for each in waiting:  # nobody asks for them any more
+                each.cancel()
+
+    @cached_property
+    def _others(self) -> ThreadPoolExecutor:
+        """Threads beside the one that asks: to start them costs as much as a block."""
+        return ThreadPoolExecutor(self.n_threads - 1)
+
+
+class _Turn(Generic[B, R]):
+    """A kernel's run over one block: in another thread, or in the one that waits for it."""
+
+    def __init__(
+        self, others: ThreadPoolExecutor, kernel: Callable[[B], R], block: B
+    ) -> None:
+        self._run = partial(kernel, block)
+        self._future: Future[R] = others.submit(self._run)
+        self._taken: list[R] = []
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self._taken) or self._future.done()
+
+    def take(self) -> bool:
+        """Run it here, and say so, unless it runs or ran somewhere."""
+        if self._taken or not self._future.cancel():
+            return False
+        self._taken.append(self._run())
+        return True
+
+    def cancel(self) -> None:
+        self._future.cancel()
+
+    def result(self) -> R:
+        return self._taken[0] if self._taken else self._future.result()
+
+
+ONE_THREAD: Final[Engine] = LocalEngine()
+"""What roles get from who does not say otherwise."""

@@ -1,0 +1,335 @@
+"""A party's rows as a source of batches; a matrix in memory is the simple case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.records.arrays import FloatArray, IntArray
+
+# SciPy is imported where a matrix is sparse: few processes ever hold one
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+BATCH_ROWS = 65_536
+_BATCH_NUMBERS = 4_000_000
+
+
+@runtime_checkable
+class DataSource(Protocol):
+    """Rows that can be read any number of times, each time in the same order."""
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of rows."""
+        ...
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Return the names of the columns, in the order of the batches' columns."""
+        ...
+
+    @property
+    def ids(self) -> Sequence[str] | None:
+        """Return one id per row, or None where rows are known by position alone.
+
+        Two rows may have one id; what becomes of them is for the session's terms.
+        """
+        ...
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield the rows as (batch, n_columns) float64 arrays, finite."""
+        ...
+
+
+@runtime_checkable
+class RandomAccess(DataSource, Protocol):
+    """A data source of which any rows can be read, whichever the order."""
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers, (k, n_columns)."""
+        ...
+
+
+def original_of(source: DataSource) -> DataSource:
+    """Return rows as a party's own table has them, before it changed any cell.
+
+    A source whose cells were changed has an ``original``: the same rows, with the names
+    and cells of the table.
+    """
+    found: DataSource = getattr(source, "original", source)
+    return found
+
+
+class MatrixSource:
+    """A data source over one matrix in memory.
+
+    X: array-like of shape (n_rows, n_columns); finite numbers; converted to float64.
+    columns: names; ``x0 … `` by default.
+    ids: one id per row.
+    gaps: whether NaN stands for no value; a preparation has to be agreed then.
+
+    Raises InvalidData if X is not a finite matrix with rows and columns, or names or
+        ids do not fit.
+    """
+
+    def __init__(
+        self,
+        X: ArrayLike,
+        columns: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+        *,
+        gaps: bool = False,
+    ) -> None:
+        self._X = np.ascontiguousarray(X, dtype=np.float64)
+        if self._X.ndim != 2 or 0 in self._X.shape:
+            raise InvalidData("The data must be a matrix with rows and columns.")
+        self.n_rows, width = self._X.shape
+        self.columns = tuple(columns or (f"x{index}" for index in range(width)))
+        self.ids = None if ids is None else tuple(ids)
+        self._check(gaps=gaps)
+
+    def _check(self, *, gaps: bool) -> None:
+        _check_names(self.columns, self._X.shape[1], self.ids, self.n_rows)
+        finite = np.isfinite(self._X) | (np.isnan(self._X) & gaps)
+        if not finite.all():
+            names = [
+                self.columns[index] for index in np.flatnonzero(~finite.all(axis=0))
+            ]
+            rows = int(np.count_nonzero(~finite.all(axis=1)))
+            raise InvalidData(
+                f"{rows} rows have missing or infinite values, in {', '.join(names)}."
+            )
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield the rows in pieces of at most ``BATCH_ROWS``."""
+        for begin in range(0, self.n_rows, BATCH_ROWS):
+            yield self._X[begin : begin + BATCH_ROWS]
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers."""
+        return self._X[rows]
+
+
+def matrix(source: DataSource) -> FloatArray:
+    """Return all rows as one (n_rows, n_columns) array."""
+    X, begin = np.empty((source.n_rows, len(source.columns))), 0
+    for batch in source.batches():  # none is held: it may be a map of a file
+        X[begin : begin + len(batch)] = batch
+        begin += len(batch)
+    return X
+
+
+class SparseSource:
+    """A data source over a sparse matrix, never densified as a whole.
+
+    R: scipy sparse array or matrix of shape (n_rows, n_columns); finite numbers;
+        converted to float64, duplicates summed.
+    columns: names; ``x0 … `` by default.
+    ids: one id per row.
+
+    Raises InvalidData if R has no rows or columns, a value is not finite, or names or
+        ids do not fit.
+    """
+
+    def __init__(
+        self,
+        R: Any,
+        columns: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> None:
+        from scipy.sparse import csr_array
+
+        if R.ndim != 2 or 0 in R.shape:
+            raise InvalidData("The data must be a matrix with rows and columns.")
+        self.sparse = csr_array(R, dtype=np.float64)
+        if not self.sparse.has_canonical_format:  # the caller's arrays stay as they are
+            self.sparse = self.sparse.copy()
+            self.sparse.sum_duplicates()
+        self.n_rows, width = self.sparse.shape
+        self.columns = tuple(columns or (f"x{index}" for index in range(width)))
+        self.ids = None if ids is None else tuple(ids)
+        _check_names(self.columns, width, self.ids, self.n_rows)
+        if not np.isfinite(self.sparse.data).all():
+            raise InvalidData("Values are missing or infinite.")
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield dense pieces of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
+        size = _batch_rows(len(self.columns))
+        for begin in range(0, self.n_rows, size):
+            yield self.sparse[begin : begin + size].toarray()
+
+
+def _batch_rows(width: int) -> int:
+    """Return how many rows of a width are copied at once."""
+    return max(1, min(BATCH_ROWS, _BATCH_NUMBERS // width))
+
+
+def sparse_matrix(source: DataSource) -> csr_array:
+    """Return all rows as one sparse (n_rows, n_columns) array."""
+    from scipy.sparse import csr_array, vstack
+
+    if isinstance(source, SparseSource):
+        return source.sparse
+    return csr_array(vstack([csr_array(batch) for batch in source.batches()]))
+
+
+def _check_names(
+    columns: Sequence[str], width: int, ids: Sequence[str] | None, n_rows: int
+) -> None:
+    if not len(columns) == len(set(columns)) == width:
+        raise InvalidData(f"{width} columns need as many different names.")
+    if ids is not None and len(ids) != n_rows:
+        raise InvalidData(f"{n_rows} rows need as many ids.")
+
+
+def check_unique(ids: Sequence[str] | None) -> None:
+    """Refuse two rows with one id: :class:`InvalidData` names the first such rows."""
+    seen: dict[str, int] = {}
+    for row, name in enumerate(ids or ()):
+        first = seen.setdefault(name, row)
+        if first != row:
+            raise InvalidData(f"Rows {first + 1} and {row + 1} have the same id.")
+
+
+def first_rows(ids: Sequence[str]) -> IntArray:
+    """Return the number of the first row of each id, ascending."""
+    seen: dict[str, int] = {}
+    for row, name in enumerate(ids):
+        seen.setdefault(name, row)
+    return np.array(list(seen.values()), dtype=np.int64)
+
+
+# Some rows or columns of a source, or another order of its rows
+
+
+class KeptRows:
+    """Some rows of a source, batch by batch, in the source's order."""
+
+    def __init__(self, source: DataSource, rows: IntArray) -> None:
+        self._source = source
+        self._rows = rows
+        self.n_rows = len(rows)
+        self.columns = source.columns
+
+    @property
+    def ids(self) -> Sequence[str] | None:
+        """Return the ids of the rows that are kept."""
+        return _kept_ids(self._source, self._rows)
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield what is kept of each batch of the source."""
+        begin = 0
+        for batch in self._source.batches():
+            first, last = np.searchsorted(self._rows, [begin, begin + len(batch)])
+            if first < last:
+                yield batch[self._rows[first:last] - begin]
+            begin += len(batch)
+
+
+def keep_rows(source: DataSource, rows: IntArray) -> DataSource:
+    """Return the rows of a source with these numbers; a sparse one stays sparse.
+
+    rows: int64 (k,); ascending.
+    """
+    if not isinstance(source, SparseSource):
+        return KeptRows(source, rows)
+    return _sparse_rows(source, rows)
+
+
+class OrderedRows:
+    """Rows of a source in any order, batch by batch, each by random access."""
+
+    def __init__(self, source: RandomAccess, rows: IntArray) -> None:
+        self._source = source
+        self._rows = rows
+        self.n_rows = len(rows)
+        self.columns = source.columns
+
+    @property
+    def original(self) -> DataSource:
+        """Return the rows as the table has them, in the new order."""
+        source = original_of(self._source)
+        return self if source is self._source else order_rows(source, self._rows)
+
+    @cached_property
+    def ids(self) -> Sequence[str] | None:
+        """Return the ids in the new order."""
+        return _kept_ids(self._source, self._rows)
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield copies of at most ``BATCH_ROWS`` rows and 4,000,000 numbers."""
+        size = _batch_rows(len(self.columns))
+        for begin in range(0, self.n_rows, size):
+            yield self._source.take(self._rows[begin : begin + size])
+
+    def take(self, rows: IntArray) -> FloatArray:
+        """Return a copy of the rows with these numbers, in the new order's count."""
+        return self._source.take(self._rows[rows])
+
+
+def order_rows(source: DataSource, rows: IntArray) -> DataSource:
+    """Return the rows of a source with these numbers, in this order.
+
+    A sparse source stays sparse. One that only reads from its beginning is held in
+    memory as a whole; of others a batch is at a time.
+
+    rows: int64 (k,); in any order, some or all.
+    """
+    if isinstance(source, SparseSource):
+        return _sparse_rows(source, rows)
+    if not isinstance(source, RandomAccess):
+        source = MatrixSource(matrix(source), columns=source.columns, ids=source.ids)
+    return OrderedRows(source, rows)
+
+
+class KeptColumns:
+    """Some columns of a source, batch by batch."""
+
+    def __init__(self, source: DataSource, places: IntArray) -> None:
+        self._source = source
+        self._places = places
+        self.n_rows = source.n_rows
+        self.columns = tuple(source.columns[place] for place in places)
+
+    @property
+    def ids(self) -> Sequence[str] | None:
+        """Return the ids of the source."""
+        return self._source.ids
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield the kept columns of each batch of the source."""
+        for batch in self._source.batches():
+            yield batch[:, self._places]
+
+
+def keep_columns(source: DataSource, places: IntArray) -> DataSource:
+    """Return the columns of a source at these places, in their order.
+
+    A sparse source stays sparse.
+
+    places: int64 (m,).
+    """
+    if not isinstance(source, SparseSource):
+        return KeptColumns(source, places)
+    names = [source.columns[place] for place in places]
+    return SparseSource(source.sparse[:, places], columns=names, ids=source.ids)
+
+
+def _sparse_rows(source: SparseSource, rows: IntArray) -> SparseSource:
+    ids = _kept_ids(source, rows)
+    return SparseSource(source.sparse[rows], columns=source.columns, ids=ids)
+
+
+def _kept_ids(source: DataSource, rows: IntArray) -> Sequence[str] | None:
+    ids = source.ids
+    if ids is None:
+        return None
+    # where ids can be taken together, no Python text is made of each
+    take: Callable[[IntArray], Sequence[str]] | None = getattr(ids, "take", None)
+    return tuple(ids[row] for row in rows) if take is None else take(rows)

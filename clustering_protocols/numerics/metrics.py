@@ -1,0 +1,74 @@
+"""What is said of a partition without any truth to compare it with."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from pydantic import Field
+
+from clustering_protocols.records.record import Record
+
+DIGITS: Final = 6
+"""Significant digits with which figures are told."""
+
+
+class Figures(Record):
+    """Intrinsic figures of one partition; None where one is not defined or not known.
+
+    n_clusters: clusters that have rows.
+    inertia: sum of squared distances of rows to the mean of their cluster.
+    simplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances
+        to the means of the own and of the nearest other cluster (E. R. Hruschka,
+        L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering
+        gene-expression data", 2004).
+    silhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).
+    calinski_harabasz: T. Caliński and J. Harabasz, 1974.
+    davies_bouldin: D. L. Davies and D. W. Bouldin, 1979.
+    partition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).
+    xie_beni: X. L. Xie and G. Beni, 1991.
+    criterion: what the algorithm itself optimises, where that is not the inertia.
+    gap, gap_error: the gap statistic and the standard error of its reference; gap_of_one
+        that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.
+    stability: mean adjusted Rand index of clusterings of halves. Of several runs.
+    n_iter: how many updates were made.
+    converged: whether they stopped before the last one that was allowed.
+    """
+
+    kind = "figures"
+
+    n_clusters: int = Field(ge=1)
+    inertia: float | None = Field(default=None, ge=0)
+    simplified_silhouette: float | None = Field(default=None, ge=-1, le=1)
+    silhouette: float | None = Field(default=None, ge=-1, le=1)
+    calinski_harabasz: float | None = Field(default=None, ge=0)
+    davies_bouldin: float | None = Field(default=None, ge=0)
+    partition_coefficient: float | None = Field(default=None, ge=0, le=1)
+    xie_beni: float | None = Field(default=None, ge=0)
+    criterion: float | None = None
+    gap: float | None = None
+    gap_error: float | None = Field(default=None, ge=0)
+    gap_of_one: float | None = None
+    stability: float | None = Field(default=None, ge=-1, le=1)
+    n_iter: int | None = Field(default=None, ge=0)
+    converged: bool | None = None
+
+    def round_values(self, digits: int = DIGITS) -> Figures:
+        """Return the same to so many significant digits: what is told outside."""
+        return Figures.model_validate(
+            {name: _round_value(value, digits) for name, value in dict(self).items()}
+        )
+
+    def agrees(self, told: Figures) -> bool:
+        """Return whether these, computed elsewhere and rounded, are the same figures."""
+        pairs = zip(self.values.values(), told.values.values(), strict=True)
+        return all(
+            math.isclose(own, other, rel_tol=10.0 ** (1 - DIGITS), abs_tol=1e-12)
+            if isinstance(own, float) and isinstance(other, float)
+            else own == other
+            for own, other in pairs
+        )
+
+
+def _round_value(value: Any, digits: int) -> Any:
+    return float(f"{value:.{digits}g}") if isinstance(value, float) else value

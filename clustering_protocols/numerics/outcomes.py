@@ -1,0 +1,259 @@
+"""Intervals and tests of described variables, computed from a profile as its reader has it.
+
+Nothing is added up for them: whoever has the profile can compute the same. Clustered
+variables have none, as clusters were formed so that these differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from clustering_protocols.common.values import Value
+from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
+from clustering_protocols.records.arrays import FloatArray
+
+CONFIDENCE: Final = 0.95
+_FEWEST_EXPECTED: Final = 5.0
+"""Of a cell of a table: below, the chi-squared distribution fits badly (Cochran 1954)."""
+
+Bounds = tuple[float, float]
+
+
+class Outcome(Value):
+    """One described variable: intervals in each line of a profile, and one test.
+
+    name, title, unit, is_date: as in the profile.
+    means: the interval of the mean of each line, in the variable's unit. Empty for one
+        of levels. None where the profile tells nothing, or of a single value.
+    shares: the intervals of the share of each level, in the profile's order of levels.
+    test: whether means differ between lines, or shares of levels.
+    statistic: F of the analysis of variance, or Pearson's chi-squared without a
+        continuity correction. None where there is nothing to compare, as is ``p``.
+    degrees: its degrees of freedom: two of F, one of chi-squared.
+    p: the chance of so large a statistic in clusters that do not differ.
+    n_small: cells of the table of counts in which fewer than five rows are expected.
+    """
+
+    name: str
+    title: str = ""
+    unit: str = ""
+    is_date: bool = False
+    means: tuple[Bounds | None, ...] = ()
+    levels: tuple[str, ...] = ()
+    shares: tuple[tuple[Bounds, ...] | None, ...] = ()
+    test: Literal["anova", "chi-squared"]
+    statistic: float | None = None
+    degrees: tuple[int, ...] = ()
+    p: float | None = Field(default=None, ge=0, le=1)
+    n_small: int = Field(default=0, ge=0)
+
+
+class OutcomeTable(Value):
+    """The described variables of one profile, and how to read what is said of them.
+
+    column, own, rounded, clusters, others: as in the profile.
+    fields: in the profile's order.
+    notes: sentences.
+    """
+
+    column: int = Field(ge=0)
+    own: bool
+    rounded: bool
+    clusters: tuple[int, ...]
+    others: tuple[int, ...] = ()
+    fields: tuple[Outcome, ...]
+    notes: tuple[str, ...]
+
+
+class _Test(NamedTuple):
+    statistic: float | None = None
+    degrees: tuple[int, ...] = ()
+    p: float | None = None
+    n_small: int = 0
+
+
+def outcome_table(profile: Profile, described: Collection[str]) -> OutcomeTable | None:
+    """Return intervals and tests of a profile's described variables.
+
+    described: their names. Others get neither.
+
+    Returns None where the profile has no such variable, or no line.
+    """
+    fields = [field for field in profile.fields if field.name in described]
+    if not fields or not profile.n_rows:
+        return None
+    return OutcomeTable(
+        column=profile.column,
+        own=profile.own,
+        rounded=profile.rounded,
+        clusters=profile.clusters,
+        others=profile.others,
+        fields=tuple(_outcome(field, rounded=profile.rounded) for field in fields),
+        notes=tuple(_notes(profile)),
+    )
+
+
+def _notes(profile: Profile) -> Iterator[str]:
+    yield (
+        "Clustered variables have no test: the clusters were formed so that these differ."
+    )
+    yield (
+        "p is not corrected for the number of variables, nor for a choice among several "
+        "numbers of clusters."
+    )
+    yield (
+        "Intervals are of 95 %: Student's t for means, Wilson's for shares. Rows count as "
+        "independent."
+    )
+    if profile.others:
+        joined = ", ".join(map(str, profile.others))
+        yield f"The clusters {joined} are too small alone and count as one group."
+    if profile.rounded:
+        yield (
+            "All of it follows from rounded values. Shares are off by up to "
+            f"{50 / SHARES:g} percentage points, means by up to "
+            f"1/{2 * SHARES} of a standard deviation; p changes with them."
+        )
+
+
+def _outcome(field: FieldProfile, *, rounded: bool) -> Outcome:
+    n = np.array([each or 0 for each in field.n_rows], dtype=np.float64)
+    if field.levels:
+        shares = [
+            None if each is None else tuple(wilson_interval(p, rows) for p in each)
+            for each, rows in zip(field.shares, n, strict=True)
+        ]
+        counts = [
+            np.array(each) * rows
+            for each, rows in zip(field.shares, n, strict=True)
+            if each is not None
+        ]
+        table = np.array(counts).reshape(len(counts), len(field.levels))
+        found = _chi_squared(table if rounded else np.rint(table))
+        return Outcome(
+            **_name(field),
+            levels=field.levels,
+            shares=tuple(shares),
+            test="chi-squared",
+            **found._asdict(),
+        )
+    told = [
+        (rows, mean, spread)
+        for rows, mean, spread in zip(n, field.mean, field.spread, strict=True)
+        if mean is not None and spread is not None
+    ]
+    means = [
+        None if mean is None or spread is None else t_interval(mean, spread, rows)
+        for rows, mean, spread in zip(n, field.mean, field.spread, strict=True)
+    ]
+    found = _analyse_variance(*np.array(told).reshape(-1, 3).T)
+    return Outcome(
+        **_name(field),
+        is_date=field.is_date,
+        means=tuple(means),
+        test="anova",
+        **found._asdict(),
+    )
+
+
+def _name(field: FieldProfile) -> dict[str, str]:
+    return {"name": field.name, "title": field.title, "unit": field.unit}
+
+
+def t_interval(mean: float, spread: float, n: float) -> Bounds | None:
+    """Return the interval of 95 % of a mean, by Student's t.
+
+    mean ± t(n - 1) · s / √n, where s² divides by n - 1 (Student 1908).
+
+    spread: a standard deviation that divides by n.
+    n: the number of values; None follows from fewer than two.
+    """
+    # not above: SciPy is imported where a profile has described variables
+    from scipy.special import stdtrit
+
+    if n < 2:
+        return None
+    half = float(stdtrit(n - 1, 0.5 + CONFIDENCE / 2)) * spread / (n - 1) ** 0.5
+    return mean - half, mean + half
+
+
+def wilson_interval(share: float, n: float) -> Bounds:
+    """Return Wilson's score interval of 95 % of a share of n rows.
+
+    Wilson, E. B. (1927), Journal of the American Statistical Association 22, 209-212.
+    """
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + CONFIDENCE / 2))
+    if n <= 0:
+        return 0.0, 1.0
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    root = (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
+    half = z * root / (1 + z * z / n)
+    # at the ends the interval begins there, whatever the last digits say
+    low = 0.0 if share == 0 else max(0.0, centre - half)
+    return low, 1.0 if share == 1 else min(1.0, centre + half)
+
+
+def _analyse_variance(n: FloatArray, mean: FloatArray, spread: FloatArray) -> _Test:
+    """Return the one-way analysis of variance of groups.
+
+    F = [Σ nᵢ (mᵢ - m)² / (k - 1)] / [Σ nᵢ sᵢ² / (N - k)], where sᵢ² divides by nᵢ
+    (Fisher 1925).
+
+    n, mean, spread: float64 (k,).
+    """
+    from scipy.special import fdtrc
+
+    k, total = len(n), float(n.sum())
+    if k < 2 or total <= k:
+        return _Test()
+    between = float(n @ np.square(mean - n @ mean / total)) / (k - 1)
+    within = float(n @ np.square(spread)) / (total - k)
+    if within <= 0:
+        return _Test()
+    f, degrees = between / within, (k - 1, round(total) - k)
+    return _Test(f, degrees, float(fdtrc(*degrees, f)))
+
+
+def _chi_squared(counts: FloatArray) -> _Test:
+    """Return Pearson's test of whether lines and levels are independent.
+
+    χ² = Σ (observed - expected)² / expected, without a continuity correction (Pearson
+    1900). A level that no line has is left out.
+
+    counts: float64 (lines, levels).
+    """
+    from scipy.special import chdtrc
+
+    counts = counts[:, counts.sum(axis=0) > 0]
+    degrees = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    if degrees < 1:
+        return _Test()
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    statistic = float((np.square(counts - expected) / expected).sum())
+    return _Test(
+        statistic,
+        (degrees,),
+        float(chdtrc(degrees, statistic)),
+        int(np.count_nonzero(expected < _FEWEST_EXPECTED)),
+    )
+
+
+def outcome_tables(
+    profiles: Sequence[Profile], described: Sequence[Collection[str]]
+) -> tuple[OutcomeTable, ...]:
+    """Return the tables of all profiles that have described variables.
+
+    described: the names of each column group.
+    """
+    found = (
+        outcome_table(each, described[each.column])
+        for each in profiles
+        if each.column < len(described)
+    )
+    return tuple(each for each in found if each is not None)

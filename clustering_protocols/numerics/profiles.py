@@ -1,0 +1,113 @@
+"""What the clusters of one partition are like, field by field: the form of a profile."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Annotated, Final, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from clustering_protocols.common.values import Value
+
+SHARES: Final = 20
+"""What is told outside are multiples of one in so many."""
+
+NO_YES: Final = ("no", "yes")
+"""The levels of a yes or no."""
+
+_MOST_DAYS: Final = 100_000_000
+"""Days from 1970-01-01 of which NumPy writes the date, and more than any table has."""
+
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+def date_of(days: float) -> str:
+    """Return the date so many days after 1970-01-01, such as 2026-01-31."""
+    return str(np.datetime64(round(days), "D"))
+
+
+class FieldProfile(Value):
+    """One field of the dictionary in each line of a profile; one entry a line.
+
+    name, title, unit: as in the dictionary.
+    n_rows: rows that have a value. An entry is None where too few have.
+    mean, spread: of the values; a spread divides by the number of rows. Of yes and no,
+        0 and 1; of a date, days since 1970-01-01. Empty for a field of levels.
+    quartiles: first, second and third, on the profile's grid. None where the grid does
+        not reach them. Empty for a field of levels.
+    levels: how people call them; the last may stand for rare ones together.
+    shares: of the rows that have a value, in the order of ``levels``.
+    difference: how far the field sets the lines apart, from 0: the spread of the lines'
+        means over the spread within them; fields are ordered by it.
+    """
+
+    name: str
+    title: str = ""
+    unit: str = ""
+    is_date: bool = False
+    n_rows: tuple[int | None, ...]
+    mean: tuple[float | None, ...] = ()
+    spread: tuple[float | None, ...] = ()
+    quartiles: tuple[tuple[float | None, float | None, float | None] | None, ...] = ()
+    levels: tuple[str, ...] = ()
+    shares: tuple[tuple[Share, ...] | None, ...] = ()
+    difference: float = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _check_entries(self) -> Self:
+        """Profiles come from others: whoever shows one counts on its entries."""
+        n_lines = len(self.n_rows)
+        empty = (
+            (self.mean, self.spread, self.quartiles) if self.levels else (self.shares,)
+        )
+        full = (self.shares,) if self.levels else (self.mean, self.spread)
+        if any(empty) or any(len(entries) != n_lines for entries in full):
+            raise ValueError("A field has one entry for each line.")
+        if self.quartiles and len(self.quartiles) != n_lines:
+            raise ValueError("A field has one entry for each line.")
+        if any(s is not None and len(s) != len(self.levels) for s in self.shares):
+            raise ValueError("A field has a share for each level.")
+        days = chain(self.mean, *(each or () for each in self.quartiles))
+        if self.is_date and any(abs(day or 0.0) > _MOST_DAYS for day in days):
+            raise ValueError("A date is too far away.")
+        return self
+
+
+class Profile(Value):
+    """What sets the clusters apart over the fields of one column group.
+
+    column: the column group.
+    own: of the rows of one party alone; else of all parties that hold these fields.
+    clusters: the labels that have a line each, ascending.
+    others: the labels of small clusters, which together are one more line, the last;
+        empty where there is none.
+    n_rows: rows of each line.
+    rounded: whether values were rounded to be told outside.
+    fields: those that set clusters apart most come first.
+    """
+
+    column: int = Field(ge=0)
+    own: bool
+    clusters: tuple[int, ...]
+    others: tuple[int, ...] = ()
+    n_rows: tuple[int, ...]
+    rounded: bool
+    fields: tuple[FieldProfile, ...]
+
+    @model_validator(mode="after")
+    def _check_lines(self) -> Self:
+        n_lines = len(self.clusters) + bool(self.others)
+        rows = (self.n_rows, *(field.n_rows for field in self.fields))
+        if any(len(each) != n_lines for each in rows):
+            raise ValueError("A profile has a number of rows for each line.")
+        return self
+
+
+class Profiles(Value):
+    """What the clusters of the chosen run are like, rounded, for everybody."""
+
+    profiles: tuple[Profile, ...] = Field(
+        description="Of each column group that three parties or more hold; empty until "
+        "they are told, and where the terms do not release them to everybody."
+    )

@@ -1,0 +1,192 @@
+"""Rows that need not be all at hand: blocks of them, each loaded where it is worked on.
+
+A block describes its rows: views of what somebody holds, and what makes rows of them. It
+may go to another process before it is loaded. What passes over rows takes memory for the
+blocks that are worked on, however many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import numpy as np
+
+from clustering_protocols.common.limits import are_held
+from clustering_protocols.records.arrays import FloatArray, IntArray
+
+BLOCK_ITEMS: Final = 1 << 20
+"""How many numbers a block holds once it is loaded, about."""
+
+
+class RowBlock(Protocol):
+    """Rows that follow each other."""
+
+    @property
+    def first(self) -> int:
+        """Return the number of the first row."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """Return how many rows there are."""
+        ...
+
+    def load(self) -> FloatArray:
+        """Return the rows (n_rows, F), C-contiguous.
+
+        A row has the same bits in whichever block it is loaded.
+        """
+        ...
+
+
+class RowSubset(Protocol):
+    """Rows of which some are asked for."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and of features."""
+        ...
+
+    def take(self, numbers: IntArray) -> FloatArray:
+        """Return some rows (s, F) by their numbers (s,): as many as fit into memory."""
+        ...
+
+
+class RowBlocks(RowSubset, Protocol):
+    """Rows in blocks, any number of times."""
+
+    def blocks(self) -> Iterator[RowBlock]:
+        """Yield all rows in their order, a block at a time."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ArrayBlock:
+    """Rows of an array.
+
+    rows: float64 (n_rows, F); a view.
+    """
+
+    first: int
+    rows: FloatArray = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Return how many rows there are."""
+        return len(self.rows)
+
+    def load(self) -> FloatArray:
+        """Return the rows."""
+        return np.ascontiguousarray(self.rows, dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ArrayRows:
+    """Rows that are at hand in one array X (n, F)."""
+
+    X: FloatArray = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and of features."""
+        n, n_features = self.X.shape
+        return n, n_features
+
+    def blocks(self) -> Iterator[ArrayBlock]:
+        """Yield all rows in their order, a block at a time."""
+        for rows in slices(*self.shape):
+            yield ArrayBlock(first=rows.start, rows=self.X[rows])
+
+    def take(self, numbers: IntArray) -> FloatArray:
+        """Return some rows (s, F) by their numbers (s,)."""
+        return np.ascontiguousarray(self.X[numbers], dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SideBySideBlock:
+    """Rows whose features lie in several arrays.
+
+    columns: tuple of float64 (n_rows, F_j); views.
+    """
+
+    first: int
+    columns: tuple[FloatArray, ...] = field(repr=False)
+
+    @property
+    def n_rows(self) -> int:
+        """Return how many rows there are."""
+        return len(self.columns[0])
+
+    def load(self) -> FloatArray:
+        """Return the rows."""
+        return np.hstack(self.columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SideBySide:
+    """Rows whose features lie in several arrays (n, F_j), one beside the other."""
+
+    columns: tuple[FloatArray, ...] = field(repr=False)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the numbers of rows and of features."""
+        return len(self.columns[0]), sum(each.shape[1] for each in self.columns)
+
+    def blocks(self) -> Iterator[SideBySideBlock]:
+        """Yield all rows in their order, a block at a time."""
+        for rows in slices(*self.shape):
+            parts = tuple(each[rows] for each in self.columns)
+            yield SideBySideBlock(first=rows.start, columns=parts)
+
+    def take(self, numbers: IntArray) -> FloatArray:
+        """Return some rows (s, F) by their numbers (s,)."""
+        return np.hstack([each[numbers] for each in self.columns])
+
+
+def of(rows: FloatArray | RowBlocks) -> RowBlocks:
+    """Return rows in blocks; those of an array (n, F), unless they are already."""
+    return ArrayRows(rows) if isinstance(rows, np.ndarray) else rows
+
+
+def slices(n_rows: int, n_features: int) -> Iterator[slice]:
+    """Yield which rows are a block."""
+    size = rows_of_a_block(n_features)
+    for begin in range(0, n_rows, size):
+        yield slice(begin, min(begin + size, n_rows))
+
+
+def rows_of_a_block(n_features: int) -> int:
+    """Return how many rows of so many features are a block: at least one."""
+    return max(BLOCK_ITEMS // n_features, 1)
+
+
+def span(block: RowBlock) -> slice:
+    """Return which of all rows a block has."""
+    return slice(block.first, block.first + block.n_rows)
+
+
+def whole(rows: RowBlocks) -> FloatArray:
+    """Return all rows (n, F) in one array: for those who know that it is not large."""
+    if isinstance(rows, ArrayRows):
+        return rows.X
+    X = np.empty(rows.shape)
+    for block in rows.blocks():
+        X[span(block)] = block.load()
+    return X
+
+
+def load_if_small(rows: RowBlocks) -> RowBlocks:
+    """Return rows in one array, where they are few enough to be drawn from one.
+
+    Many passes compute them once then; a row has the same bits.
+    """
+    return ArrayRows(whole(rows)) if are_held(*rows.shape) else rows
+
+
+def are_one_block(rows: RowBlocks) -> bool:
+    """Return whether a block is all of them."""
+    n, n_features = rows.shape
+    return n <= rows_of_a_block(n_features)

@@ -1,0 +1,251 @@
+"""A site between totals: memberships from the last, weights of the next sums."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import logsumexp
+
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, read
+
+from . import kernels, messages, shifts, starts
+from .messages import Memberships
+from .params import FccmContext
+
+A = TypeVar("A", FloatArray, IntArray)
+
+
+class ItemTotals(NamedTuple):
+    """Sums over items (n, A·C), and what stands beside them (A·C,), or (A,) at ``site``."""
+
+    sums: FloatArray
+    beside: FloatArray
+
+
+def sum_of(context: FccmContext, number: int, transcript: str) -> MaskedSum:
+    """Return the masked sum of a number."""
+    return MaskedSum(
+        members=context.session.slots, name=f"sums-{number}", transcript=transcript
+    )
+
+
+def first(context: FccmContext, R: csr_array) -> Memberships:
+    """Return U(0) of every start, with the weights of the first sums."""
+    session, params = context.session, context.session.params
+    n_rows, width = R.shape
+    every, k = list(range(params.n_init)), params.n_clusters
+    drawn = [session.generator("fccm", "start", *starts.start(lane)) for lane in every]
+    U = np.hstack([kernels.first_memberships(n_rows, k, rng) for rng in drawn])
+    nothing = np.zeros((width, U.shape[1]))
+    known = Memberships(
+        number=0,
+        transcript=context.transcript,
+        lanes=every,
+        repeats=0,
+        n_iterations=np.zeros(params.n_init, dtype=np.int64),
+        moved=np.ones(params.n_init),
+        criteria=np.zeros(params.n_init),
+        objects=U,
+        items=nothing,
+        weights=nothing,
+        shifts=np.zeros(U.shape[1]),
+    )
+    return under_way(context, known, R, shifts.safe(session, U), repeats=0)
+
+
+def follow_total(
+    context: FccmContext, asked: messages.Add, R: csr_array
+) -> Memberships:
+    """Return memberships after a total, with the weights of the next sums."""
+    known = context.recall(Memberships)
+    if asked.number != known.number + 1 or not asked.lanes:
+        raise ProtocolFailed("The analyst asks for sums out of order.")
+    total = check_total(context, asked, known)
+    if known.repeats > shifts.MAX_REPEATS:
+        raise ProtocolFailed(
+            "Item memberships are too crisp for the sums: choose a larger lambda_w."
+        )
+    known, total = _select_lanes(context, known, total, asked.lanes)
+    if total is None:
+        return _repeat_sums(context, known, R, _safe_again(context, known, asked))
+    if not context.session.params.is_global:
+        known = _iterate(context, known, total)
+        return under_way(context, known, R, known.shifts, repeats=0)
+    Z = total.beside
+    coarse = shifts.too_coarse(context.session, Z)
+    if coarse.any():
+        lower = shifts.lower_shifts(context.session, known.shifts, Z)
+        chosen = _choose_columns(context, coarse, lower, known.shifts)
+        return _repeat_sums(context, known, R, chosen)
+    known = _iterate(context, known, total)
+    return under_way(context, known, R, shifts.track_shifts(known.shifts, Z), repeats=0)
+
+
+def check_total(
+    context: FccmContext, asked: messages.Add, known: Memberships
+) -> ItemTotals | None:
+    """Return the total of the sums that were under way; None where a share overflowed.
+
+    Raises ProtocolFailed if it names other lanes than those under way, hides that a
+        share of this site overflowed, or is not what the sites sent.
+    """
+    starts.check(context, known, asked.lanes)
+    own = np.asarray(known.lanes)[overflows(context, known)]
+    if not set(own.tolist()) <= set(asked.overflowed) <= set(known.lanes):
+        raise ProtocolFailed("The analyst says of other sums that they overflowed.")
+    if not asked.overflowed:
+        return _read(context, asked, known)
+    asked.require({"before": 0})
+    return None
+
+
+def overflows(context: FccmContext, known: Memberships) -> starts.Mask:
+    """Return of which lanes (A,) this site's own share cannot be encoded."""
+    if not context.session.params.is_global:  # weights sum to 1
+        return np.zeros(len(known.lanes), dtype=bool)
+    return shifts.overflows(context.session, known.weights)
+
+
+def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> ItemTotals:
+    session, params = context.session, context.session.params
+    n_rows, n_columns = len(known.objects), len(known.shifts)
+    asked.require({"before": starts.n_words(params, n_rows, len(known.lanes))})
+    of = sum_of(context, known.number, known.transcript)
+    of_sums, of_beside = shifts.encodings(session)
+    n_sums = n_rows * n_columns
+
+    def fits(words: WordArray) -> bool:
+        return of_sums.fits(words[:n_sums]) and of_beside.fits(words[n_sums:])
+
+    words = read(context, asked.total, of, "row", fits, blinded=params.blind)
+    sums = of_sums.decode(words[:n_sums]).reshape(n_rows, n_columns)
+    beside = of_beside.decode(words[n_sums:])
+    own = known.weights.sum(axis=0) - 1.0 / of_beside.unit
+    if (sums < 0).any() or (params.is_global and (beside < own).any()):
+        raise ProtocolFailed("A total is less than this site's share: one lies.")
+    return ItemTotals(sums, beside)
+
+
+def _select_lanes(
+    context: FccmContext, known: Memberships, total: ItemTotals | None, named: list[int]
+) -> tuple[Memberships, ItemTotals | None]:
+    """Return the same with what belongs to some of the lanes under way."""
+    if named == known.lanes:
+        return known, total
+    params = context.session.params
+    k = params.n_clusters
+    kept = [known.lanes.index(lane) for lane in named]
+    changes = {
+        "lanes": named,
+        "weights": starts.part(known.weights, kept, k),
+        "shifts": starts.part(known.shifts, kept, k),
+    }
+    if total is not None:
+        beside = starts.part(total.beside, kept, k if params.is_global else 1)
+        total = ItemTotals(starts.part(total.sums, kept, k), beside)
+    return Memberships.model_validate(dict(known) | changes), total
+
+
+def _iterate(
+    context: FccmContext, known: Memberships, total: ItemTotals
+) -> Memberships:
+    """Return U (equation 2) and W (equation 3) of the iteration that a total ends."""
+    params, on = context.session.params, known.lanes
+    Z = total.beside if params.is_global else np.ones(len(known.shifts))
+    blocks = (len(known.objects), len(on), params.n_clusters)
+    sums = (total.sums / Z).reshape(blocks)
+    before = starts.part(known.objects, on, params.n_clusters).reshape(blocks)
+    U = kernels.object_memberships(sums, params.lambda_u)
+    taken = known.n_iterations[on] + 1
+    moved = np.abs(U - before).max(axis=(0, 2))
+    criteria = np.zeros(len(on))
+    rest = starts.may_rest(params, taken, moved)
+    if rest.any():
+        logarithms = _logarithms(context, known, total)[rest]
+        steps = (sums[:, rest], before[:, rest], U[:, rest])
+        fuzziness = params.lambda_u, params.lambda_w
+        criteria[rest] = kernels.criteria(*steps, logarithms, fuzziness)
+    columns = starts.columns(on, params.n_clusters)
+    changes = {
+        "n_iterations": _replace_at(known.n_iterations, on, taken),
+        "moved": _replace_at(known.moved, on, moved),
+        "criteria": _replace_at(known.criteria, on, criteria),
+        "objects": _replace_at(known.objects, columns, U.reshape(len(U), -1)),
+        "items": _replace_at(known.items, columns, known.weights / Z),
+    }
+    return Memberships.model_validate(dict(known) | changes)
+
+
+def _logarithms(
+    context: FccmContext, known: Memberships, total: ItemTotals
+) -> FloatArray:
+    """Return the logarithms of all normalisers, added up, of each lane (A,)."""
+    if not context.session.params.is_global:
+        return total.beside
+    each = np.log(total.beside) + known.shifts
+    found: FloatArray = each.reshape(len(known.lanes), -1).sum(axis=1)
+    return found
+
+
+def _safe_again(
+    context: FccmContext, known: Memberships, asked: messages.Add
+) -> FloatArray:
+    U = starts.part(known.objects, known.lanes, context.session.params.n_clusters)
+    over = np.isin(known.lanes, asked.overflowed)
+    return _choose_columns(context, over, shifts.safe(context.session, U), known.shifts)
+
+
+def _repeat_sums(
+    context: FccmContext, known: Memberships, R: csr_array, taken_off: FloatArray
+) -> Memberships:
+    return under_way(context, known, R, taken_off, repeats=known.repeats + 1)
+
+
+def under_way(
+    context: FccmContext,
+    known: Memberships,
+    R: csr_array,
+    taken_off: FloatArray,
+    *,
+    repeats: int,
+) -> Memberships:
+    """Return the same with the weights from which the next sums come."""
+    params = context.session.params
+    U = starts.part(known.objects, known.lanes, params.n_clusters)
+    exponents = kernels.item_exponents(R, U, params.lambda_w)
+    if params.is_global:
+        with np.errstate(over="ignore"):  # a share that overflows says so
+            weights = np.exp(exponents - taken_off)
+        weights = np.minimum(weights, 1e300)
+    else:
+        weights = kernels.item_memberships(exponents)
+        taken_off = logsumexp(exponents, axis=0)
+    changes = {
+        "number": known.number + 1,
+        "transcript": context.transcript,
+        "repeats": repeats,
+        "weights": weights,
+        "shifts": taken_off,
+    }
+    return Memberships.model_validate(dict(known) | changes)
+
+
+def _choose_columns(
+    context: FccmContext, mask: starts.Mask, chosen: FloatArray, others: FloatArray
+) -> FloatArray:
+    """Return columns (A·C,) of the lanes of a mask (A,) from one array, else another."""
+    return np.where(np.repeat(mask, context.session.params.n_clusters), chosen, others)
+
+
+def _replace_at(array: A, places: Sequence[int] | IntArray, values: A) -> A:
+    """Return an array with its last axis replaced at some places, in order."""
+    if len(places) == array.shape[-1]:
+        return values
+    found = array.copy()
+    found[..., places] = values
+    return found

@@ -1,0 +1,33 @@
+"""What sessions of `llf` show of rows, and to whom."""
+
+from __future__ import annotations
+
+from clustering_protocols.contract import Disclosure, Kind, Reader, to
+from clustering_protocols.terms.terms import Layout
+
+from .params import LosslessFederated
+
+
+def shown_by(params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]:
+    """Return what a session shows, but for the moments that parties pool."""
+    if layout.n_column_groups == 1:
+        return _of_rows(params)
+    return _of_columns(params)
+
+
+def _of_rows(params: LosslessFederated) -> frozenset[Disclosure]:
+    """Return sums of every round, to the parties; outside what the terms publish."""
+    shown = to(Reader.GROUP, Kind.SUMS, Kind.MEANS, Kind.LABELS)
+    if params.publish == "centroids":
+        shown |= to(Reader.OUTSIDE, Kind.MEANS)
+    if not params.blind:
+        shown |= to(Reader.OUTSIDE, Kind.SUMS, Kind.MEANS)
+    return shown
+
+
+def _of_columns(params: LosslessFederated) -> frozenset[Disclosure]:
+    """Return distances, or their differences: the joint rows up to a motion."""
+    shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
+    if params.start(rows_split=False) == "given":
+        shown |= to(Reader.OUTSIDE, Kind.VALUES)
+    return shown | to(Reader.GROUP, Kind.MEANS, Kind.LABELS)

@@ -1,0 +1,269 @@
+"""Named arrays and a JSON header, to bytes and back.
+
+The bytes are a safetensors file (a length, a JSON header, raw little-endian data) with
+one metadata entry, ``coterie``, that holds our own header as JSON text. Equal content
+has equal bytes: keys are sorted, arrays are laid out by item size, then by name.
+
+The reader is ours because the library's own loaders copy, and because it must refuse
+whatever the format does not promise: gaps, overlaps, duplicate keys, surplus bytes,
+a header over 64 KiB. It never copies an array; it maps the buffer that it is given.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from itertools import accumulate, pairwise
+from math import isfinite, prod
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import Buffer
+
+from clustering_protocols.common.errors import InvalidArray, Malformed
+
+MEDIA_TYPE: Final = "application/vnd.coterie.arrays"
+MAX_HEADER_BYTES: Final = 64 * 1024
+MAX_DEPTH: Final = 64  # of objects and lists in one another; Python's own limit moves
+METADATA_KEY: Final = "coterie"
+ARRAY_NAME: Final = re.compile(r"[a-z][a-z0-9_.-]{0,62}")
+
+DTYPES: Final[dict[str, np.dtype[Any]]] = {
+    "F64": np.dtype("<f8"),
+    "F32": np.dtype("<f4"),
+    "I64": np.dtype("<i8"),
+    "I32": np.dtype("<i4"),
+    "U64": np.dtype("<u8"),
+    "U8": np.dtype("u1"),
+}
+CODES: Final = {dtype: code for code, dtype in DTYPES.items()}
+
+Arrays = Mapping[str, NDArray[Any]]
+Header = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedBytes:
+    """Bytes that lie in pieces: written as the uint8 array that they are together."""
+
+    pieces: Sequence[Buffer] = field(repr=False)
+
+    itemsize: ClassVar = 1
+    dtype: ClassVar = np.dtype(np.uint8)
+
+    @property
+    def nbytes(self) -> int:
+        """Return how many bytes there are."""
+        return sum(memoryview(piece).nbytes for piece in self.pieces)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """Return the shape of the array."""
+        return (self.nbytes,)
+
+    def join(self) -> NDArray[np.uint8]:
+        """Return the array; what lies in one piece is not copied."""
+        whole = self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+        return np.frombuffer(memoryview(whole), np.uint8)
+
+    def digest(self) -> str:
+        """Return the SHA-256 (hex) of the bytes."""
+        hashed = sha256()
+        for piece in self.pieces:
+            hashed.update(piece)
+        return hashed.hexdigest()
+
+
+def encode(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | JoinedBytes]
+) -> bytes:
+    """Return header and arrays as one safetensors file.
+
+    header: JSON values; NaN and infinities are refused with :class:`ValueError`.
+    arrays: mapping of str to ndarray; names match ``[a-z][a-z0-9_.-]*``; dtypes
+        float64, float32, int64, int32, uint64 or uint8. Any memory layout; rows-first
+        in the bytes.
+    """
+    return b"".join(pieces(header, arrays))
+
+
+def pieces(
+    header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | JoinedBytes]
+) -> Iterator[Buffer]:
+    """Yield the bytes of :func:`encode` piece by piece, without joining the arrays."""
+    table: dict[str, Any] = {METADATA_KEY: _dump(header)}
+    entries: dict[str, Any] = {"__metadata__": table}
+    ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
+    end = 0
+    for name in ordered:
+        if not ARRAY_NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not an array name")
+        array = arrays[name]
+        begin, end = end, end + array.nbytes
+        entries[name] = {
+            "dtype": CODES[array.dtype.newbyteorder("<")],
+            "shape": list(array.shape),
+            "data_offsets": [begin, end],
+        }
+    text = _dump(entries).encode()
+    text += b" " * (-len(text) % 8)  # the data starts on a multiple of eight bytes
+    if len(text) > MAX_HEADER_BYTES:
+        raise ValueError(f"the header takes {len(text)} bytes, over {MAX_HEADER_BYTES}")
+    yield len(text).to_bytes(8, "little") + text
+    for name in ordered:
+        array = arrays[name]
+        if isinstance(array, JoinedBytes):
+            yield from array.pieces
+            continue
+        little = np.ascontiguousarray(array).astype(
+            array.dtype.newbyteorder("<"), copy=False
+        )
+        yield little.reshape(-1).view(np.uint8).data
+
+
+def digest(header: Mapping[str, Any], arrays: Arrays) -> str:
+    """Return the SHA-256 (hex) of the bytes of :func:`encode`."""
+    hashed = sha256()
+    for piece in pieces(header, arrays):
+        hashed.update(piece)
+    return hashed.hexdigest()
+
+
+def decode(buffer: Buffer) -> tuple[Header, dict[str, NDArray[Any]]]:
+    """Return the header and read-only views of the arrays in a buffer.
+
+    Raises Malformed if the bytes are not exactly one well-formed file.
+    Raises InvalidArray if an array has a name or dtype that is not accepted.
+    """
+    context = memoryview(buffer).toreadonly().cast("B")
+    entries, data = _split(context)
+    metadata = entries.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or list(metadata) != [METADATA_KEY]:
+        raise Malformed(f"The metadata must hold the one entry {METADATA_KEY!r}.")
+    header = load_object(metadata[METADATA_KEY])
+    spans = {name: _span(name, entry) for name, entry in entries.items()}
+    _check_cover([(begin, end) for _, _, begin, end in spans.values()], len(data))
+    arrays = {
+        name: np.frombuffer(data[begin:end], dtype).reshape(shape)
+        for name, (dtype, shape, begin, end) in spans.items()
+    }
+    return header, arrays
+
+
+def _split(context: memoryview) -> tuple[Header, memoryview]:
+    if len(context) < 8:
+        raise Malformed("The body ends before the length of its header.")
+    length = int.from_bytes(context[:8], "little")
+    if length > MAX_HEADER_BYTES:
+        raise Malformed(f"The header is over {MAX_HEADER_BYTES} bytes.")
+    if len(context) < 8 + length:
+        raise Malformed("The body ends within its header.")
+    try:
+        text = bytes(context[8 : 8 + length]).decode()
+    except UnicodeDecodeError:
+        raise Malformed("The header is not UTF-8.") from None
+    return load_object(text), context[8 + length :]
+
+
+def _span(name: str, entry: Any) -> tuple[np.dtype[Any], tuple[int, ...], int, int]:
+    if not ARRAY_NAME.fullmatch(name):
+        raise InvalidArray("An array has a name that is not accepted.")
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "shape", "data_offsets"}:
+        raise Malformed(f"Array {name!r} needs dtype, shape and data_offsets.")
+    dtype = DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+    if dtype is None:
+        raise InvalidArray(f"Array {name!r} has a dtype outside {', '.join(DTYPES)}.")
+    shape, offsets = entry["shape"], entry["data_offsets"]
+    if not (are_sizes(shape) and are_sizes(offsets) and len(offsets) == 2):
+        raise Malformed(f"Array {name!r} has a shape or offsets that are not sizes.")
+    begin, end = offsets
+    if prod(shape) * dtype.itemsize != end - begin:  # Python ints: cannot overflow
+        raise Malformed(f"Array {name!r} has a shape that does not fit its bytes.")
+    if prod(size or 1 for size in shape) * dtype.itemsize >= 2**62:
+        raise Malformed(f"Array {name!r} is empty and has a shape that numpy refuses.")
+    return dtype, tuple(shape), begin, end
+
+
+def are_sizes(value: Any) -> bool:
+    """Return whether a JSON value can be a shape."""
+    return (
+        isinstance(value, list)
+        and len(value) <= 8
+        and all(type(size) is int and 0 <= size < 2**62 for size in value)
+    )
+
+
+def _check_cover(spans: list[tuple[int, int]], length: int) -> None:
+    """Refuse gaps, overlaps and surplus bytes."""
+    edges = [(0, 0), *sorted(spans), (length, length)]
+    if any(end != begin for (_, end), (begin, _) in pairwise(edges)):
+        raise Malformed("The arrays do not cover the data without gaps or overlaps.")
+
+
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_BRACKET: Final = re.compile(r"[\[\]{}]")
+_OPENS: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
+
+_ENCODER: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
+)
+
+
+def _dump(value: Any) -> str:
+    return _ENCODER.encode(value)
+
+
+def load_object(text: Any, max_names: int | None = None) -> Header:
+    """Parse one JSON object, without what readers understand differently.
+
+    Raises Malformed: also on repeated names, NaN, infinities, numbers and depths that
+        some readers do not take, and where an object has more than so many names.
+    """
+    if not isinstance(text, str):
+        raise Malformed("Expected JSON text.")
+    if _depth(text) > MAX_DEPTH:
+        raise Malformed(f"Objects and lists are over {MAX_DEPTH} deep.")
+    try:
+        value = json.loads(
+            text,
+            object_pairs_hook=partial(_unique, max_names),
+            parse_constant=_finite,
+            parse_float=_finite,
+        )
+    except json.JSONDecodeError as error:
+        raise Malformed(f"This is not JSON: {error.msg}.") from None
+    except (ValueError, RecursionError):
+        raise Malformed("Numbers are too long or objects too deep.") from None
+    if not isinstance(value, dict):
+        raise Malformed("Expected a JSON object.")
+    return value
+
+
+def _depth(text: str) -> int:
+    """Return how deep a JSON text nests; where it has few brackets, their number."""
+    brackets = text.count("[") + text.count("{")
+    if brackets <= MAX_DEPTH:
+        return brackets
+    opened = (_OPENS[sign] for sign in _BRACKET.findall(_QUOTED.sub("", text)))
+    return max(accumulate(opened), default=0)
+
+
+def _unique(most: int | None, pairs: list[tuple[str, Any]]) -> Header:
+    if most is not None and len(pairs) > most:
+        raise json.JSONDecodeError(f"more than {most} names in one object", "", 0)
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        raise json.JSONDecodeError("a name stands twice in one object", "", 0)
+    return value
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not isfinite(number):  # 1e999 is valid JSON and no number
+        raise json.JSONDecodeError("a number is not finite", "", 0)
+    return number

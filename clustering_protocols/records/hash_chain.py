@@ -1,0 +1,62 @@
+"""A hash chain of lines: each names the SHA-256 of the one before it.
+
+The analyst keeps such lines of every session (its audit), a party of what left it. Only
+the exact text of a line is ever hashed, never a re-serialisation. Changing, inserting,
+removing or exchanging lines breaks the chain. Leaving out the last lines does not: that
+shows against a receipt, which names a line by its number and its SHA-256.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+from clustering_protocols.common.errors import AuditBroken
+
+START: Final = "0" * 64
+
+
+def digest(line: str) -> str:
+    """Return the SHA-256 (hex) by which the next line, or a receipt, names a line."""
+    return sha256(line.encode()).hexdigest()
+
+
+def write(last: str | None, number: int, fields: Mapping[str, Any]) -> str:
+    """Return the line that follows the last one.
+
+    last: the line before it; None for the first.
+    number: of the new line, counted from 1.
+    fields: what it says: JSON values; ``number`` and ``previous`` are added.
+    """
+    previous = START if last is None else digest(last)
+    entry = {**fields, "number": number, "previous": previous}
+    return json.dumps(entry, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def read(
+    lines: Iterable[str], *, first: int = 1, previous: str = START
+) -> Iterator[dict[str, Any]]:
+    """Yield what the lines say, checking the chain line by line.
+
+    lines: a whole chain, or the part of one that follows a line that is known.
+    first: the number that the first of them must have.
+    previous: the digest of the line before it.
+
+    Raises AuditBroken: at the first line that is not the one that was written there.
+    """
+    for number, line in enumerate(lines, start=first):
+        entry = _parse(line)
+        if entry.get("previous") != previous or entry.get("number") != number:
+            raise AuditBroken(f"Line {number} does not follow the line before it.")
+        yield entry
+        previous = digest(line)
+
+
+def _parse(line: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        entry = None
+    return entry if isinstance(entry, dict) else {}

@@ -1,0 +1,162 @@
+"""Records: the one shape of everything that is sent or kept.
+
+A record is a frozen pydantic model whose fields are JSON values and declared arrays.
+Task, contribution, content of an envelope, state of the analyst between rounds, entry
+in a party's memory, result: each is a record, checked when it is built, the same way by
+the side that sends and by the side that receives, and silent about numbers in logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+from typing_extensions import Buffer
+
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidArray,
+    Malformed,
+    VersionMismatch,
+)
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import Spec
+
+
+class Record(BaseModel):
+    """Base of all messages, states and memory entries.
+
+    kind: the name on the wire; unique within a stage.
+    version: raised when the meaning of a field changes; a mismatch is refused.
+    """
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        allow_inf_nan=False,
+        arbitrary_types_allowed=True,
+        hide_input_in_errors=True,
+    )
+
+    kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    _specs: ClassVar[dict[str, Spec]]
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        """Collect the declarations of the array fields."""
+        super().__pydantic_init_subclass__(**kwargs)
+        cls._specs = {
+            name: next(item for item in field.metadata if isinstance(item, Spec))
+            for name, field in cls.model_fields.items()
+            if any(isinstance(item, Spec) for item in field.metadata)
+        }
+
+    @model_validator(mode="after")
+    def _check_symbols(self) -> Self:
+        """Refuse two sizes for one symbol."""
+        self._bind({})
+        return self
+
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the array fields by name."""
+        return {name: getattr(self, name) for name in self._specs}
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Return the other fields as JSON values."""
+        return self.model_dump(mode="json", exclude=set(self._specs))
+
+    def require(self, dims: Mapping[str, int]) -> None:
+        """Refuse sizes other than those stated, with :class:`InvalidArray`."""
+        try:
+            self._bind(dims)
+        except PydanticCustomError as error:
+            raise InvalidArray(f"{self.kind}: {error.message()}.") from None
+
+    def _bind(self, dims: Mapping[str, int]) -> None:
+        sizes = dict(dims)
+        for name, spec in self._specs.items():
+            for symbol, size in zip(spec.shape, getattr(self, name).shape, strict=True):
+                known = symbol if isinstance(symbol, int) else sizes.get(symbol)
+                if known is not None and known != size:
+                    raise PydanticCustomError(
+                        "invalid_array",
+                        "{name} has {size} for {symbol}, expected {known}",
+                        {"name": name, "size": size, "symbol": symbol, "known": known},
+                    )
+                if isinstance(symbol, str):
+                    sizes[symbol] = size
+
+    def header(self) -> codec.Header:
+        """Return what identifies this record in a header, and its JSON values."""
+        return {"kind": self.kind, "version": self.version, "values": self.values}
+
+    def encode(self, **instead: codec.JoinedBytes) -> bytes:
+        """Return the versioned bytes of this record alone.
+
+        ``instead``: bytes in pieces for array fields of bytes, which are joined here.
+        """
+        return codec.encode(self.header(), {**self.arrays, **instead})
+
+    def pieces(self) -> codec.JoinedBytes:
+        """Return the bytes of :meth:`encode` in pieces, without a copy of the arrays."""
+        return codec.JoinedBytes(tuple(codec.pieces(self.header(), self.arrays)))
+
+    @classmethod
+    def decode(cls, buffer: Buffer) -> Self:
+        """Return the record in a buffer that :meth:`encode` wrote."""
+        header, arrays = codec.decode(buffer)
+        if set(header) != {"kind", "version", "values"}:
+            raise Malformed("A record's header holds kind, version and values.")
+        return cls.parse(header, arrays)
+
+    @classmethod
+    def parse(cls, header: Mapping[str, Any], arrays: codec.Arrays) -> Self:
+        """Return the record of a decoded header and its arrays.
+
+        Raises VersionMismatch, Malformed, InvalidArray if kind or version differ, a
+            value is missing, unknown or of another type, an array is not what its
+            declaration says.
+        """
+        if header.get("kind") != cls.kind:
+            raise Malformed(f"Expected a message of kind {cls.kind!r}, another came.")
+        version = header.get("version")
+        if type(version) is not int or version != cls.version:
+            raise VersionMismatch(f"{cls.kind!r} is spoken here in v{cls.version}.")
+        values = header.get("values")
+        if not isinstance(values, dict) or set(values) & set(arrays):
+            raise Malformed(f"{cls.kind!r} needs an object of values.")
+        try:
+            return cls.model_validate({**values, **arrays})
+        except ValidationError as error:
+            raise _explain(cls.kind, error, set(cls._specs) | set(arrays)) from None
+
+    @classmethod
+    def narrow(cls, record: Record) -> Self:
+        """Return the same record with its type known; :class:`Malformed` if it is not."""
+        if not isinstance(record, cls):
+            raise Malformed(f"Expected {cls.kind!r}, {record.kind!r} came.")
+        return record
+
+    def __repr__(self) -> str:
+        shapes = {name: array.shape for name, array in self.arrays.items()}
+        return f"<{type(self).__name__} {shapes}>"
+
+    __str__ = __repr__
+    __eq__ = object.__eq__  # arrays do not compare to one bool
+    __hash__ = object.__hash__
+
+
+def _explain(kind: str, error: ValidationError, arrays: set[str]) -> CoterieError:
+    """Turn the first finding into our own error; never with the value itself."""
+    finding = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(str(part) for part in finding["loc"])
+    about_array = finding["type"] == "invalid_array" or place in arrays
+    problem = InvalidArray if about_array else Malformed
+    return problem(f"{kind}{f' {place!r}' if place else ''}: {finding['msg']}.")

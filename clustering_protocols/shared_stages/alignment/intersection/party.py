@@ -1,0 +1,383 @@
+"""The party role: ids evaluated under a key of the leader, rows selected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from clustering_protocols.common.errors import (
+    EnvelopeRefused,
+    GuardRefused,
+    ProtocolFailed,
+)
+from clustering_protocols.contract import (
+    Params,
+    PartyContext,
+    PartyRole,
+    PeerMessage,
+    Reply,
+    content_of,
+)
+from clustering_protocols.contract.selection import Selection
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
+from clustering_protocols.records.arrays import ByteArray, IntArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy import ristretto, rsa_certificate
+from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
+from clustering_protocols.secrecy.oprf import OprfClient, OprfServer
+from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
+from clustering_protocols.shared_stages.alignment.digests import (
+    Digests,
+    RowOrder,
+    build_digest_reply,
+    check_leaders,
+    digests,
+    row_order,
+)
+from clustering_protocols.shared_stages.alignment.identifiers import IdentifiedRows
+from clustering_protocols.shared_stages.alignment.overlap import (
+    question,
+    small_overlaps,
+    told_share,
+)
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.terms.session_risks import SMALL_OVERLAP
+
+from . import messages
+from .groups import leaders_of, led_by
+
+
+class _Scheme(NamedTuple):
+    """Both sides of a method, and the length of its elements in bytes."""
+
+    holder: Callable[[KeyedStream, bytes], OprfServer]
+    asker: Callable[[bytes, bytes], OprfClient]
+    n_bytes: int
+
+
+_SCHEMES: Final[Mapping[str, _Scheme]] = {
+    "ecdh": _Scheme(RistrettoKey, RistrettoAsker, ristretto.N_BYTES),
+    "rsa": _Scheme(RsaKey, RsaAsker, rsa_certificate.N_BYTES),
+}
+
+
+_Task = (
+    messages.ShowKey
+    | messages.Blind
+    | messages.Evaluate
+    | messages.Unblind
+    | messages.Select
+)
+_Content = messages.PublicKey | messages.BlindedIds | messages.EvaluatedIds | Digests
+
+
+class _Tokens(NamedTuple):
+    """A party's tokens (t, 32), sorted, and the places of their ids."""
+
+    tokens: ByteArray
+    order: IntArray
+
+
+@dataclass(frozen=True)
+class IntersectionParty(PartyRole[Params, _Task, _Content]):
+    """Holds the key where it leads its row group, asks it elsewhere."""
+
+    alignment: Alignment
+
+    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+        """Return whether this party evaluates, or unblinds: as its row group has it."""
+        if task is messages.Evaluate:
+            return context.slot.name in led_by(context.session)
+        if task is messages.Unblind:
+            return context.slot.name in leaders_of(context.session)
+        return True
+
+    def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
+        """Return the answer to the task that is due."""
+        if isinstance(task, messages.ShowKey):
+            return self._show_key(context)
+        if isinstance(task, messages.Evaluate):
+            return self._evaluate(context)
+        own = self._identify_rows(context, data)
+        if isinstance(task, messages.Blind):
+            return self._blind(context, own)
+        if isinstance(task, messages.Unblind):
+            return self._unblind(context, own)
+        return _select(context, task, own, data, self.alignment)
+
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
+    ) -> Sequence[Record]:
+        """Keep blinded ids, a public key or answers, from whom they may come."""
+        if context.memory.get(Selection) is not None:
+            told = {
+                e.peer: e.content for e in envelopes if isinstance(e.content, Digests)
+            }
+            if len(told) < len(envelopes):
+                raise EnvelopeRefused("A leader sends digests of the common rows.")
+            check_leaders(context, told)
+            return []
+        if context.slot.name in led_by(context.session):
+            return [self._collect_blinded_ids(context, envelopes)]
+        leader = leaders_of(context.session).get(context.slot.name, "")
+        content = content_of(leader, envelopes, "A key or answers")
+        if isinstance(content, messages.PublicKey | messages.EvaluatedIds):
+            return [content]
+        raise EnvelopeRefused("A leader sends a key, and answers.")
+
+    def _identify_rows(self, context: PartyContext, data: DataSource) -> IdentifiedRows:
+        """Return the different ids; who shares rows with nobody needs none."""
+        if _is_alone(context):
+            numbers = np.arange(data.n_rows)
+            return IdentifiedRows(list(map(str, numbers)), numbers)
+        return self.alignment.identify(data)
+
+    def _collect_blinded_ids(
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
+    ) -> messages.ToEvaluate:
+        """Refuse more ids from a member than the rows with which it joined."""
+        members = led_by(context.session)[context.slot.name]
+        sent = {
+            e.peer: e.content
+            for e in envelopes
+            if isinstance(e.content, messages.BlindedIds)
+        }
+        if set(sent) != set(members) or len(sent) != len(envelopes):
+            raise EnvelopeRefused("Blinded ids came from others than the row group.")
+        for slot, blinded in sent.items():
+            quota = context.session.member(slot).n_rows
+            blinded.require({"w": self._scheme.n_bytes})
+            if len(blinded.elements) > quota:
+                raise GuardRefused(
+                    f"{slot!r} asks for {len(blinded.elements)} ids; it joined with "
+                    f"{quota} rows."
+                )
+        return messages.ToEvaluate(
+            elements=np.concatenate([sent[slot].elements for slot in members]),
+            counts={slot: len(sent[slot].elements) for slot in members},
+        )
+
+    # What the leader does
+
+    @property
+    def _scheme(self) -> _Scheme:
+        return _SCHEMES[self.alignment.method]
+
+    def _holder(self, context: PartyContext) -> OprfServer:
+        """Return the key, which follows from this party's entropy in each round."""
+        return self._scheme.holder(context.lasting_stream("key"), _context(context))
+
+    def _show_key(self, context: PartyContext) -> Reply:
+        members = led_by(context.session).get(context.slot.name, ())
+        if not members:
+            return Reply(contribution=messages.KeyShown())
+        public = np.frombuffer(self._holder(context).public, np.uint8)
+        content = messages.PublicKey(key=public)
+        return Reply(
+            contribution=messages.KeyShown(),
+            envelopes=[PeerMessage(peer=slot, content=content) for slot in members],
+        )
+
+    def _evaluate(self, context: PartyContext) -> Reply:
+        """Answer each member, once in a session: quotas hold for all rounds together."""
+        if context.memory.get(messages.EvaluatedTokens) is not None:
+            raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
+        asked = context.recall(messages.ToEvaluate)
+        found = self._holder(context).evaluate(asked.elements)
+        members = led_by(context.session)[context.slot.name]
+        ends = np.cumsum([asked.counts[slot] for slot in members])
+        parts = np.split(found, ends[:-1])
+        return Reply(
+            contribution=messages.EvaluatedTokens(),
+            envelopes=[
+                PeerMessage(peer=slot, content=messages.EvaluatedIds(elements=part))
+                for slot, part in zip(members, parts, strict=True)
+            ],
+            remember=[messages.EvaluatedTokens(), _drop_elements(asked)],
+        )
+
+    # What the others do
+
+    def _asker(self, context: PartyContext) -> OprfClient:
+        public = b""
+        if self.alignment.method == "rsa":
+            public = context.recall(messages.PublicKey).key.tobytes()
+        return self._scheme.asker(public, _context(context))
+
+    def _blind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
+        if context.slot.name in led_by(context.session):
+            ids = _encode_ids(own)
+            made = _tokens(context, ids, self._holder(context).values(ids))
+            return Reply(
+                contribution=messages.IdCount(n_ids=len(ids), tokens=made.tokens),
+                remember=[messages.TokenOrder(order=made.order)],
+                notes=_quotas(context),
+            )
+        nothing = np.empty((0, messages.TOKEN_BYTES), np.uint8)
+        counted = messages.IdCount(n_ids=len(own.ids), tokens=nothing)
+        leader = leaders_of(context.session).get(context.slot.name)
+        if leader is None:
+            return Reply(contribution=counted)
+        elements = self._asker(context).blind(
+            _encode_ids(own), _derive_blinding_stream(context)
+        )
+        sent = PeerMessage(peer=leader, content=messages.BlindedIds(elements=elements))
+        return Reply(contribution=counted, envelopes=[sent], notes=_quotas(context))
+
+    def _unblind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
+        answers = context.recall(messages.EvaluatedIds)
+        answers.require({"n": len(own.ids), "w": self._scheme.n_bytes})
+        ids = _encode_ids(own)
+        values = self._asker(context).values(
+            ids, answers.elements, _derive_blinding_stream(context)
+        )
+        made = _tokens(context, ids, values)
+        done = messages.EvaluatedIds(elements=answers.elements[:0])
+        return Reply(
+            contribution=messages.PartyTokens(tokens=made.tokens),
+            remember=[messages.TokenOrder(order=made.order), done],
+        )
+
+
+def _quotas(context: PartyContext) -> dict[str, object]:
+    """Return who may bring how many ids, for the operator to read before any leave."""
+    session = context.session
+    group = session.layout.row_group(context.slot.row)
+    return {
+        "ids compared in your row group, at most": ", ".join(
+            f"{slot} {session.member(slot).n_rows}" for slot in group
+        )
+    }
+
+
+def _derive_blinding_stream(context: PartyContext) -> KeyedStream:
+    return context.lasting_stream("blinding")
+
+
+def _drop_elements(asked: messages.ToEvaluate) -> messages.ToEvaluate:
+    """Return what is left to evaluate: memory is written in every later round."""
+    return messages.ToEvaluate(elements=asked.elements[:0], counts={})
+
+
+def _encode_ids(own: IdentifiedRows) -> list[bytes]:
+    return [name.encode() for name in own.ids]
+
+
+def _context(context: PartyContext) -> bytes:
+    """Return what values and tokens are bound to: this agreement and row group."""
+    session = context.session
+    return length_prefixed(
+        "coterie/intersection/1",
+        session.terms.session,
+        session.agreement_digest,
+        context.slot.row,
+    )
+
+
+def _tokens(
+    context: PartyContext, ids: Sequence[bytes], values: Sequence[bytes]
+) -> _Tokens:
+    """Return the SHA-256 of each value and id: not the value, which is the key's."""
+    begun = sha256(length_prefixed("coterie/token/1", _context(context)))
+    made = []
+    for name, value in zip(ids, values, strict=True):
+        hashed = begun.copy()
+        hashed.update(value)  # of fixed length
+        hashed.update(name)
+        made.append(hashed.digest())
+    order = np.argsort(np.array(made), kind="stable").astype(np.int64)
+    flat = np.frombuffer(b"".join(made), np.uint8)
+    return _Tokens(flat.reshape(-1, messages.TOKEN_BYTES)[order], order)
+
+
+# Selecting
+
+
+def _select(
+    context: PartyContext,
+    asked: messages.Select,
+    own: IdentifiedRows,
+    data: DataSource,
+    alignment: Alignment,
+) -> Reply:
+    """Return the checksum of the common ids in canonical order; keep their rows.
+
+    Every operator is asked where fewer are common than the terms expect.
+    """
+    if context.memory.get(Selection) is not None:
+        raise ProtocolFailed("The analyst selects rows a second time.")
+    chosen = _find_common_places(context, asked, own)
+    _check_numbers(context, asked, len(chosen), alignment.minimum_overlap)
+    rows = np.sort(own.rows[chosen])
+    canonical = np.searchsorted(rows, own.rows[chosen]).astype(np.int64)
+    travelling = canonical[row_order(context, len(rows)).order]
+    return build_digest_reply(
+        context,
+        digests(context, data, [own.ids[place] for place in chosen]),
+        remember=[
+            Selection(rows=rows, n_rows=asked.n_rows),
+            RowOrder(order=travelling),
+        ],
+        notes=_describe_linked_rows(context, len(rows)),
+        asks=_few_are_linked(context, asked, alignment.minimum_share),
+    )
+
+
+def _describe_linked_rows(context: PartyContext, n_common: int) -> dict[str, object]:
+    """Return how many rows are linked, as it is told before they are used."""
+    if _is_alone(context):
+        return {}
+    session = context.session
+    group = session.layout.row_group(context.slot.row)
+    smallest = min(session.member(slot).n_rows for slot in group)
+    least = session.terms.guards.minimum_rows
+    return {"linked rows": told_share(n_common, smallest, least)}
+
+
+def _few_are_linked(
+    context: PartyContext, asked: messages.Select, minimum_share: float
+) -> str:
+    if context.choices.get(SMALL_OVERLAP):
+        return ""
+    return question(list(small_overlaps(context.session, asked.n_rows, minimum_share)))
+
+
+def _find_common_places(
+    context: PartyContext, asked: messages.Select, own: IdentifiedRows
+) -> IntArray:
+    """Return the places of the common ids among a party's ids, in canonical order."""
+    if _is_alone(context):
+        return np.arange(len(own.ids))
+    order = context.recall(messages.TokenOrder).order
+    asked.require({"t": len(order)})
+    chosen: IntArray = order[asked.common == 1]
+    return chosen
+
+
+def _is_alone(context: PartyContext) -> bool:
+    return len(context.session.layout.row_group(context.slot.row)) == 1
+
+
+def _check_numbers(
+    context: PartyContext, asked: messages.Select, n_rows: int, minimum_overlap: int
+) -> None:
+    """Refuse too few rows, and numbers that do not fit what this party selects."""
+    session = context.session
+    needed = max(minimum_overlap, session.terms.guards.minimum_rows)
+    if n_rows < needed:
+        raise GuardRefused(
+            f"Fewer rows are common than the terms ask for, which is {needed}."
+        )
+    if set(asked.n_rows) != set(session.slots) or any(
+        not 1 <= told <= session.member(slot).n_rows
+        for slot, told in asked.n_rows.items()
+    ):
+        raise ProtocolFailed("The analyst tells numbers of rows that cannot be.")
+    group = session.layout.row_group(context.slot.row)
+    if {asked.n_rows[slot] for slot in group} != {n_rows}:
+        raise ProtocolFailed("The analyst tells other numbers of rows than it selects.")

@@ -1,0 +1,177 @@
+"""Parameters of the alignment of rows."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import numpy as np
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+)
+
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.contract import Params
+from clustering_protocols.numerics.data_source import (
+    DataSource,
+    check_unique,
+    first_rows,
+)
+from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.secrecy import oprf
+from clustering_protocols.shared_stages.alignment import identifiers
+from clustering_protocols.shared_stages.alignment.id_patterns import Pattern
+from clustering_protocols.shared_stages.alignment.identifiers import (
+    Duplicates,
+    IdentifiedRows,
+    Step,
+    identify,
+)
+from clustering_protocols.shared_stages.alignment.overlap import MINIMUM_SHARE
+
+_NO_IDS: Final = (
+    "Other parties hold the same rows, and ids say which is which: name their column as "
+    "--id-column (id_column=…)."
+)
+_OR_POSITION: Final = (
+    " Without ids, the terms have to say alignment.method: position, and all tables have "
+    "the same rows in the same order."
+)
+
+
+class Alignment(Params):
+    """How rows are aligned within a row group."""
+
+    method: Literal["declared", "position", "ecdh", "rsa"] = Field(
+        default="declared",
+        json_schema_extra={"enum": ["declared", "position", "ecdh"]},
+        description="declared: parties bring rows with the same ids, in any order. "
+        "position: they bring the same rows in the same order, and nothing checks it "
+        "where rows have no ids. ecdh: rows with common ids are found by private set "
+        "intersection; parties bring ids.",
+    )
+    normalisation: tuple[Step, ...] = Field(
+        default=("nfkc", "casefold", "spaces", "strip"),
+        description="What makes ids equal, of each of their columns, in this order. nfc, "
+        "nfkc: Unicode forms; casefold: upper and lower case; spaces: inner runs of white "
+        "space; strip: outer white space; no-punctuation: letters and digits stay; "
+        "digits: digits alone stay; strip-zeros: leading zeros go; zero-pad:8: zeros "
+        "before it, up to eight characters.",
+    )
+    id_patterns: tuple[Pattern, ...] = Field(
+        default=(),
+        max_length=20,
+        description="What the ids of each id column look like: 9 is a digit, A a letter, "
+        "all else stands for itself, e.g. KV-99999999. Each party compares at home.",
+    )
+    duplicates: Duplicates = Field(
+        default="error",
+        description="Rows of one party with the same id. error: it is refused before it "
+        "joins. first: the first one takes part, the others do not.",
+    )
+    minimum_overlap: int = Field(
+        default=1,
+        ge=1,
+        le=2**40,
+        description="With fewer common rows in a row group the session ends before any "
+        "data leave; guards.minimum_rows holds too.",
+    )
+    minimum_share: float = Field(
+        default=MINIMUM_SHARE,
+        ge=0,
+        le=1,
+        description="With a smaller share of the smallest table of a row group in common, "
+        "every operator is asked before any data leave. Say less where a small overlap "
+        "is expected.",
+    )
+
+    @field_validator("normalisation")
+    @classmethod
+    def _in_order(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        kinds = [step.partition(":")[0] for step in steps]
+        if len(set(kinds)) < len(kinds) or {"nfc", "nfkc"} <= set(kinds):
+            raise ValueError("each step once, and nfc or nfkc")
+        return steps
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write what 0.2.0 did not know only where it says something."""
+        written: dict[str, Any] = write(self)
+        if not self.id_patterns:
+            del written["id_patterns"]
+        if self.minimum_share == MINIMUM_SHARE:
+            del written["minimum_share"]
+        return written
+
+    def identify(self, data: DataSource) -> IdentifiedRows:
+        """Return the different ids of a party's rows.
+
+        Raises InvalidData if rows have no ids, or two have one, as the terms say.
+        """
+        if data.ids is None:
+            raise InvalidData(_NO_IDS + _OR_POSITION * (self.method == "declared"))
+        return identify(data.ids, self.normalisation, self.duplicates)
+
+
+class AlignedParams(Params):
+    """Parameters of a protocol in which parties of a row group hold the same rows."""
+
+    alignment: Alignment = Alignment()
+
+    @property
+    def selects_rows(self) -> bool:
+        """Return whether rows are selected within the session."""
+        return self.alignment.method in {"ecdh", "rsa"}
+
+    def check_retired(self) -> None:
+        """Refuse blind signatures, by which nobody aligns rows any more."""
+        if self.alignment.method == "rsa":
+            raise InvalidParameters(
+                "no new session aligns rows by blind signatures: take method 'ecdh', "
+                "which finds the same rows, faster.",
+                field="alignment",
+            )
+
+    def normalise_id(self, name: str, *, shared: bool) -> str:
+        """Return a row's id in the form in which the parties compare it."""
+        return (
+            identifiers.normalise_id(name, self.alignment.normalisation)
+            if shared
+            else name
+        )
+
+    def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
+        """Return which rows take part, in an order that all of the row group find.
+
+        Who shares rows with nobody needs no ids, and keeps the order of its table.
+
+        Raises InvalidData if rows have no ids where they are matched by them, or two
+            have one, as the terms say.
+        Raises GuardRefused if a library for the intersection is missing.
+        """
+        said = self.alignment
+        if not shared:
+            return _alone(data, said.duplicates)
+        if said.method == "position" and data.ids is None:
+            return None
+        own = said.identify(data)
+        if said.method == "position":
+            return _unless_as_they_are(own.rows, data.n_rows)
+        if said.method == "declared":
+            return _unless_as_they_are(own.rows_by_id, data.n_rows)
+        oprf.require(said.method)
+        return None  # the intersection takes its rows, within the session
+
+
+def _alone(data: DataSource, duplicates: Duplicates) -> IntArray | None:
+    """Return the rows of a party that shares them with nobody: ids are its own matter."""
+    if duplicates == "error" or data.ids is None:
+        check_unique(data.ids)
+        return None
+    return _unless_as_they_are(first_rows(data.ids), data.n_rows)
+
+
+def _unless_as_they_are(rows: IntArray, n_rows: int) -> IntArray | None:
+    return None if np.array_equal(rows, np.arange(n_rows)) else rows

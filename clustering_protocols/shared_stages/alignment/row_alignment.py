@@ -1,0 +1,94 @@
+"""How the parties of a row group come to hold the same rows, in the same order.
+
+A protocol in which rows of one group lie with several parties derives its parameters
+from :class:`~.params.AlignedParams` and asks :func:`check`, :func:`risks` and
+:func:`stages`. Each party sorts its rows by their ids at home, rows are taken by their
+position, or they are aligned in the session by private set intersection
+(:mod:`.intersection`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.contract import Stage
+from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.terms.terms import Layout
+
+_BY_POSITION: Final = "rows-by-position"
+_OF_INTERSECTION: Final[Mapping[str, str]] = {
+    "intersection-shows-sizes": (
+        "The analyst learns how many ids each party of a row group has, and how many "
+        "all of them share. With three or more parties, it also learns how many each "
+        "two share."
+    ),
+    "members-learn-common-rows": (
+        "Each party of your row group learns which of its rows all other parties hold "
+        "too."
+    ),
+    "members-can-guess-ids": (
+        "A party of your row group can replace its own ids with those of people whom "
+        "it does not know. It can enter as many as the rows with which it joined. It "
+        "learns which of them all other parties hold. Your policy caps that number as "
+        "a multiple of your rows."
+    ),
+    "first-slot-with-analyst-can-guess-ids": (
+        "The leader (first party) of your row group holds the key under which ids are "
+        "compared. If it colludes with the analyst, the two can test any number of "
+        "guessed ids."
+    ),
+}
+
+RISKS: Final[Mapping[str, str]] = {
+    **_OF_INTERSECTION,
+    _BY_POSITION: (
+        "Rows are matched by position. Nothing checks that row i is the same person "
+        "in all tables of your row group. If one table is sorted differently, the "
+        "labels belong to people who do not exist."
+    ),
+}
+"""Sentences of the risk codes that an alignment may bring."""
+
+
+def check(params: AlignedParams, layout: Layout) -> None:
+    """Refuse an intersection where every row group has one slot.
+
+    Raises InvalidParameters.
+    """
+    if params.selects_rows and not _has_shared_rows(layout):
+        raise InvalidParameters(
+            f"alignment.method {params.alignment.method!r} needs a row group of two "
+            "parties: here nobody shares rows with another."
+        )
+
+
+def risks(params: AlignedParams, layout: Layout) -> list[str]:
+    """Return the risk codes that an alignment brings: none where nobody shares rows."""
+    if not _has_shared_rows(layout):
+        return []
+    if params.alignment.method == "position":
+        return [_BY_POSITION]
+    return list(_OF_INTERSECTION) if params.selects_rows else []
+
+
+def stages(params: AlignedParams, *, rows_travel: bool = True) -> Sequence[Stage]:
+    """Return the stages that align rows; they need the secrets of all groups.
+
+    Where no rows travel, every row group has one slot, and nothing to intersect.
+    """
+    # not above: the catalogue reads risks, and no stage is built for that
+    if params.selects_rows:
+        from clustering_protocols.shared_stages.alignment import intersection
+
+        return (intersection.stage(params.alignment),)
+    from clustering_protocols.shared_stages.alignment import digests
+
+    steps = params.alignment.normalisation
+    return (digests.stage(rows_travel=rows_travel, normalisation=steps),)
+
+
+def _has_shared_rows(layout: Layout) -> bool:
+    rows = range(layout.n_row_groups)
+    return any(len(layout.row_group(row)) > 1 for row in rows)

@@ -1,0 +1,214 @@
+"""Masked sums: the analyst adds up what it cannot read.
+
+A party adds to its ring elements one stream per other member; the streams cancel in the
+sum over all members. In a *blind* sum the leader also adds a stream that only the
+group knows, so that the analyst cannot read the total either: it hands the total back
+and the members take the stream off.
+
+A stream serves one array of one attempt and one list of members, once; whoever was told
+something else than the others, until then, draws other streams, and the total is noise.
+
+A sum whose total the members read is *checked*: behind its elements each share carries a
+tag under the group's secret (:mod:`clustering_protocols.secrecy.tags`), blinded and
+masked like the elements. :func:`share` makes such a share, :func:`read` refuses a total
+that is not the sum of what the members sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.common.limits import MINIMUM_MEMBERS
+from clustering_protocols.contract import PartyContext
+from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
+from clustering_protocols.records.arrays import WordArray
+from clustering_protocols.secrecy.masks import add_stream
+from clustering_protocols.secrecy.prime import P
+from clustering_protocols.shared_stages.secrets import Scope, group_stream
+
+_MASK: Final = "coterie/mask/2"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskedSum:
+    """One sum over some members of a group.
+
+    members: who adds, in slot order; the first leads.
+    name: what is added.
+    transcript: when: what everybody had been told by then (hex).
+    """
+
+    members: tuple[str, ...]
+    name: str
+    transcript: str
+
+    @classmethod
+    def from_context(
+        cls, context: PartyContext, members: Sequence[str], name: str
+    ) -> MaskedSum:
+        """Return the sum that the round in hand is about."""
+        return cls(members=tuple(members), name=name, transcript=context.transcript)
+
+    @cached_property
+    def label(self) -> str:
+        """Return a text (hex) that differs for any two sums of a session."""
+        bound = length_prefixed(self.transcript, self.name, *self.members)
+        return sha256(bound).hexdigest()
+
+
+def share(
+    context: PartyContext,
+    words: WordArray,
+    of: MaskedSum,
+    scope: Scope,
+    *,
+    blinded: bool = True,
+    minimum_members: int = MINIMUM_MEMBERS,
+) -> WordArray:
+    """Return this party's share of a checked sum: hidden elements, and a hidden tag.
+
+    words: uint64 (m,); ring elements between -2^60 and 2^60, read as signed.
+    scope: the group whose secret blinds and checks.
+    blinded: whether the analyst shall not read the total; its tag it never reads.
+    minimum_members: see :func:`mask`.
+
+    Returns uint64 (m + 1,).
+
+    Raises GuardRefused if there are too few members, or this party is none of them.
+    """
+    from clustering_protocols.secrecy import tags  # not above: it compiles
+
+    check_members(context, of.members, minimum_members)
+    hidden = np.array(words)
+    tag = tags.tag(hidden, _derive_tag_stream(context, of, scope))
+    if blinded:
+        blind(context, hidden, of, scope)
+    if of.members[0] == context.slot.name:
+        tag = tags.shift_residue(tag, _derive_tag_blinding_stream(context, of, scope))
+    for sign, stream in pairwise_streams(context, of.members, _MASK, of.label):
+        add_stream(hidden, stream, sign)
+        tag = tags.shift_residue(tag, stream, sign)
+    return np.append(hidden, np.uint64(tag))
+
+
+def read(
+    context: PartyContext,
+    total: WordArray,
+    of: MaskedSum,
+    scope: Scope,
+    fits: Callable[[WordArray], bool],
+    *,
+    blinded: bool = True,
+) -> WordArray:
+    """Return the elements (m,) of a checked sum's total (m + 1,).
+
+    ``fits`` says whether elements are as small as those of this sum must be; beyond 2^60
+    none is. Range and tag fail alike, so that a refusal tells nothing about the sum.
+
+    Raises ProtocolFailed if the total is not the sum of what the members sent.
+    """
+    from clustering_protocols.secrecy import tags  # not above: it compiles
+
+    words = np.array(total[:-1])
+    if blinded:
+        words = unblind(context, words, of, scope)
+    told = tags.shift_residue(
+        int(total[-1]), _derive_tag_blinding_stream(context, of, scope), -1
+    )
+    small = _are_small(words)
+    tagged = words if small else np.zeros_like(words)
+    expected = tags.tag(tagged, _derive_tag_stream(context, of, scope))
+    if not (small and fits(words) and told == expected and int(total[-1]) < P):
+        raise ProtocolFailed("A total is not the sum of what the members sent.")
+    return words
+
+
+def _are_small(words: WordArray) -> bool:
+    """Return whether a sum can have these elements: a tag can be taken of no others."""
+    return bool((np.abs(words.view(np.int64).astype(np.float64)) < 2.0**60).all())
+
+
+def mask(
+    context: PartyContext,
+    words: WordArray,
+    of: MaskedSum,
+    *,
+    minimum_members: int = MINIMUM_MEMBERS,
+) -> None:
+    """Hide a party's share of a sum, in place.
+
+    words: uint64 array.
+    minimum_members: the caller's own floor; two is for sessions whose terms allow it.
+
+    Raises GuardRefused if there are too few members, or this party is none of them.
+    """
+    check_members(context, of.members, minimum_members)
+    for sign, stream in pairwise_streams(context, of.members, _MASK, of.label):
+        add_stream(words, stream, sign)
+
+
+def pairwise_streams(
+    context: PartyContext, members: Sequence[str], *labels: bytes | str | int
+) -> Iterator[tuple[int, KeyedStream]]:
+    """Yield a stream for each other member: to add (1) if it comes later, else -1."""
+    slots = context.session.slots
+    own = slots.index(context.slot.name)
+    for peer in members:
+        if peer != context.slot.name:
+            sign = 1 if slots.index(peer) > own else -1
+            yield sign, context.pairwise_stream(peer, *labels)
+
+
+def blind(context: PartyContext, words: WordArray, of: MaskedSum, scope: Scope) -> None:
+    """Add the group's own stream, in place, if this party leads the sum."""
+    if of.members[0] == context.slot.name:
+        add_stream(words, _derive_blinding_stream(context, of, scope))
+
+
+def unblind(
+    context: PartyContext, total: WordArray, of: MaskedSum, scope: Scope
+) -> WordArray:
+    """Return a total without the stream that :func:`blind` added to it."""
+    words = np.array(total)
+    add_stream(words, _derive_blinding_stream(context, of, scope), -1)
+    return words
+
+
+def check_members(context: PartyContext, members: Sequence[str], minimum: int) -> None:
+    """Refuse sums that would not hide this party; see :func:`mask`."""
+    named = frozenset(members)
+    known = [slot for slot in context.session.slots if slot in named]
+    if list(members) != known or context.slot.name not in known:
+        raise GuardRefused(
+            "The analyst named members that are none, or not this party."
+        )
+    if len(known) < minimum:
+        raise GuardRefused(
+            f"{len(known)} members are too few for a masked sum: each of the others "
+            f"could take its own share off. This party asks for {minimum}."
+        )
+
+
+def _derive_blinding_stream(
+    context: PartyContext, of: MaskedSum, scope: Scope
+) -> KeyedStream:
+    return group_stream(context, scope, f"blind/{of.label}")
+
+
+def _derive_tag_blinding_stream(
+    context: PartyContext, of: MaskedSum, scope: Scope
+) -> KeyedStream:
+    return group_stream(context, scope, f"blind-tag/{of.label}")
+
+
+def _derive_tag_stream(
+    context: PartyContext, of: MaskedSum, scope: Scope
+) -> KeyedStream:
+    return group_stream(context, scope, f"tag/{of.label}")

@@ -1,0 +1,164 @@
+"""What the stage of profiles sends and keeps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import numpy as np
+from pydantic import Field, TypeAdapter, ValidationError
+
+from clustering_protocols.common.errors import Malformed
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.profiles import Profile
+from clustering_protocols.records.arrays import ByteArray, IntArray, Spec, WordArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.profiles.totals import N_SUMS
+
+MOST_CLUSTERS: Final = 10_000
+_PROFILES: Final = TypeAdapter(tuple[Profile, ...])
+
+
+class TakeLabels(Record):
+    """Task: keep the labels of the chosen run; its result comes with it.
+
+    figures, chosen: as in the task of the last round.
+    result: the slot's result, as it will be handed out.
+    """
+
+    kind = "take-labels"
+
+    figures: list[Figures]
+    chosen: int = Field(ge=0)
+    result: Annotated[ByteArray, Spec("result")]
+
+
+class LabelsTaken(Record):
+    """Contribution: how many clusters this party knows of, by their labels."""
+
+    kind = "labels-taken"
+
+    n_clusters: int = Field(ge=1, le=MOST_CLUSTERS)
+
+
+class AddProfile(Record):
+    """Task: add to a sum; the total of the sum before comes with it.
+
+    n_clusters: how many clusters there are, over all parties.
+    """
+
+    kind = "add-profile"
+
+    sum: int = Field(ge=1, le=N_SUMS)
+    n_clusters: int = Field(ge=1, le=MOST_CLUSTERS)
+    total: Annotated[WordArray, Spec("before")]
+
+
+class ProfileShare(Record):
+    """Contribution: this party's masked share of the sum; empty of one that is alone."""
+
+    kind = "profile-share"
+
+    words: Annotated[WordArray, Spec("words")]
+
+
+class AddingProfile(Record):
+    """The analyst's state; sum is 0 until labels are taken, N_SUMS + 1 after the last."""
+
+    kind = "adding-profile"
+
+    sum: int = 0
+    n_clusters: int = 0
+
+
+class TellProfile(Record):
+    """Task: make the profile; the total of the last sum comes with it."""
+
+    kind = "tell-profile"
+
+    total: Annotated[WordArray, Spec("before")]
+
+
+class ProfileTold(Record):
+    """Contribution: the rounded profile as JSON, of the leader of a group that tells one.
+
+    Empty of all others.
+    """
+
+    kind = "profile-told"
+
+    text: Annotated[ByteArray, Spec("characters")]
+
+
+class ReadProfiles(Record):
+    """Task, and memory: the rounded profiles of all column groups, as JSON."""
+
+    kind = "read-profiles"
+
+    text: Annotated[ByteArray, Spec("characters")]
+
+
+class ProfilesRead(Record):
+    """Contribution: the profile of the own column group is what was added up."""
+
+    kind = "profiles-read"
+
+
+class ProfileState(Record):
+    """Memory: where the sums stand.
+
+    transcript: when the last share was made (hex).
+    sums: all totals that are known, one behind the other.
+    own: what a party that is alone would have sent.
+    """
+
+    kind = "profiling"
+
+    sum: int
+    n_clusters: int
+    transcript: str
+    sums: Annotated[IntArray, Spec("sums")]
+    own: Annotated[IntArray, Spec("own")]
+
+
+class ProfileMemory(Record):
+    """Memory: the profile of this party's fields, exact and as it is told, as JSON."""
+
+    kind = "profiled"
+
+    exact: Annotated[ByteArray, Spec("exact")]
+    rounded: Annotated[ByteArray, Spec("rounded")]
+
+
+def encode_profiles(profiles: Sequence[Profile]) -> ByteArray:
+    """Return profiles as JSON bytes (characters,)."""
+    values = [profile.model_dump(mode="json") for profile in profiles]
+    text = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def read_profiles(text: ByteArray) -> tuple[Profile, ...]:
+    """Return the profiles in JSON bytes; :class:`Malformed` if they are none."""
+    try:
+        return _PROFILES.validate_json(text.tobytes())
+    except ValidationError:
+        raise Malformed("These bytes are not profiles.") from None
+
+
+def one_profile(text: ByteArray) -> Profile:
+    """Return the only profile in JSON bytes; :class:`Malformed` if there is not one."""
+    found = read_profiles(text)
+    if len(found) != 1:
+        raise Malformed("One profile was asked for.")
+    return found[0]
+
+
+def profiles_in(memory: Memory) -> tuple[Profile, ...]:
+    """Return what a party has learnt: of its own fields first, then what all were told."""
+    own, told = memory.get(ProfileMemory), memory.get(ReadProfiles)
+    found = () if own is None else read_profiles(own.exact)
+    others = () if told is None else read_profiles(told.text)
+    here = {profile.column for profile in found if not profile.own}
+    return (*found, *(each for each in others if each.column not in here))

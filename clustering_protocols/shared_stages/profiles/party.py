@@ -1,0 +1,195 @@
+"""A party's side of profiles: it adds its share, and reads each total."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.contract import (
+    Outcome,
+    Params,
+    PartyContext,
+    PartyRole,
+    Reply,
+)
+from clustering_protocols.contract.assignment import Assignment
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
+from clustering_protocols.shared_stages.profiles import messages
+from clustering_protocols.shared_stages.profiles.analyst import n_words
+from clustering_protocols.shared_stages.profiles.fields import ProfileFields
+from clustering_protocols.shared_stages.profiles.labels import Labelled
+from clustering_protocols.shared_stages.profiles.own_sums import share_of
+from clustering_protocols.shared_stages.profiles.profile import agree, profile_of
+from clustering_protocols.shared_stages.profiles.totals import (
+    N_SUMS,
+    ProfileTotals,
+    n_numbers,
+)
+from clustering_protocols.shared_stages.sum_stage import members, n_rows
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import Schema
+
+Task = (
+    messages.TakeLabels
+    | messages.AddProfile
+    | messages.TellProfile
+    | messages.ReadProfiles
+)
+
+_NONE: Final[IntArray] = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class ProfilesParty(PartyRole[Params, Task]):
+    """Takes the labels, adds up over its column group, makes the profile.
+
+    labelled: returns what the protocol makes of a result.
+    """
+
+    labelled: Labelled
+
+    def reply(self, context: PartyContext, task: Task, data: DataSource) -> Reply:
+        """Return the answer to one of the stage's tasks."""
+        if isinstance(task, messages.TakeLabels):
+            return _take(task, self.labelled(context, task, data))
+        if isinstance(task, messages.AddProfile):
+            return _add(context, task, data)
+        if isinstance(task, messages.TellProfile):
+            return _tell(context, task)
+        return _check_told(context, task)
+
+
+def _take(task: messages.TakeLabels, outcome: Outcome) -> Reply:
+    sizes = outcome.cluster_sizes
+    known = 0 if sizes is None else len(sizes)
+    n_clusters = max(known, 1 + int(outcome.labels.max(initial=0)))
+    if n_clusters > messages.MOST_CLUSTERS:
+        raise ProtocolFailed("There are too many clusters for a profile.")
+    kept = Assignment(
+        labels=outcome.labels,
+        chosen=task.chosen,
+        result=sha256(task.result.data).hexdigest(),
+    )
+    answer = messages.LabelsTaken(n_clusters=n_clusters)
+    return Reply(contribution=answer, remember=[kept])
+
+
+def _add(context: PartyContext, task: messages.AddProfile, data: DataSource) -> Reply:
+    before = context.memory.get(messages.ProfileState)
+    if task.sum != (1 if before is None else before.sum + 1):
+        raise ProtocolFailed("The analyst asks for a sum out of order.")
+    if task.n_clusters > sum(map(context.session.n_rows, context.session.slots)):
+        raise ProtocolFailed("The analyst tells more clusters than there are rows.")
+    known = _nothing_yet(context, task.n_clusters)
+    if before is not None:
+        if task.n_clusters != before.n_clusters:
+            raise ProtocolFailed("The analyst tells another number of clusters.")
+        known = _learnt(context, before, task)
+    labels = context.recall(Assignment).labels
+    if labels.max(initial=-1) >= known.n_clusters:
+        raise ProtocolFailed("The analyst tells fewer clusters than there are.")
+    own, alone = share_of(known, data, labels), _is_alone(context)
+    kept = messages.ProfileState(
+        sum=task.sum,
+        n_clusters=known.n_clusters,
+        transcript=context.transcript,
+        sums=np.concatenate([_NONE, *known.sums]),
+        own=own if alone else _NONE,
+    )
+    words = np.empty(0, dtype=np.uint64)
+    if not alone:
+        of = _sum_of(context, kept)
+        words = share(context, own.view(np.uint64), of, "column")
+    return Reply(contribution=messages.ProfileShare(words=words), remember=[kept])
+
+
+def _tell(context: PartyContext, task: messages.TellProfile) -> Reply:
+    before = context.recall(messages.ProfileState)
+    if before.sum != N_SUMS:
+        raise ProtocolFailed("The analyst asks for a profile before all sums.")
+    known, alone = _learnt(context, before, task), _is_alone(context)
+    column = context.slot.column
+    exact, rounded = (
+        messages.encode_profiles([profile_of(known, column, own=alone, rounded=each)])
+        for each in (False, True)
+    )
+    leads = members(context)[0] == context.slot.name
+    tells = _release(context).profiles == "everybody" and leads and not alone
+    return Reply(
+        contribution=messages.ProfileTold(text=rounded if tells else rounded[:0]),
+        remember=[messages.ProfileMemory(exact=exact, rounded=rounded)],
+    )
+
+
+def _check_told(context: PartyContext, task: messages.ReadProfiles) -> Reply:
+    """Refuse another profile of the own fields than was added up."""
+    told = messages.read_profiles(task.text)
+    layout = context.session.layout
+    columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
+    if [each.column for each in told] != columns:
+        raise ProtocolFailed("The analyst tells other profiles than were asked for.")
+    if not _is_alone(context):
+        own = messages.one_profile(context.recall(messages.ProfileMemory).rounded)
+        if not agree(own, told[columns.index(own.column)]):
+            raise ProtocolFailed("Another profile is told than was added up.")
+    return Reply(contribution=messages.ProfilesRead(), remember=[task])
+
+
+def _nothing_yet(context: PartyContext, n_clusters: int) -> ProfileTotals:
+    return ProfileTotals(
+        fields=ProfileFields(_schema(context)),
+        n_clusters=n_clusters,
+        n_rows=n_rows(context),
+        n_members=len(members(context)),
+        smallest=_release(context).min_cluster_rows,
+    )
+
+
+def _learnt(
+    context: PartyContext,
+    before: messages.ProfileState,
+    task: messages.AddProfile | messages.TellProfile,
+) -> ProfileTotals:
+    """Return what is known with the total of the sum before."""
+    known, begin = _nothing_yet(context, before.n_clusters), 0
+    for which in range(1, before.sum):
+        end = begin + n_numbers(known.fields, known.n_clusters, which)
+        known, begin = known.with_sum(before.sums[begin:end]), end
+    if _is_alone(context):
+        return known.with_sum(before.own)
+    width = n_words(context.session, context.slot.name, before.n_clusters, before.sum)
+    task.require({"before": width})
+    words = read(context, task.total, _sum_of(context, before), "column", known.fits)
+    return known.with_sum(words.view(np.int64))
+
+
+def _is_alone(context: PartyContext) -> bool:
+    return not context.session.layout.adds_up(context.slot.column)
+
+
+def _release(context: PartyContext) -> Release:
+    release = context.session.terms.release
+    if release is None:
+        raise ProtocolFailed("The terms release no profile.")
+    return release
+
+
+def _schema(context: PartyContext) -> Schema:
+    schema = context.session.terms.dictionary_of(context.slot.name)
+    if schema is None:
+        raise ProtocolFailed("The terms describe no fields.")
+    return schema
+
+
+def _sum_of(context: PartyContext, kept: messages.ProfileState) -> MaskedSum:
+    return MaskedSum(
+        members=members(context),
+        name=f"profile-{kept.sum}",
+        transcript=kept.transcript,
+    )

@@ -1,0 +1,245 @@
+"""What a column group adds up about its clusters, sum after sum.
+
+| sum | of each line | of each field |
+|---|---|---|
+| 1 | rows of each cluster, from which the lines follow | |
+| 2 | values of each number; rows of each level | the power of two that bounds all values |
+| 3 | sums of values | |
+| 4 | | the power of two that bounds all deviations from the line's mean |
+| 5 | sums of squared deviations | |
+| 6 | histograms on the grid | |
+
+Every sum has room for as many lines as there are clusters, so that its size tells
+nothing. Of fewer values than a line needs rows nothing is added to sums 3 to 6.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages.profiles.fields import ProfileFields
+from clustering_protocols.shared_stages.profiles.grid import SIZE, Grid
+from clustering_protocols.shared_stages.profiles.lines import ProfileLines
+
+N_SUMS: Final = 6
+SIZES, COUNTS, VALUES, DEVIATIONS, SQUARES, HISTOGRAMS = range(1, N_SUMS + 1)
+LOWEST_POWER: Final = -128
+HIGHEST_POWER: Final = 62
+POWERS: Final = np.arange(LOWEST_POWER, HIGHEST_POWER + 1)
+_MOST_PARTS: Final = 1 << 23
+_LAST_DIGITS: Final = 4.0 * float(np.finfo(np.float64).eps)
+
+
+def n_numbers(fields: ProfileFields, n_clusters: int, which: int) -> int:
+    """Return how many numbers a sum has."""
+    m, cells = len(fields.numbers), n_clusters * len(fields.numbers)
+    return {
+        SIZES: n_clusters,
+        COUNTS: cells + n_clusters * fields.n_levels + m * POWERS.size,
+        VALUES: cells,
+        DEVIATIONS: m * POWERS.size,
+        SQUARES: cells,
+        HISTOGRAMS: cells * SIZE * has_histograms(fields, n_clusters),
+    }[which]
+
+
+def has_histograms(fields: ProfileFields, n_clusters: int) -> bool:
+    """Return whether quartiles are asked for: of very many fields they are not."""
+    return n_clusters * len(fields.numbers) * SIZE <= _MOST_PARTS
+
+
+@dataclass(frozen=True, eq=False)
+class ProfileTotals:
+    """What is known after so many sums.
+
+    n_clusters, n_rows, n_members, smallest: clusters of the partition; rows and members
+        of the column group; the fewest rows of a line.
+    sums: tuple of int64 arrays.
+    """
+
+    fields: ProfileFields
+    n_clusters: int
+    n_rows: int
+    n_members: int
+    smallest: int
+    sums: tuple[IntArray, ...] = ()
+
+    def with_sum(self, total: IntArray) -> ProfileTotals:
+        """Return what is known with one more sum."""
+        return replace(self, sums=(*self.sums, total))
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """Return the rows of each cluster (k,)."""
+        return self.sums[SIZES - 1]
+
+    @cached_property
+    def lines(self) -> ProfileLines:
+        """Return which clusters have a line."""
+        return ProfileLines.of(self.sizes, self.smallest)
+
+    @cached_property
+    def line_rows(self) -> IntArray:
+        """Return the rows of each line (k,), 0 of those that there are not."""
+        line = self.lines.line_of(self.n_clusters)
+        found = np.zeros(self.n_clusters, dtype=np.int64)
+        np.add.at(found, line[line >= 0], self.sizes[line >= 0])
+        return found
+
+    @cached_property
+    def _second(self) -> tuple[IntArray, IntArray, IntArray]:
+        k, m = self.n_clusters, len(self.fields.numbers)
+        cells, levels = k * m, k * self.fields.n_levels
+        counts, levels_, powers = np.split(
+            self.sums[COUNTS - 1], [cells, cells + levels]
+        )
+        return (
+            counts.reshape(k, m),
+            levels_.reshape(k, -1),
+            powers.reshape(m, POWERS.size),
+        )
+
+    @property
+    def counts(self) -> IntArray:
+        """Return the values of each line and number (k, m)."""
+        return self._second[0]
+
+    @property
+    def levels(self) -> IntArray:
+        """Return the rows of each line that have each level (k, n_levels)."""
+        return self._second[1]
+
+    @property
+    def powers(self) -> IntArray:
+        """Return how many members' values each power of two bounds (m, powers)."""
+        return self._second[2]
+
+    @cached_property
+    def has_enough_values(self) -> NDArray[np.bool_]:
+        """Return which lines have values enough of which number (k, m)."""
+        return self.counts >= self.smallest
+
+    @cached_property
+    def largest(self) -> FloatArray:
+        """Return the power of two that bounds the values of each number (m,)."""
+        return _largest(self.powers)
+
+    @cached_property
+    def value_units(self) -> FixedPoint:
+        """Return how sums of values stand in the ring (k, m)."""
+        return FixedPoint.of(np.maximum(self.counts, 1) * self.largest)
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """Return the mean of each line and number (k, m), 0 where it is not told."""
+        total = self._decode_sums(VALUES, self.value_units)
+        return np.where(self.has_enough_values, total / np.maximum(self.counts, 1), 0.0)
+
+    @cached_property
+    def largest_deviation(self) -> FloatArray:
+        """Return the power of two that bounds deviations of each number (m,)."""
+        found = self.sums[DEVIATIONS - 1].reshape(-1, POWERS.size)
+        return _largest(found)
+
+    @cached_property
+    def square_units(self) -> FixedPoint:
+        """Return how sums of squared deviations stand in the ring (k, m)."""
+        most = np.square(self.largest_deviation)
+        return FixedPoint.of(np.maximum(self.counts, 1) * most)
+
+    @cached_property
+    def spreads(self) -> FloatArray:
+        """Return the standard deviation of each line and number (k, m)."""
+        total = self._decode_sums(SQUARES, self.square_units)
+        # the mean is known to a unit, or to its last digits: less spread is none
+        step = np.maximum(
+            1.0 / self.value_units.unit, _LAST_DIGITS * np.abs(self.means)
+        )
+        there = self.has_enough_values & (total > self.counts * np.square(step))
+        return np.sqrt(np.where(there, total, 0.0) / np.maximum(self.counts, 1))
+
+    def _decode_sums(self, which: int, units: FixedPoint) -> FloatArray:
+        words = self.sums[which - 1].view(np.uint64)
+        return units.decode(words.reshape(self.n_clusters, -1))
+
+    @cached_property
+    def grid(self) -> Grid:
+        """Return the grid of the numbers."""
+        weight = np.where(self.has_enough_values, self.counts, 0)
+        n = np.maximum(weight.sum(axis=0), 1)
+        mean = (weight * self.means).sum(axis=0) / n
+        around = np.square(self.spreads) + np.square(self.means - mean)
+        spread = np.sqrt((weight * around).sum(axis=0) / n)
+        return Grid.of(mean, spread, self.fields.bounds, self.fields.whole)
+
+    @cached_property
+    def histograms(self) -> IntArray | None:
+        """Return how many values each part has (k, m, SIZE); None if nobody asked."""
+        if not has_histograms(self.fields, self.n_clusters):
+            return None
+        return self.sums[HISTOGRAMS - 1].reshape(self.n_clusters, -1, SIZE)
+
+    def fits(self, words: WordArray) -> bool:
+        """Return whether these words can be the next sum of such members."""
+        total = words.view(np.int64)
+        known, which = self.with_sum(total), len(self.sums) + 1
+        if which == SIZES:
+            return _are_counts(total, np.array(self.n_rows))
+        if which == COUNTS:
+            return _counts_fit(known)
+        if which == DEVIATIONS:
+            return _one_each(total, self.n_members)
+        if which == HISTOGRAMS:
+            found = known.histograms
+            if found is None:
+                return True
+            expected = np.where(self.has_enough_values, self.counts, 0)
+            return (
+                _are_counts(found, expected)
+                and (found.sum(axis=2) == expected).all().item()
+            )
+        units = self.value_units if which == VALUES else self.square_units
+        return units.fits(words.reshape(self.n_clusters, -1)) and (
+            which == VALUES or bool((total >= 0).all())
+        )
+
+
+def _counts_fit(known: ProfileTotals) -> bool:
+    """Return whether no line has more values, or levels, than rows."""
+    rows, counts, levels = known.line_rows, known.counts, known.levels
+    return (
+        bool(((counts >= 0) & (counts <= rows[:, None])).all())
+        and all(
+            _are_counts(levels[:, begin:end], rows)
+            for begin, end in pairwise(known.fields.ends.tolist())
+        )
+        and _one_each(known.powers, known.n_members)
+    )
+
+
+def _one_each(powers: IntArray, n_members: int) -> bool:
+    """Return whether each member counted one power of each number."""
+    found = powers.reshape(-1, POWERS.size)
+    most = np.full(len(found), n_members)
+    return _are_counts(found, most) and bool((found.sum(axis=1) == most).all())
+
+
+def _are_counts(numbers: IntArray, most: IntArray) -> bool:
+    """Return whether these are counts of which at most so many are in each last axis."""
+    small = bool(((numbers >= 0) & (numbers <= most[..., None])).all())
+    return small and bool((numbers.sum(axis=-1) <= most).all())
+
+
+def _largest(powers: IntArray) -> FloatArray:
+    """Return 2 to the largest power that a member counted, for each row."""
+    highest = POWERS.size - 1 - np.argmax(powers[:, ::-1] > 0, axis=1)
+    found: FloatArray = np.ldexp(1.0, POWERS[highest])
+    return found

@@ -1,0 +1,99 @@
+"""A party's table arrives at a session: which of its rows take part, in which order.
+
+All that follows (roster, engine, digests) sees what has arrived; what comes out of it is
+put back into the order of the party's own table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from clustering_protocols.contract import Outcome, Params
+from clustering_protocols.contract.selection import put_back, tell_part
+from clustering_protocols.numerics.data_source import DataSource, keep_rows, order_rows
+from clustering_protocols.records.arrays import IntArray, Spec
+from clustering_protocols.records.record import Record
+from clustering_protocols.terms.preparation import (
+    check_fields,
+    clustered_columns,
+    whole_rows,
+)
+from clustering_protocols.terms.terms import Terms
+
+
+class AdmittedRows(Record):
+    """Memory: the rows of a party's own table that arrived.
+
+    rows: their numbers, in the order in which they arrived.
+    n_rows: how many rows the table has.
+    """
+
+    kind = "arrived"
+
+    rows: Annotated[IntArray, Spec("n", low=0)]
+    n_rows: int
+
+    def put_back(self, outcome: Outcome) -> Outcome:
+        """Return an outcome in the order of the party's own table.
+
+        Rows that did not take part get the label -1, and NaN elsewhere.
+        """
+        whole = put_back(outcome, self.rows, self.n_rows)
+        if len(self.rows) == self.n_rows:
+            return whole
+        return tell_part(whole, len(self.rows), self.n_rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """What a session sees of a party's table.
+
+    arrived: what to remember; None where all rows arrived as they are.
+    """
+
+    data: DataSource = field(repr=False)
+    arrived: AdmittedRows | None = field(default=None, repr=False)
+
+    @property
+    def rows(self) -> IntArray | None:
+        """Return the numbers of the party's own rows in the order of arrival.
+
+        None where all arrived as they are.
+        """
+        return None if self.arrived is None else self.arrived.rows
+
+    def put_back(self, outcome: Outcome) -> Outcome:
+        """Return an outcome in the order of the party's own table."""
+        return outcome if self.arrived is None else self.arrived.put_back(outcome)
+
+
+def shares_rows(terms: Terms, slot: str) -> bool:
+    """Return whether other parties hold the same rows as a slot."""
+    layout = terms.layout
+    return len(layout.row_group(layout.slot(slot).row)) > 1
+
+
+def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival:
+    """Return what a session sees of a party's table.
+
+    params: those of the terms, checked.
+    data: the party's own table, as it was read.
+
+    Raises InvalidData if its columns are others than the terms describe, or its rows
+        cannot take part: without ids, of one id, or without a value, as the terms say.
+    Raises GuardRefused if a library is missing.
+    """
+    plan, schema = terms.plan(slot), terms.dictionary_of(slot)
+    if schema is not None:
+        check_fields(data, schema)
+    clustered = clustered_columns(data, schema)
+    whole = None if plan is None else whole_rows(clustered, plan)
+    taken = clustered if whole is None else keep_rows(clustered, whole)
+    rows = params.select_rows(taken, shared=shares_rows(terms, slot))
+    if whole is not None:
+        rows = whole if rows is None else whole[rows]
+    if rows is None:
+        return Arrival(data=data)
+    arrived = AdmittedRows(rows=rows, n_rows=data.n_rows)
+    return Arrival(data=order_rows(data, rows), arrived=arrived)

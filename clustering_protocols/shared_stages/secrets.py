@@ -1,0 +1,190 @@
+"""Stage: secrets of all parties, of each row group and of each column group.
+
+The leader of a group draws 32 bytes and seals them to the other members. The
+secrets are separate: a member of one group learns nothing of another group's.
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1 | `share-secrets` → `secrets-shared` | `group-secret` from each group's leader |
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Literal
+
+from pydantic import Field
+
+from clustering_protocols.common.errors import EnvelopeRefused
+from clustering_protocols.contract import (
+    Exchange,
+    Params,
+    PartyContext,
+    PartyRole,
+    PeerMessage,
+    Relay,
+    Reply,
+    SessionContext,
+    Stage,
+)
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import KeyedStream, derive_key
+from clustering_protocols.records.record import Record
+from clustering_protocols.terms.terms import Layout, Slot
+
+NAME = "secrets"
+Scope = Literal["all", "row", "column"]
+
+
+class ShareSecrets(Record):
+    """Task."""
+
+    kind = "share-secrets"
+
+
+class SecretsShared(Record):
+    """Contribution."""
+
+    kind = "secrets-shared"
+
+
+class GroupSecret(Record):
+    """Envelope: the secret (32 bytes, hex) of one group of the receiver."""
+
+    kind = "group-secret"
+
+    scope: Scope
+    secret: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class AllSecret(Record):
+    """Memory: the secret of all parties."""
+
+    kind = "all-secret"
+
+    secret: str
+
+
+class RowSecret(Record):
+    """Memory: the secret of the row group."""
+
+    kind = "row-secret"
+
+    secret: str
+
+
+class ColumnSecret(Record):
+    """Memory: the secret of the column group."""
+
+    kind = "column-secret"
+
+    secret: str
+
+
+_ENTRIES: Mapping[Scope, type[AllSecret | RowSecret | ColumnSecret]] = {
+    "all": AllSecret,
+    "row": RowSecret,
+    "column": ColumnSecret,
+}
+
+
+def group_of(layout: Layout, slot: Slot, scope: Scope) -> tuple[str, ...]:
+    """Return the slots that share a secret with this one; the first leads."""
+    if scope == "all":
+        return layout.names
+    if scope == "row":
+        return layout.row_group(slot.row)
+    return layout.column_group(slot.column)
+
+
+def leads(context: PartyContext, scope: Scope) -> bool:
+    """Return whether a party leads its group."""
+    return group_of(context.session.layout, context.slot, scope)[0] == context.slot.name
+
+
+def leaders(context: PartyContext, *scopes: Scope) -> tuple[str, ...]:
+    """Return the leaders of a party's groups, but itself; each once."""
+    groups = (group_of(context.session.layout, context.slot, s) for s in scopes)
+    found = dict.fromkeys(group[0] for group in groups)
+    return tuple(slot for slot in found if slot != context.slot.name)
+
+
+def group_key(context: PartyContext, scope: Scope, purpose: str) -> bytes:
+    """Return 32 bytes that all members of a group derive alike, for one purpose."""
+    return key_from(context.session, context.recall(_ENTRIES[scope]).secret, purpose)
+
+
+def key_from(session: SessionContext, secret: str, purpose: str) -> bytes:
+    """Return the key of one purpose, given a group's secret (hex)."""
+    salt = bytes.fromhex(session.agreement_digest)
+    return derive_key(bytes.fromhex(secret), "coterie/group/1", purpose, salt=salt)
+
+
+def group_stream(context: PartyContext, scope: Scope, purpose: str) -> KeyedStream:
+    """Return the random stream that all members of a group draw alike."""
+    return KeyedStream(group_key(context, scope, purpose))
+
+
+def group_mark(context: PartyContext, scope: Scope, purpose: str, of: bytes) -> str:
+    """Return the HMAC-SHA256 (hex) of what a group compares under the analyst's eyes.
+
+    A bare digest of a few small numbers tells them to whoever tries all of them.
+    """
+    return hmac.new(group_key(context, scope, purpose), of, sha256).hexdigest()
+
+
+@dataclass(frozen=True)
+class SecretsParty(PartyRole[Params, ShareSecrets, GroupSecret]):
+    """Draws the secrets of the groups that it leads, and keeps those that it gets."""
+
+    scopes: tuple[Scope, ...]
+
+    def reply(
+        self, context: PartyContext, task: ShareSecrets, data: DataSource
+    ) -> Reply:
+        """Draw and seal."""
+        envelopes: list[PeerMessage] = []
+        remember: list[Record] = []
+        for scope, members in self._led(context):
+            secret = context.stream(f"secret/{scope}").take(32).hex()
+            remember.append(_ENTRIES[scope](secret=secret))
+            content = GroupSecret(scope=scope, secret=secret)
+            envelopes += [PeerMessage(peer=m, content=content) for m in members[1:]]
+        return Reply(
+            contribution=SecretsShared(),
+            envelopes=envelopes,
+            awaits=leaders(context, *self.scopes),
+            remember=remember,
+        )
+
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[GroupSecret]]
+    ) -> Sequence[Record]:
+        """Keep the secrets that the groups' leaders sent."""
+        kept: list[Record] = []
+        for envelope in envelopes:
+            content = envelope.content
+            group = group_of(context.session.layout, context.slot, content.scope)
+            if envelope.peer != group[0] or content.scope not in self.scopes:
+                raise EnvelopeRefused("A secret came from a slot that does not lead.")
+            kept.append(_ENTRIES[content.scope](secret=content.secret))
+        return kept
+
+    def _led(self, context: PartyContext) -> Iterator[tuple[Scope, tuple[str, ...]]]:
+        for scope in self.scopes:
+            if leads(context, scope):
+                yield scope, group_of(context.session.layout, context.slot, scope)
+
+
+def stage(*scopes: Scope) -> Stage:
+    """Return the stage for the secrets that a protocol needs."""
+    return Stage(
+        name=NAME,
+        analyst=lambda: Relay(ShareSecrets()),
+        party=lambda: SecretsParty(scopes),
+        exchanges=(Exchange(ShareSecrets, SecretsShared),),
+        envelopes=(GroupSecret,),
+    )

@@ -1,0 +1,287 @@
+"""Stage: pooled moments or ranges of a column group's features.
+
+Anchors and shared scaling need mean and spread (or the range) of each feature over all
+rows of a column group. Where the terms do not tell ranges, each party seals its
+own to the group's leader, which pools them and seals the outcome back. The analyst
+sees none of it; the leader sees each member's moments, which is a risk code. For
+moments of three parties or more there is :mod:`.moments`, where nobody sees them.
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1 | `measure` → `measured` | `moments` from the members to the leader |
+| 2 | `pool` → `pooled` | `pooled-moments` from the leader to the members |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Exchange,
+    Finish,
+    Params,
+    PartyContext,
+    PartyRole,
+    PeerMessage,
+    Reopen,
+    Reply,
+    SessionContext,
+    Stage,
+    content_of,
+)
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray, Spec
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.secrets import group_of
+from clustering_protocols.shared_stages.statistics import magnitudes, other_units
+
+NAME = "statistics"
+
+
+class Measure(Record):
+    """Task of round 1."""
+
+    kind = "measure"
+
+
+class MeasuredColumns(Record):
+    """Contribution of round 1."""
+
+    kind = "measured"
+
+
+class Pool(Record):
+    """Task of round 2."""
+
+    kind = "pool"
+
+
+class Pooled(Record):
+    """Contribution of round 2."""
+
+    kind = "pooled"
+
+
+class MomentsState(Record):
+    """The analyst's state."""
+
+    kind = "progress"
+
+    measured: bool
+
+
+class Moments(Record):
+    """Envelope: count, mean and sum of squared deviations, or the range, per feature.
+
+    Fields that the terms do not need stay empty (no feature), so that no party shows
+    more than is needed.
+    """
+
+    kind = "moments"
+
+    n_rows: int = Field(ge=1)
+    mean: Annotated[FloatArray, Spec("moments")]
+    deviations: Annotated[FloatArray, Spec("moments", low=0)]
+    minimum: Annotated[FloatArray, Spec("ranges")]
+    maximum: Annotated[FloatArray, Spec("ranges")]
+
+    @property
+    def spread(self) -> FloatArray:
+        """Return the standard deviation (divisor n) of each feature."""
+        return np.sqrt(self.deviations / self.n_rows)
+
+
+class OwnMoments(Moments):
+    """Memory: a party's own moments, until those of the others have come."""
+
+    kind = "own-moments"
+
+
+class PooledMoments(Moments):
+    """Envelope and memory: the same over all rows of the column group."""
+
+    kind = "pooled-moments"
+
+
+def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:
+    """Return what a party's rows contribute, in two passes over the batches.
+
+    The second pass sums squared deviations from the mean: sums of squares would lose
+    all digits of a feature whose mean is large against its spread.
+    """
+    width = len(data.columns)
+    total, low = np.zeros(width), np.full(width, np.inf)
+    high = -low
+    for batch in data.batches():
+        total += batch.sum(axis=0)
+        low, high = (
+            np.minimum(low, batch.min(axis=0)),
+            np.maximum(high, batch.max(axis=0)),
+        )
+    # Rounding would give a constant feature a spread of 1e-17, and it a dimension.
+    mean = np.where(low == high, low, total / data.n_rows)
+    deviations = np.zeros(width)
+    if moments:
+        for batch in data.batches():
+            deviations += np.square(batch - mean).sum(axis=0)
+    return Moments(
+        n_rows=data.n_rows,
+        mean=mean if moments else np.empty(0),
+        deviations=deviations if moments else np.empty(0),
+        minimum=low if ranges else np.empty(0),
+        maximum=high if ranges else np.empty(0),
+    )
+
+
+def pool(parts: Sequence[Moments]) -> PooledMoments:
+    """Return the moments of the union of rows.
+
+    Means and sums of squared deviations are merged as in Chan, Golub & LeVeque,
+    "Algorithms for computing the sample variance", 1983, over all parts at once.
+    """
+    counts = np.array([part.n_rows for part in parts], dtype=np.float64)[:, None]
+    means = np.array([part.mean for part in parts])
+    equal = (means == means[0]).all(axis=0)  # exactly, as in `measure`
+    mean = np.where(equal, means[0], (counts * means).sum(axis=0) / counts.sum())
+    within = np.array([part.deviations for part in parts]).sum(axis=0)
+    between = (counts * np.square(means - mean)).sum(axis=0)
+    return PooledMoments(
+        n_rows=int(counts.sum()),
+        mean=mean,
+        deviations=within + between,
+        minimum=np.array([part.minimum for part in parts]).min(axis=0),
+        maximum=np.array([part.maximum for part in parts]).max(axis=0),
+    )
+
+
+@dataclass(frozen=True)
+class StatisticsAnalyst(AnalystRole[Params, MeasuredColumns | Pooled, MomentsState]):
+    """Relays; it learns nothing but that the parties answered."""
+
+    largest_group: int | None
+
+    state = MomentsState
+
+    def start(self, session: SessionContext) -> Ask | Finish:
+        """Have the members measure."""
+        return self._ask(session, Measure(), measured=False)
+
+    def step(
+        self,
+        session: SessionContext,
+        state: MomentsState,
+        contributions: Mapping[str, MeasuredColumns | Pooled],
+    ) -> Ask | Reopen | Finish:
+        """Have the leaders pool, then finish."""
+        if state.measured:
+            return Finish()
+        return self._ask(session, Pool(), measured=True)
+
+    def _ask(self, session: SessionContext, task: Record, *, measured: bool) -> Ask:
+        sizes = {
+            s: len(group_of(session.layout, session.layout.slot(s), "column"))
+            for s in session.slots
+        }
+        served = [s for s, n in sizes.items() if n <= (self.largest_group or n)]
+        return Ask(
+            state=MomentsState(measured=measured), tasks=dict.fromkeys(served, task)
+        )
+
+
+@dataclass(frozen=True)
+class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
+    """Measures; pools where it is the leader of its column group."""
+
+    moments: bool
+    ranges: bool
+    largest_group: int | None
+
+    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+        """Return whether the column group is one that goes through its leader."""
+        size = len(group_of(context.session.layout, context.slot, "column"))
+        return size <= (self.largest_group or size)
+
+    def reply(
+        self, context: PartyContext, task: Measure | Pool, data: DataSource
+    ) -> Reply:
+        """Seal own moments to the leader, or pooled ones to the members."""
+        leader, *others = group_of(context.session.layout, context.slot, "column")
+        if isinstance(task, Measure):
+            return self._measure(context, leader, data)
+        if context.slot.name != leader:
+            return Reply(contribution=Pooled())
+        return _share(context.recall(PooledMoments), others)
+
+    def _measure(self, context: PartyContext, leader: str, data: DataSource) -> Reply:
+        own = measure(data, moments=self.moments, ranges=self.ranges)
+        kept: list[Record] = [OwnMoments.model_validate(dict(own))]
+        if context.slot.name != leader:
+            sent = PeerMessage(peer=leader, content=own)
+            return Reply(
+                contribution=MeasuredColumns(), envelopes=[sent], remember=kept
+            )
+        if len(group_of(context.session.layout, context.slot, "column")) == 1:
+            kept.append(pool([own]))  # nobody will send any
+        return Reply(contribution=MeasuredColumns(), remember=kept)
+
+    def receive(
+        self, context: PartyContext, envelopes: Sequence[PeerMessage[Moments]]
+    ) -> Sequence[Record]:
+        """Pool the members' moments, or keep what the leader pooled."""
+        group = group_of(context.session.layout, context.slot, "column")
+        contents = {envelope.peer: envelope.content for envelope in envelopes}
+        width = context.session.member(context.slot.name).n_columns
+        for content in contents.values():
+            content.require(
+                {"moments": width * self.moments, "ranges": width * self.ranges}
+            )
+            arrays = content.arrays.values()
+            magnitudes.check("A party's moments", *arrays)
+        if context.slot.name != group[0]:
+            pooled = content_of(group[0], envelopes, "Pooled moments")
+            # of the stage's two kinds of envelope a leader sends this one
+            return [PooledMoments.narrow(pooled)]
+        if set(contents) != set(group[1:]):
+            raise ProtocolFailed(
+                "The moments of a member of the column group are missing."
+            )
+        own = context.recall(OwnMoments)
+        return [pool([own, *(contents[slot] for slot in group[1:])])]
+
+    def review(self, context: PartyContext, data: DataSource) -> str:
+        """Return whether own moments look like other units beside the pooled ones."""
+        if not self.moments:
+            return ""
+        own, pooled = context.recall(OwnMoments), context.recall(PooledMoments)
+        return other_units.ask(context, data.columns, own, pooled)
+
+
+def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:
+    return Reply(
+        contribution=Pooled(),
+        envelopes=[PeerMessage(peer=slot, content=pooled) for slot in others],
+    )
+
+
+def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> Stage:
+    """Return the stage for what a protocol needs of each feature.
+
+    Only column groups of at most ``largest_group`` parties take part, where it is given.
+    """
+    return Stage(
+        name=NAME,
+        analyst=lambda: StatisticsAnalyst(largest_group),
+        party=lambda: StatisticsParty(
+            moments=moments, ranges=ranges, largest_group=largest_group
+        ),
+        exchanges=(Exchange(Measure, MeasuredColumns), Exchange(Pool, Pooled)),
+        envelopes=(Moments, PooledMoments),
+    )

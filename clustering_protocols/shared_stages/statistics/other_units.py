@@ -1,0 +1,327 @@
+"""Finds columns that look like other units than those of the other parties.
+
+Against the pooled deviation no limit serves: a party with the share f of all rows stands
+at most √((1-f)/f) pooled deviations from the pooled mean, whatever its unit. So the
+moments of the *others* are computed at home, as the pooled ones less the own ones: both
+are known to the party already, and nothing is sent for it. Of two parties the others are
+the other one.
+
+A column is suspect where it lies far from the others' and a change of unit explains it:
+
+- it stands ten deviations off, counted in the wider of both rows' deviations five;
+- or its mean and deviation are multiples of the others' by nearly one factor;
+- or a conversion of the table brings both near to the others': within 10 % where the
+  column's name does not speak of the quantity, as some factor is near to most ratios;
+- or it spreads thirty times as wide as others that are all far from 0.
+
+The limits come of ``python -m benchmarks.unit_alarms``, which counts false alarms and
+misses. A column that is constant at this party or at the others says nothing of its unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+
+from clustering_protocols.contract import PartyContext
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.statistics.conversions import (
+    CONVERSIONS,
+    Conversion,
+)
+from clustering_protocols.terms.preparation import ColumnPlan
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.session_risks import OTHER_UNITS
+
+_APART, _DISJOINT = 10.0, 5.0  # the larger and the smaller of both distances
+_FAR: Final = 5.0
+_PER_DISTANCE, _MOST = 0.04, 0.3  # how far the two factors may differ
+_WIDE, _WIDE_APART = 30.0, 20.0
+_MOST_NAMED: Final = 5
+
+_CONSTANT: Final = 1e-3  # of the mean
+_EPSILON: Final = 64 * float(np.finfo(np.float64).eps)
+
+
+class _Limits(NamedTuple):
+    """How near to the others' a conversion has to bring own moments.
+
+    distance: in deviations, before it; mean: in deviations, after it; and the logarithms
+    of the ratios of deviations and of means, after it.
+    """
+
+    distance: float
+    mean: float
+    deviation: float
+    ratio: float
+
+
+_NAMED: Final = _Limits(1.2, 1.0, 0.4, 0.4)
+_UNNAMED: Final = _Limits(4.0, 0.5, 0.1, 0.1)
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A column that holds a measurement.
+
+    place: among the columns of the session.
+    words: its name, its title and its unit: what it is about.
+    is_logarithm: whether its values are logarithms: there another unit adds a number.
+    """
+
+    place: int
+    name: str
+    words: str
+    is_logarithm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A column in which own rows look like those of another unit.
+
+    ``conversion`` turns own values into those of the others, if one of the table does;
+    ``is_named`` says whether the column's name speaks of its quantity.
+    """
+
+    name: str
+    own: float
+    others: float
+    conversion: Conversion | None
+    is_named: bool = False
+
+    def sentence(self, whose: str) -> str:
+        """Return what is seen, for the operator's own screen."""
+        seen = (
+            f"{self.name!r}: your mean is {self.own:.4g}, that of {whose} "
+            f"{self.others:.4g}."
+        )
+        known = self.conversion
+        if known is not None and not known.quantity:
+            return f"{seen} The factor is likely {known.factor:g}."
+        if known is not None and self.is_named:
+            return (
+                f"{seen} Likely: {known.quantity} in {known.first} here, in "
+                f"{known.second} there ({known.formula})."
+            )
+        if known is not None:
+            return (
+                f"{seen} From {known.first} to {known.second}, as of "
+                f"{known.quantity}, it is {known.formula}."
+            )
+        if self.own * self.others > 0:
+            return f"{seen} The factor is about {self.others / self.own:.3g}."
+        return seen
+
+
+class ColumnMoments(Protocol):
+    """Moments of all columns: rows, and float64 arrays of shape (m,)."""
+
+    @property
+    def n_rows(self) -> int:
+        """Return the number of rows."""
+        ...
+
+    @property
+    def mean(self) -> FloatArray:
+        """Return the means."""
+        ...
+
+    @property
+    def deviations(self) -> FloatArray:
+        """Return the sums of squared deviations from the mean."""
+        ...
+
+
+class Others(NamedTuple):
+    """Means and standard deviations (m,) of all rows but a party's own.
+
+    The deviation is 0 of a column that is constant there.
+    """
+
+    mean: FloatArray
+    deviation: FloatArray
+
+
+def others_of(own: ColumnMoments, pooled: ColumnMoments) -> Others:
+    """Return the moments of all rows but a party's own.
+
+    Where own values are so large that rounding hides how the others' spread, what it
+    hides stands for their deviation.
+
+    Raises ValueError if there are no others.
+    """
+    n = pooled.n_rows - own.n_rows
+    if n <= 0:
+        raise ValueError("there are no other rows")
+    mean = (pooled.n_rows * pooled.mean - own.n_rows * own.mean) / n
+    between = own.n_rows * np.square(own.mean - pooled.mean)
+    between += n * np.square(mean - pooled.mean)
+    rest = pooled.deviations - own.deviations - between
+    noise = pooled.n_rows * np.abs(pooled.mean * (own.mean - mean))
+    noise = _EPSILON * (pooled.deviations + noise)
+    hidden = np.sqrt(noise / n)
+    is_zero = np.abs(mean) <= _EPSILON * np.abs(pooled.mean) * pooled.n_rows / n
+    constant = (rest <= noise) & (is_zero | (hidden < _CONSTANT * np.abs(mean)))
+    deviation = np.sqrt(np.maximum(rest, noise) / n)
+    return Others(mean, np.where(constant, 0.0, deviation))
+
+
+def columns_of(
+    names: Sequence[str],
+    plan: ColumnPlan | None = None,
+    dictionary: Schema | None = None,
+) -> list[Measurement]:
+    """Return the columns that are measured in a unit: no dates, levels or indicators.
+
+    names: the columns of the session.
+    """
+    fields = {} if dictionary is None else {f.name: f for f in dictionary.fields}
+    found = []
+    for place, name in enumerate(names):
+        field = fields.get(name)
+        if field is not None and not field.is_measured:
+            continue
+        if field is None and plan is not None:  # an indicator
+            continue
+        words = name if field is None else f"{name} {field.title}"
+        is_logarithm = plan is not None and plan.preparation.of(fields[name]).log1p
+        found.append(Measurement(place, name, words, is_logarithm))
+    return found
+
+
+def suspects(
+    columns: Sequence[Measurement], own: ColumnMoments, others: Others
+) -> Iterator[Suspect]:
+    """Yield the columns that look like other units; moments are of all columns."""
+    deviations = np.sqrt(own.deviations / own.n_rows)
+    for column in columns:
+        at = column.place
+        here = _One(float(own.mean[at]), float(deviations[at]))
+        there = _One(float(others.mean[at]), float(others.deviation[at]))
+        if 0.0 in {here.deviation, there.deviation}:
+            continue
+        if _distances(here, there)[1] < _NAMED.distance:
+            continue
+        found = _find_conversion(column, here, there)
+        if found is not None or _is_apart(column, here, there):
+            named = found is not None and found.is_named(column.words)
+            yield Suspect(column.name, here.mean, there.mean, found, named)
+
+
+def ask(
+    context: PartyContext,
+    names: Sequence[str],
+    own: ColumnMoments,
+    pooled: ColumnMoments,
+) -> str:
+    """Return what to ask the operator before rows are used.
+
+    Nothing where they have decided already, where the party is alone, or where no
+    column is suspect.
+    """
+    if context.choices.get(OTHER_UNITS) or pooled.n_rows <= own.n_rows:
+        return ""
+    terms, slot = context.session.terms, context.slot.name
+    columns = columns_of(names, terms.plan(slot), terms.dictionary_of(slot))
+    return question(columns, own, others_of(own, pooled))
+
+
+def question(
+    columns: Sequence[Measurement],
+    own: ColumnMoments,
+    others: Others,
+    whose: str = "the others",
+) -> str:
+    """Return the question of the columns that are suspect; nothing where none is.
+
+    ``whose``: how the operator knows the rows that the own ones are compared with.
+    """
+    found = list(suspects(columns, own, others))
+    if not found:
+        return ""
+    said = [each.sentence(whose) for each in found[:_MOST_NAMED]]
+    if len(found) > _MOST_NAMED:
+        said.append(f"{len(found) - _MOST_NAMED} more columns look alike.")
+    return (
+        f"Some columns may be in other units here. {' '.join(said)} Mend the unit in "
+        f"your table, or allow it: --choice {OTHER_UNITS}=true."
+    )
+
+
+class _One(NamedTuple):
+    """Mean and deviation of one column."""
+
+    mean: float
+    deviation: float
+
+
+def _distances(own: _One, others: _One) -> tuple[float, float]:
+    """Return by how many deviations the means differ: of the wider rows, and the other."""
+    apart = abs(own.mean - others.mean)
+    with np.errstate(divide="ignore", over="ignore"):
+        ratios = apart / np.array([own.deviation, others.deviation])
+    return float(ratios.min()), float(ratios.max())
+
+
+def _is_apart(column: Measurement, own: _One, others: _One) -> bool:
+    """Return whether a column is so far off that no mixture of cases explains it."""
+    least, most = _distances(own, others)
+    if most >= _APART and least >= _DISJOINT:
+        return True
+    wide = own.deviation >= _WIDE * others.deviation
+    if wide and most >= _WIDE_APART and abs(others.mean) >= others.deviation:
+        return True
+    if column.is_logarithm or most < _FAR or own.mean * others.mean <= 0:
+        return False
+    means = np.log(own.mean / others.mean)
+    deviations = np.log(own.deviation / others.deviation)
+    return bool(abs(means - deviations) <= min(_PER_DISTANCE * most, _MOST))
+
+
+def _find_conversion(column: Measurement, own: _One, others: _One) -> Conversion | None:
+    """Return the conversion that brings own moments nearest to the others', if any does.
+
+    One of which the column's name speaks goes before all others.
+    """
+    _, most = _distances(own, others)
+    best: tuple[bool, float, Conversion] | None = None
+    for each in CONVERSIONS:
+        named = each.is_named(column.words)
+        limits = _NAMED if named else _UNNAMED
+        if most < limits.distance or (each.offset and not named):
+            continue  # a shift fits too much: it counts where the name speaks of it
+        misfit = _misfit(column, each, own, others, limits)
+        key = (not named, misfit)
+        if misfit <= 1.0 and (best is None or key < best[:2]):
+            best = (*key, each)
+    return None if best is None else best[2]
+
+
+def _misfit(
+    column: Measurement,
+    conversion: Conversion,
+    own: _One,
+    others: _One,
+    limits: _Limits,
+) -> float:
+    """Return how far a conversion leaves own moments from the others'; 1 is the limit."""
+    if column.is_logarithm:
+        if conversion.offset:
+            return np.inf
+        turned = _One(own.mean + float(np.log(conversion.factor)), own.deviation)
+        ratio = 0.0
+    else:
+        turned = _One(
+            conversion.factor * own.mean + conversion.offset,
+            conversion.factor * own.deviation,
+        )
+        if turned.mean * others.mean <= 0:
+            return np.inf
+        ratio = float(np.log(turned.mean / others.mean))
+    mean = (turned.mean - others.mean) / others.deviation
+    deviation = float(np.log(turned.deviation / others.deviation))
+    parts = (mean / limits.mean, deviation / limits.deviation, ratio / limits.ratio)
+    return float(np.hypot(np.hypot(parts[0], parts[1]), parts[2]))

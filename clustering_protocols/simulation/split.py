@@ -1,0 +1,90 @@
+"""One table, split as a layout says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.terms import Layout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Split:
+    """A pooled matrix cut into the cells of a lattice.
+
+    rows, columns: list of int64 array; row numbers of each row group, column numbers of
+        each column group.
+    held: mapping of slot to int64 array; the row numbers of each party's rows, in its
+        order.
+    """
+
+    layout: Layout
+    rows: Sequence[IntArray]
+    held: Mapping[str, IntArray] = field(repr=False)
+    columns: Sequence[IntArray]
+    data: Mapping[str, DataSource] = field(repr=False)
+
+
+def split(
+    X: FloatArray,
+    layout: Layout,
+    seed: int,
+    columns: Sequence[str] | None = None,
+    missing: float = 0.0,
+    dictionary: Sequence[Schema] | None = None,
+) -> Split:
+    """Shuffle rows and columns by the seed and deal them out evenly to the layout.
+
+    An id is a row's place among the shuffled, so that rows dealt out in order are in the
+    order of their ids.
+
+    missing: the share of rows that each party lacks. Above 0, parties of a row group
+        hold different rows, each in an order of its own.
+    dictionary: of each column group: columns are its fields then, in its order, and NaN
+        is no value.
+    """
+    rng = np.random.default_rng(seed)
+    shuffled = rng.permutation(X.shape[0])
+    rows = np.array_split(shuffled, layout.n_row_groups)
+    ids = np.array(number_rows(len(shuffled)))[np.argsort(shuffled)]
+    cols = np.array_split(rng.permutation(X.shape[1]), layout.n_column_groups)
+    names = list(columns or (f"x{index}" for index in range(X.shape[1])))
+    if dictionary is not None:
+        widths = [len(schema.names) for schema in dictionary]
+        cols = np.split(np.arange(X.shape[1]), np.cumsum(widths)[:-1])
+        names = [name for schema in dictionary for name in schema.names]
+    held = {
+        slot.name: _draw_held_rows(rows[slot.row], missing, rng)
+        for slot in layout.slots
+    }
+    data = {
+        slot.name: MatrixSource(
+            X[np.ix_(held[slot.name], cols[slot.column])],
+            columns=[names[index] for index in cols[slot.column]],
+            ids=ids[held[slot.name]].tolist(),
+            gaps=dictionary is not None,
+        )
+        for slot in layout.slots
+    }
+    return Split(layout=layout, rows=rows, columns=cols, held=held, data=data)
+
+
+def number_rows(n_rows: int) -> list[str]:
+    """Return an id for each of n rows, such that they are in the order of their ids."""
+    digits = len(str(n_rows))
+    return [f"{row:0{digits}d}" for row in range(n_rows)]
+
+
+def _draw_held_rows(
+    rows: IntArray, missing: float, rng: np.random.Generator
+) -> IntArray:
+    """Return the rows of a group that one party holds."""
+    if missing == 0:
+        return rows
+    held: IntArray = rng.permutation(rows)[: len(rows) - round(missing * len(rows))]
+    return held

@@ -1,0 +1,90 @@
+"""Who takes part in a session: the roster, and the agreement.
+
+The agreement adds to the terms the roster with public keys, once all have joined. It
+exists as exact bytes, as terms do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pydantic import Field
+
+from clustering_protocols.common.errors import Malformed
+from clustering_protocols.common.values import Value
+from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
+from clustering_protocols.secrecy.keys import PublicKeys
+from clustering_protocols.terms.terms import Name, Terms, read_as, read_terms
+
+
+class RosterEntry(Value):
+    """What a party says of itself in the roster."""
+
+    slot: Name
+    n_rows: int = Field(ge=1, lt=2**40)
+    n_columns: int = Field(ge=1, lt=2**20)
+    keys: PublicKeys
+    institution: InstitutionName = Field(
+        description="As it calls itself; may be empty."
+    )
+    identity: Key = Field(description="Its institution's public key.")
+
+
+class Member(RosterEntry):
+    """One line of the roster, as it was signed.
+
+    See :func:`clustering_protocols.terms.roster_entries.enrol`.
+    """
+
+    mark: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="HMAC under the session secret."
+    )
+    signature: Signature = Field(description="Of the line, with the identity's key.")
+
+    @property
+    def line(self) -> RosterEntry:
+        """Return what mark and signature cover: all but themselves."""
+        return RosterEntry.model_validate(
+            self.model_dump(exclude={"mark", "signature"})
+        )
+
+
+class Agreement(Value):
+    """Terms, as the exact text that was previewed, and the roster in slot order."""
+
+    terms: str
+    roster: tuple[Member, ...]
+
+    def member(self, slot: str) -> Member:
+        """Return the roster's line of a slot."""
+        return self._by_slot[slot]
+
+    @cached_property
+    def _by_slot(self) -> dict[str, Member]:
+        return {member.slot: member for member in self.roster}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seat:
+    """One slot and who sits there.
+
+    name: that of the trusted card; without one, what the institution calls itself.
+    known: whether its card was trusted here, or it is the reader's own institution.
+    """
+
+    slot: str
+    name: str
+    known: bool
+    fingerprint: str
+    n_rows: int
+    n_columns: int
+
+
+def read_agreement(text: bytes) -> tuple[Agreement, Terms]:
+    """Return agreement and terms in received bytes; the roster must fill the layout."""
+    agreement = read_as(Agreement, text)
+    terms = read_terms(agreement.terms.encode())
+    if tuple(member.slot for member in agreement.roster) != terms.layout.names:
+        raise Malformed("The roster does not list each slot of the layout once.")
+    return agreement, terms

@@ -1,0 +1,193 @@
+"""How people are asked for what a session request says, and how it is shown to them.
+
+A field carries its caption beside its type. Options of commands, forms, sheets and letters
+are made from it: none of them names the field. Nothing is imported here, as the help of a
+command imports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+Group = Literal["words", "limits", "gaps", "runs", "results"]
+"""What stands together in a form, and in the options of a command."""
+YEAR: Final = 366 * 86_400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caption:
+    """What a field is called, asked for and shown by; of a section, all of it.
+
+    label: in forms and on sheets.
+    group: beside which others it is asked for; None where it is not.
+    flag, help, metavar: its option; empty where a command asks for it in another way.
+    least, most: of a number, what its option takes.
+    name: in a form, the option's by default; of a section, that of its sentence on
+        sheets.
+    hint, usual, choices: what a form says beside it; ``{week}`` is a week from now, and
+        ``{}`` in a choice the name of the figure that it stands for.
+    days: whether a form takes days, where the terms have seconds.
+    lacking: what to say where others of its section are given and it is not.
+    letter: its label in a letter; that of sheets by default.
+    """
+
+    label: str
+    group: Group | None = None
+    flag: str = ""
+    help: str = ""
+    metavar: str | None = None
+    least: int | None = None
+    most: int | None = None
+    name: str = ""
+    hint: str = ""
+    usual: str = ""
+    choices: Mapping[str, str] = field(default_factory=dict, hash=False)
+    days: bool = False
+    lacking: str = ""
+    letter: str = ""
+
+
+TITLE: Final = Caption(label="Title", group="words", name="title")
+PURPOSE: Final = Caption(
+    label="Purpose",
+    group="words",
+    flag="--purpose",
+    help="What the labels are for, for people.",
+)
+LEGAL_BASIS: Final = Caption(
+    label="Legal basis",
+    group="words",
+    flag="--legal-basis",
+    help="What allows the session, e.g. a contract.",
+)
+CONTACT: Final = Caption(
+    label="Contact",
+    group="words",
+    flag="--contact",
+    help="Whom parties may ask.",
+    letter="Questions",
+)
+RECRUITING: Final = Caption(
+    label="Days within which all have joined",
+    group="limits",
+    flag="--join-within",
+    help="Seconds that parties have to join; a week by default.",
+    least=1,
+    most=YEAR,
+    name="join_days",
+    hint="From the opening on: 7 days from now is {week:%A, %d %B %Y}.",
+    usual="7",
+    days=True,
+)
+ROUND: Final = Caption(
+    label="Days within which each round is answered",
+    group="limits",
+    flag="--answer-within",
+    help="Seconds that parties have to answer in each round; a day by default.",
+    least=1,
+    most=YEAR,
+    name="answer_days",
+    hint="Half a day is 0.5. Whoever is late ends the session, unless you wait longer.",
+    usual="1",
+    days=True,
+)
+MINIMUM_ROWS: Final = Caption(
+    label="Fewest rows of each party",
+    group="limits",
+    flag="--minimum-rows",
+    help="Fewest rows that each party must have; 10 by default.",
+    least=1,
+    hint="A party with fewer does not take part.",
+    usual="10",
+)
+PREPARATION: Final = Caption(
+    label="Where values are missing",
+    group="gaps",
+    flag="--missing",
+    help="With --schema: one rule for all missing values. 'drop' leaves rows with one "
+    "out. 'mean' and 'median' impute numbers with it, and categories with the most "
+    "frequent level. By default a table with missing values is refused.",
+    hint="Needs a dictionary.",
+    usual="a table with gaps is refused",
+    choices={
+        "drop": "rows with a gap do not take part",
+        "mean": "the mean fills them",
+        "median": "the median fills them",
+    },
+)
+EVALUATION: Final = Caption(label="Clusters", name="runs")
+CHOOSE: Final = Caption(
+    label="Of several numbers of clusters, which counts?",
+    group="runs",
+    flag="--choose",
+    metavar="FIGURE",
+    help="Of several n_clusters: the figure whose best run counts, e.g. "
+    "davies_bouldin; 'later' lets you read the figures first. By default the simplified "
+    "silhouette, where the protocol computes it.",
+    hint="Parties get the labels of that run.",
+    usual="the best by simplified silhouette, where there is one",
+    choices={"later": "I read the figures of all runs, and choose then"},
+)
+WITHIN: Final = Caption(
+    label="Days to choose, if you choose",
+    group="runs",
+    flag="--choose-within",
+    help="Seconds that you have to choose 'later'; a week by default.",
+    least=1,
+    most=YEAR,
+    name="choose_days",
+    hint="After them the usual rule decides.",
+    usual="7",
+    days=True,
+)
+RELEASE: Final = Caption(label="Told of clusters", name="release")
+PROFILES: Final = Caption(
+    label="Who reads what the clusters are like, field by field?",
+    group="results",
+    flag="--profiles",
+    help="Add up what the clusters are like, field by field: for the parties that hold "
+    "the fields, or, rounded, for everybody. Needs a --schema.",
+    hint="Needs a dictionary.",
+    usual="nobody",
+    choices={
+        "members": "parties, of the columns that they hold",
+        "everybody": "everybody, rounded",
+    },
+    lacking="say who reads them, --profiles.",
+)
+MIN_CLUSTER_ROWS: Final = Caption(
+    label="Clusters with fewer rows are told together",
+    group="results",
+    flag="--profile-rows",
+    help="Clusters with fewer rows are one line of a profile; 10 by default.",
+    least=5,
+    hint="Of profiles.",
+    usual="10",
+)
+
+
+def find_captions(group: Group) -> list[Caption]:
+    """Return the captions of a group that have an option, in the order of this page."""
+    found = (each for each in globals().values() if isinstance(each, Caption))
+    return [each for each in found if each.group == group and each.flag]
+
+
+def captions_of(model: type[BaseModel]) -> Iterator[tuple[str, FieldInfo, Caption]]:
+    """Yield the fields of a model that carry a caption."""
+    for name, info in model.model_fields.items():
+        for each in info.metadata:
+            if isinstance(each, Caption):
+                yield name, info, each
+
+
+def texts_of(value: BaseModel) -> Iterator[tuple[Caption, str]]:
+    """Yield the texts beside the title that a model has for people, empty ones too."""
+    for name, _, caption in captions_of(type(value)):
+        if caption.flag:
+            yield caption, getattr(value, name)

@@ -1,0 +1,120 @@
+"""How many clusters: the runs of a session, and which of them counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Annotated, Final, Literal, Self, cast, get_args
+
+from pydantic import Field, model_validator
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.values import Section
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.terms.captions import CHOOSE, WITHIN
+
+Rule = Literal[
+    "simplified_silhouette",
+    "silhouette",
+    "calinski_harabasz",
+    "davies_bouldin",
+    "partition_coefficient",
+    "xie_beni",
+    "criterion",
+]
+LEAST_IS_BEST: Final = frozenset({"davies_bouldin", "xie_beni"})
+USUAL: Final[tuple[Rule, ...]] = (
+    "simplified_silhouette",
+    "calinski_harabasz",
+    "partition_coefficient",
+)
+"""What decides unless terms say else: the first that any run has."""
+MAX_RUNS: Final = 50
+
+
+class Evaluation(Section):
+    """Several numbers of clusters in one session, and how one of them is chosen.
+
+    The protocol's own ``n_clusters`` is the largest: what must fit is what that needs.
+    """
+
+    n_clusters: tuple[Annotated[int, Field(ge=1, le=10_000)], ...] = Field(
+        min_length=2, max_length=MAX_RUNS, description="Of each run, ascending."
+    )
+    choose: Annotated[
+        Rule | Literal["usual", "later"],
+        replace(
+            CHOOSE,
+            choices={
+                **CHOOSE.choices,
+                **dict.fromkeys(get_args(Rule), "the best by {}"),
+            },
+        ),
+    ] = Field(
+        default="usual",
+        description="The figure whose best run counts (of equal ones that of fewer "
+        f"clusters). usual: the first of {', '.join(USUAL)} that any run has. later: "
+        "the coordinator reads the figures of all runs, and says.",
+    )
+    within: Annotated[int, WITHIN] = Field(
+        default=7 * 86_400,
+        ge=1,
+        le=366 * 86_400,
+        description="Of choose 'later': seconds after which 'usual' decides.",
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if list(self.n_clusters) != sorted(set(self.n_clusters)):
+            raise ValueError("n_clusters must ascend, each number once")
+        return self
+
+    @property
+    def sentence(self) -> str:
+        """Return which numbers of clusters are tried, and how one is chosen."""
+        numbers = ", ".join(map(str, self.n_clusters))
+        how = {
+            "later": "the coordinator reads the figures of all and chooses one",
+            "usual": "the usual rule chooses one",
+        }.get(self.choose, f"the best by {self.choose} counts")
+        return f"runs with {numbers} clusters; {how}"
+
+    def check_known(self, figures: Collection[str]) -> None:
+        """Refuse a rule by a figure that the protocol does not compute.
+
+        Raises InvalidParameters.
+        """
+        if self.choose not in {"usual", "later", *figures}:
+            raise InvalidParameters(
+                f"this protocol has no {self.choose!r} here; it has "
+                f"{', '.join(sorted({*figures} & {*get_args(Rule)}))}.",
+                field="choose",
+            )
+
+    def rule(self, runs: Sequence[Figures]) -> Rule:
+        """Return the figure that decides among runs, 'usual' where it is later.
+
+        Raises InvalidParameters if no run has it.
+        """
+        named = self.choose not in {"usual", "later"}
+        for rule in cast("Sequence[Rule]", (self.choose,)) if named else USUAL:
+            if any(getattr(run, rule) is not None for run in runs):
+                return rule
+        if not named and runs and all(run.n_clusters == 1 for run in runs):
+            return USUAL[0]  # clusters of all runs coincide: the first counts
+        asked = self.choose if named else f"any of {', '.join(USUAL)}"
+        raise InvalidParameters(f"no run of this session has {asked}.", field="choose")
+
+    def best(self, runs: Sequence[Figures]) -> int:
+        """Return the number of the run that the rule chooses.
+
+        Among those that have its figure: none compares one cluster with others. The
+        first where all runs have one cluster.
+
+        Raises InvalidParameters if no run has it.
+        """
+        rule = self.rule(runs)
+        values = {run: getattr(figures, rule) for run, figures in enumerate(runs)}
+        known = {run: value for run, value in values.items() if value is not None}
+        sign = 1 if rule in LEAST_IS_BEST else -1
+        return min(known, key=lambda run: (sign * known[run], run), default=0)

@@ -1,0 +1,79 @@
+"""The fields of a session request that people are asked for, and how answers are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.values import validate_values
+from clustering_protocols.terms.captions import Caption, captions_of
+from clustering_protocols.terms.terms import SessionRequest
+
+
+class RequestField(NamedTuple):
+    """A field of a request that people are asked for.
+
+    section: the name of its section.
+    name: its own; empty for a section that is asked for as a whole.
+    """
+
+    section: str
+    name: str
+    info: FieldInfo
+    caption: Caption
+
+    @property
+    def option(self) -> str:
+        """Return what its option is called in a program."""
+        return self.caption.flag.lstrip("-").replace("-", "_")
+
+    @property
+    def form_name(self) -> str:
+        """Return what it is called in a form."""
+        return self.caption.name or self.option
+
+
+def request_fields() -> Iterator[RequestField]:
+    """Yield the fields of a request that people are asked for, section by section."""
+    whole = {name: caption for name, _, caption in captions_of(SessionRequest)}
+    for section, info in SessionRequest.model_fields.items():
+        if section in whole and whole[section].group is not None:
+            yield RequestField(section, "", info, whole[section])
+        for name, each, caption in captions_of(_model_of(info)):
+            yield RequestField(section, name, each, caption)
+
+
+def _model_of(info: FieldInfo) -> type[BaseModel]:
+    """Return the model of a section; one without fields where it is none."""
+    kinds = (info.annotation, *get_args(info.annotation))
+    models = (k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
+    return next(models, BaseModel)
+
+
+def read_sections(
+    value_of: Callable[[RequestField], Any],
+) -> dict[str, dict[str, Any]]:
+    """Return what is said of each section, by field; nothing of what is left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for each in request_fields():
+        value = value_of(each) if each.name else None
+        if value not in (None, ""):
+            found.setdefault(each.section, {})[each.name] = value
+    return found
+
+
+def build_section(section: str, values: Mapping[str, Any]) -> Any:
+    """Return a section of what people said of it.
+
+    Raises InvalidParameters: it names what does not fit, or says what is lacking.
+    """
+    fields = [each for each in request_fields() if each.section == section]
+    for each in fields:
+        if each.caption.lacking and each.name not in values:
+            said = next(other for other in fields if other.name in values)
+            raise InvalidParameters(each.caption.lacking, field=said.form_name)
+    return validate_values(_model_of(SessionRequest.model_fields[section]), values)

@@ -1,0 +1,177 @@
+"""How a session's roster comes about, and what a party checks before it trusts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from cryptography.exceptions import InvalidSignature
+
+from clustering_protocols.common.errors import AgreementMismatch, KeyNotAuthentic
+from clustering_protocols.numerics.randomness import derive_key, length_prefixed
+from clustering_protocols.secrecy.identities import Institution, check_signature
+from clustering_protocols.secrecy.keys import PartyKeys, check_mark, mark
+from clustering_protocols.terms.agreements import (
+    Agreement,
+    Member,
+    RosterEntry,
+    read_agreement,
+)
+from clustering_protocols.terms.terms import Terms, canonical_json, digest, read_terms
+
+
+def session_secret(entropy: bytes, session: str) -> bytes:
+    """Return the 32 bytes that all invitations of a session carry, and no request."""
+    return derive_key(entropy, "coterie/session-secret/1", session)
+
+
+# The coordinator's word on the terms
+
+
+def sign_terms(coordinator: Institution, terms_digest: str) -> str:
+    """Return the coordinator's signature (hex) under the digest of its own terms."""
+    return coordinator.sign(_terms_signed(terms_digest))
+
+
+def check_terms_signature(coordinator: str, terms_digest: str, signature: str) -> None:
+    """Raise :class:`KeyNotAuthentic` unless the holder of this key signed the terms."""
+    check_signature(coordinator, _terms_signed(terms_digest), signature)
+
+
+def _terms_signed(terms_digest: str) -> bytes:
+    return length_prefixed("coterie/terms/1", terms_digest)
+
+
+# A party's line of the roster
+
+
+def enrol(
+    secret: bytes,
+    terms: bytes,
+    slot: str,
+    entropy: bytes,
+    institution: Institution,
+    *,
+    n_rows: int,
+    n_columns: int,
+) -> Member:
+    """Return a party's line of the roster for these terms (exact bytes).
+
+    It is marked with the session secret, which shows that the party was invited, and
+    signed by its institution, which shows who it is.
+    """
+    session = read_terms(terms).session
+    line = RosterEntry(
+        slot=slot,
+        n_rows=n_rows,
+        n_columns=n_columns,
+        keys=PartyKeys(entropy, session, slot).public,
+        institution=institution.name,
+        identity=institution.key,
+    )
+    written = _build_entry_bytes(session, digest(terms), line)
+    return Member(
+        **line.model_dump(),
+        mark=mark(secret, written),
+        signature=institution.sign(written),
+    )
+
+
+def check_line(terms: bytes, member: Member) -> None:
+    """Refuse a line that its institution did not sign, or of another institution.
+
+    Raises KeyNotAuthentic if the signature is not under this line in a session of these
+        terms (exact bytes), or the terms expect somebody else at the slot.
+    """
+    _check_line(read_terms(terms), digest(terms), member)
+
+
+def _check_line(terms: Terms, terms_digest: str, member: Member) -> None:
+    expected = terms.identities.slots.get(member.slot, member.identity)
+    if member.identity != expected:
+        raise KeyNotAuthentic(
+            f"Slot {member.slot!r} is taken by another institution than the terms expect."
+        )
+    written = _build_entry_bytes(terms.session, terms_digest, member.line)
+    try:
+        check_signature(member.identity, written, member.signature)
+    except KeyNotAuthentic:
+        raise KeyNotAuthentic(
+            f"The line of slot {member.slot!r} is not what its institution signed."
+        ) from None
+
+
+def _build_entry_bytes(session: str, terms_digest: str, line: RosterEntry) -> bytes:
+    """Return what mark and signature cover: the line, for these terms alone."""
+    return length_prefixed(
+        "coterie/line/1", session, terms_digest, canonical_json(line)
+    )
+
+
+def prove(entropy: bytes, session: str, member: Member, code: str, joins: int) -> str:
+    """Return the signature (hex) that goes with a join.
+
+    Roster and codes are known to others: only the holder of the private key may take
+    the slot, or take it again. It covers the whole line of the roster, and how often
+    the slot was joined before (``joins``), so that a join that somebody recorded is of
+    no use after it has counted.
+    """
+    signing = PartyKeys(entropy, session, member.slot).signing
+    return signing.sign(_build_join_bytes(session, member, code, joins)).hex()
+
+
+def check_proof(
+    member: Member, session: str, code: str, joins: int, proof: str
+) -> None:
+    """Raise :class:`KeyNotAuthentic` unless the holder of the member's key signed."""
+    try:
+        member.keys.verifying_key.verify(
+            bytes.fromhex(proof), _build_join_bytes(session, member, code, joins)
+        )
+    except (InvalidSignature, ValueError):
+        raise KeyNotAuthentic(
+            f"The proof for slot {member.slot!r} does not fit, or has counted before."
+        ) from None
+
+
+def _build_join_bytes(session: str, member: Member, code: str, joins: int) -> bytes:
+    digest = sha256(code.encode()).digest()
+    line = canonical_json(member)
+    return length_prefixed("coterie/join/2", session, line, digest, joins)
+
+
+def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
+    """Return the agreement of terms (exact bytes) and a complete roster."""
+    names = read_terms(terms).layout.names
+    return canonical_json(
+        Agreement(terms=terms.decode(), roster=tuple(roster[name] for name in names))
+    )
+
+
+def check_agreement(
+    agreement: bytes,
+    accepted_terms: bytes,
+    secret: bytes,
+    own: Member | None = None,
+) -> None:
+    """Refuse an agreement that is not the one that was joined.
+
+    accepted_terms: those that a party has accepted, or that its coordinator drew up.
+    own: what a party said of itself; a coordinator has said nothing.
+
+    Raises AgreementMismatch if the terms are not byte for byte those accepted, or the
+        party's own line of the roster differs from what it sent.
+    Raises KeyNotAuthentic if anybody's line was not marked with the session secret, was
+        not signed by its institution for this session, or is of another institution
+        than was expected.
+    """
+    agreed, terms = read_agreement(agreement)
+    if agreed.terms.encode() != accepted_terms:
+        raise AgreementMismatch("The terms changed after they were accepted.")
+    if own is not None and agreed.member(own.slot) != own:
+        raise AgreementMismatch(f"The roster changed the line of slot {own.slot!r}.")
+    terms_digest = digest(accepted_terms)
+    for member in agreed.roster:
+        written = _build_entry_bytes(terms.session, terms_digest, member.line)
+        check_mark(secret, member.slot, written, member.mark)
+        _check_line(terms, terms_digest, member)

@@ -1,0 +1,318 @@
+"""A data dictionary: what the columns of a table mean, alike for all who hold them.
+
+The format is Table Schema of the Data Package standard (https://datapackage.org/standard/
+table-schema/), with what rows to cluster need of it and no more, and one property of its
+own, ``role``. The columns that name rows are each party's own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    SerializerFunctionWrapHandler,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+from pydantic.fields import Field as Declared
+
+from clustering_protocols.common.limits import CONTROLS
+
+MOST_FIELDS: Final = 100_000
+MOST_LEVELS: Final = 10_000
+MOST_DESCRIBED: Final = 100_000
+"""Numbers and levels of described variables: a profile has as many for each cluster."""
+
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+Kind: TypeAlias = Literal["number", "integer", "boolean", "string", "date"]
+Role: TypeAlias = Literal["cluster", "describe", "leave-out"]
+
+
+def normal(text: str) -> str:
+    """Return a name or level as it is compared: in NFC, without blanks around it."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
+_Text = Annotated[str, Declared(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
+_Name = Annotated[_Text, AfterValidator(normal), Declared(min_length=1)]
+_Value = Annotated[StrictInt | _Name, Declared(description="As tables have it.")]
+_Bound: TypeAlias = StrictInt | StrictFloat | StrictStr | None
+
+
+class Described(BaseModel):
+    """A frozen value of which only what differs from the defaults is written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @model_serializer(mode="wrap")
+    def _write_what_is_said(
+        self, write: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        declared = type(self).model_fields
+        return {
+            name: value
+            for name, value in written.items()
+            if getattr(self, name) != declared[name].default
+        }
+
+
+class Level(Described):
+    """One level of a category, with a label for people."""
+
+    value: _Value
+    label: _Text = ""
+
+
+class Constraints(Described):
+    """What values a field takes; bounds of dates are texts such as 2026-01-31."""
+
+    required: bool = Declared(default=False, description="No value may be missing.")
+    minimum: _Bound = None
+    maximum: _Bound = None
+    enum: tuple[_Value, ...] = Declared(
+        default=(),
+        max_length=MOST_LEVELS,
+        description="Levels, where no categories are.",
+    )
+
+
+class Field(Described):
+    """One column: its name, its type, and what it may hold."""
+
+    name: _Name
+    title: _Text = Declared(default="", description="For people.")
+    description: str = Declared(default="", max_length=2000)
+    unit: _Text = Declared(default="", description="In which numbers are given.")
+    role: Role = Declared(
+        default="cluster",
+        description="cluster: decides which rows are alike. describe: in profiles alone. "
+        "leave-out: not read.",
+    )
+    type: Kind = "number"
+    categories: tuple[_Value | Level, ...] = Declared(
+        default=(), max_length=MOST_LEVELS, description="Levels, in their order."
+    )
+    categoriesOrdered: bool = Declared(  # noqa: N815  the name in Table Schema
+        default=False, description="The order of the levels means something."
+    )
+    decimals: int | None = Declared(
+        default=None, ge=0, le=15, description="Digits after the point, of a number."
+    )
+    constraints: Constraints = Constraints()
+    missingValues: tuple[_Text, ...] | None = Declared(  # noqa: N815  the name in Table Schema
+        default=None, description="Codes of no value; those of the schema by default."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.categories and self.constraints.enum:
+            raise ValueError("categories and constraints.enum: say the levels once")
+        is_used = self.role != "leave-out"
+        if self.type == "string" and not self.is_category and is_used:
+            raise ValueError("a string needs levels: categories, or constraints.enum")
+        if self.is_category and self.type not in {"string", "integer"}:
+            raise ValueError(f"a {self.type} has no levels")
+        if self.categoriesOrdered and not self.is_category:
+            raise ValueError("categoriesOrdered is for fields with categories")
+        if len(set(self.levels)) < len(self.levels):
+            raise ValueError("two levels are the same")
+        if set(self.levels) & set(self.missingValues or ()):
+            raise ValueError("a level is among the missing values")
+        if self.decimals is not None and (self.is_category or self.type != "number"):
+            raise ValueError("decimals are for numbers")
+        self._check_bounds()
+        return self
+
+    def _check_bounds(self) -> None:
+        given = (self.constraints.minimum, self.constraints.maximum)
+        if any(bound is not None for bound in given) and (
+            self.is_category or self.type not in {"number", "integer", "date"}
+        ):
+            raise ValueError("minimum and maximum are for numbers and dates")
+        low, high = self.bounds
+        if low > high:
+            raise ValueError("the minimum is above the maximum")
+
+    @property
+    def is_category(self) -> bool:
+        """Return whether the field has levels and no numbers."""
+        return bool(self.categories or self.constraints.enum)
+
+    @property
+    def is_measured(self) -> bool:
+        """Return whether its values are numbers in a unit."""
+        return not self.is_category and self.type in {"number", "integer"}
+
+    @property
+    def is_ordinal(self) -> bool:
+        """Return whether the order of the field's levels means something."""
+        return self.is_category and self.categoriesOrdered
+
+    @property
+    def last_digit(self) -> float | None:
+        """Return the last digit to which values are given; None where nothing says it.
+
+        Of levels, of yes and no, and of numbers without ``decimals``.
+        """
+        if self.is_category or self.type == "boolean":
+            return None
+        if self.type in {"integer", "date"}:
+            return 1.0
+        return None if self.decimals is None else 10.0**-self.decimals
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Return the levels as texts, in the dictionary's order; none of a number."""
+        return tuple(str(value) for value, _ in self._levels)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return how people call the levels, in the same order."""
+        return tuple(label or str(value) for value, label in self._levels)
+
+    @property
+    def _levels(self) -> Iterator[tuple[int | str, str]]:
+        for each in self.categories or self.constraints.enum:
+            if isinstance(each, Level):
+                yield each.value, each.label
+            else:
+                yield each, ""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Return least and greatest value, infinite where none is said.
+
+        Of a date in days since 1970-01-01.
+        """
+        low, high = self.constraints.minimum, self.constraints.maximum
+        return self._bound(low, -math.inf), self._bound(high, math.inf)
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """Return least and greatest of the numbers that stand for the field's values.
+
+        The bounds of a number or date; 0 and 1 of yes and no; places of levels.
+        """
+        if self.is_category or self.type == "boolean":
+            return 0.0, float(max(1, len(self.levels) - 1))
+        return self.bounds
+
+    def _bound(self, bound: _Bound, default: float) -> float:
+        if bound is None:
+            return default
+        if isinstance(bound, str) != (self.type == "date"):
+            raise ValueError("bounds of dates are texts, others are numbers")
+        return day_number(bound) if isinstance(bound, str) else float(bound)
+
+
+class Schema(Described):
+    """The dictionary of a table: its fields, in the order in which they are clustered."""
+
+    fields: tuple[Field, ...] = Declared(min_length=1, max_length=MOST_FIELDS)
+    missingValues: tuple[_Text, ...] = Declared(  # noqa: N815  the name in Table Schema
+        default=("",),
+        description="Codes of no value, in fields that have none of theirs.",
+    )
+
+    @field_validator("fields")
+    @classmethod
+    def _check_names(cls, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+        if len({field.name for field in fields}) < len(fields):
+            raise ValueError("two fields have the same name")
+        roles = [field.role for field in fields]
+        if "cluster" not in roles:
+            raise ValueError(
+                "no field has the role 'cluster': at least one is clustered"
+            )
+        described = [field for field in fields if field.role == "describe"]
+        if sum(len(field.levels) or 1 for field in described) > MOST_DESCRIBED:
+            raise ValueError(
+                f"the fields to describe have more than {MOST_DESCRIBED} numbers and levels"
+            )
+        return fields
+
+    @model_validator(mode="after")
+    def _check_codes(self) -> Self:
+        for field in self.fields:
+            if set(field.levels) & self.missing_codes(field):
+                raise ValueError("a level is among the missing values")
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the fields."""
+        return tuple(field.name for field in self.fields)
+
+    @property
+    def used(self) -> Self:
+        """Return the dictionary of what a session reads: nothing that is left out."""
+        return self._only("cluster", "describe")
+
+    @property
+    def clustered_part(self) -> Self:
+        """Return the dictionary of the fields that are clustered."""
+        return self._only("cluster")
+
+    @property
+    def described_names(self) -> tuple[str, ...]:
+        """Return the names of the fields that profiles alone show."""
+        return tuple(each.name for each in self.fields if each.role == "describe")
+
+    def _only(self, *roles: Role) -> Self:
+        fields = tuple(field for field in self.fields if field.role in roles)
+        if len(fields) == len(self.fields):
+            return self
+        return self.model_copy(update={"fields": fields})
+
+    def field(self, name: str) -> Field:
+        """Return the field of a name; :class:`KeyError` if there is none."""
+        return {field.name: field for field in self.fields}[name]
+
+    def missing_codes(self, field: Field) -> frozenset[str]:
+        """Return the texts that stand for no value in a field; an empty cell does too."""
+        own = self.missingValues if field.missingValues is None else field.missingValues
+        return frozenset({"", *own})
+
+
+def numbers(names: Sequence[str], minimum: ArrayLike, maximum: ArrayLike) -> Schema:
+    """Return the dictionary of columns that hold numbers.
+
+    minimum, maximum: float or array-like of shape (len(names),); finite; one for all
+        columns, or one each.
+    """
+    low, high = (
+        np.broadcast_to(end, len(names)).tolist() for end in (minimum, maximum)
+    )
+    return Schema(
+        fields=tuple(
+            Field(name=name, constraints=Constraints(minimum=least, maximum=most))
+            for name, least, most in zip(names, low, high, strict=True)
+        )
+    )
+
+
+def day_number(date: str) -> int:
+    """Return the days from 1970-01-01 to a date such as 2026-01-31.
+
+    Raises ValueError if it is not a date in this form.
+    """
+    try:
+        if _DATE.fullmatch(date):
+            return int(np.datetime64(date, "D").astype(np.int64))
+    except ValueError:
+        pass  # a month or a day that the calendar does not have
+    raise ValueError("a date has the form 2026-01-31")

@@ -1,0 +1,207 @@
+"""What analyst and party can prove to somebody who was not there.
+
+The analyst signs each receipt and its audit with the key that the terms name, a party its
+ledger with the key of its institution, which stands in the roster. Whoever holds terms
+and agreement needs neither of them to check a signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from clustering_protocols.common.errors import (
+    AuditBroken,
+    InvalidParameters,
+    KeyNotAuthentic,
+)
+from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.records import hash_chain
+from clustering_protocols.secrecy.identities import (
+    Institution,
+    Key,
+    Signature,
+    check_signature,
+)
+from clustering_protocols.terms.agreements import read_agreement
+from clustering_protocols.terms.terms import Name
+from clustering_protocols.wire.answers import Receipt
+
+LogKind = Literal["audit", "ledger"]
+
+
+# Receipts
+
+
+def sign_receipt(analyst: Institution, receipt: Receipt) -> Receipt:
+    """Return a receipt with the analyst's signature, the same for every repeat."""
+    said = _build_receipt_bytes(receipt.session, receipt.slot, receipt.model_dump())
+    return receipt.model_copy(update={"signature": analyst.sign(said)})
+
+
+def check_receipt(analyst: str, receipt: Receipt) -> None:
+    """Raise :class:`KeyNotAuthentic` unless the analyst of this key signed a receipt."""
+    said = _build_receipt_bytes(receipt.session, receipt.slot, receipt.model_dump())
+    check_signature(analyst, said, receipt.signature)
+
+
+def _build_receipt_bytes(session: str, slot: str, receipt: Mapping[str, Any]) -> bytes:
+    """Return what is signed; ``entry`` stands for the line of the audit, time included."""
+    fields = ("round", "attempt", "digest", "size", "sequence", "entry")
+    said = (str(receipt[name]) for name in fields)
+    return length_prefixed("coterie/receipt/1", session, slot, *said)
+
+
+# Audits and ledgers
+
+
+class SignedLog(BaseModel):
+    """A chain of lines, and a signature under its last one.
+
+    log: ``audit`` of an analyst, or ``ledger`` of a party.
+    slot: whose ledger it is; empty for an audit.
+    lines: their exact text, the oldest first.
+    key, signature: who signed it (Ed25519, hex).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    coterie_log: Literal[1] = 1
+    log: LogKind
+    session: Name
+    slot: Annotated[str, Field(max_length=63)] = ""
+    lines: tuple[str, ...]
+    key: Key
+    signature: Signature
+
+    @classmethod
+    def read(cls, text: bytes) -> SignedLog:
+        """Return the log in a file's bytes; :class:`InvalidParameters` if it is none."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError:
+            raise InvalidParameters(
+                "This is not what 'session audit --json' or 'party audit --json' prints."
+            ) from None
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return what the lines say.
+
+        Raises KeyNotAuthentic if the holder of the key did not sign them.
+        Raises AuditBroken if the chain is broken, or the audit is one of another
+            session.
+        """
+        said = _build_log_bytes(self.log, self.session, self.slot, self.lines)
+        check_signature(self.key, said, self.signature)
+        entries = list(hash_chain.read(self.lines))
+        if self.log == "audit" and any(e["session"] != self.session for e in entries):
+            raise AuditBroken("It tells of another session.")
+        return entries
+
+
+def sign_audit(analyst: Institution, session: str, lines: Sequence[str]) -> str:
+    """Return the signature (hex) under the last line of an audit; it stands for all.
+
+    lines: at least the last one: it names its number, and the line before it.
+    """
+    return analyst.sign(_build_log_bytes("audit", session, "", lines))
+
+
+def signed_audit(lines: Sequence[str], key: str, signature: str) -> SignedLog:
+    """Return an audit as the analyst handed it out; :class:`AuditBroken` if it is none."""
+    first = next(hash_chain.read(lines), {})
+    try:
+        return SignedLog(
+            log="audit",
+            session=first.get("session"),
+            lines=tuple(lines),
+            key=key,
+            signature=signature,
+        )
+    except ValidationError:
+        raise AuditBroken("The analyst has no signed audit.") from None
+
+
+def sign_ledger(
+    institution: Institution, session: str, slot: str, lines: Sequence[str]
+) -> SignedLog:
+    """Return a party's ledger with the signature of its institution."""
+    return SignedLog(
+        log="ledger",
+        session=session,
+        slot=slot,
+        lines=tuple(lines),
+        key=institution.key,
+        signature=institution.sign(_build_log_bytes("ledger", session, slot, lines)),
+    )
+
+
+def _build_log_bytes(log: str, session: str, slot: str, lines: Sequence[str]) -> bytes:
+    last = hash_chain.digest(lines[-1]) if lines else hash_chain.START
+    return length_prefixed("coterie/log/1", log, session, slot, last)
+
+
+def compare(audit: SignedLog, ledger: SignedLog) -> int:
+    """Hold the receipts in a party's ledger against the analyst's audit.
+
+    Returns int: how many receipts the ledger has: each is signed with the audit's key,
+        and stands in the audit under its number and with its digests.
+
+    Raises InvalidParameters if the logs are of different sessions.
+    Raises AuditBroken if a receipt does not; the end of an audit that was cut off shows
+        here.
+    Raises KeyNotAuthentic if one of the logs, or a receipt, is not signed with its key.
+    """
+    entries = audit.entries()
+    _check_session(audit, "receipts are", ledger.session)
+    receipts = [e for e in ledger.entries() if e.get("event") == "receipt"]
+    for receipt in receipts:
+        said = _build_receipt_bytes(ledger.session, ledger.slot, receipt)
+        check_signature(audit.key, said, str(receipt.get("signature")))
+        _check_line(receipt, audit.lines, entries)
+    return len(receipts)
+
+
+def check_signer(log: SignedLog, agreement: bytes) -> None:
+    """Refuse a log that somebody else signed than the agreement (exact bytes) says.
+
+    Raises InvalidParameters if the agreement is that of another session.
+    Raises KeyNotAuthentic: unless an audit is signed with the key that the terms name
+        for the analyst, a ledger with that of the institution of its slot.
+    """
+    agreed, terms = read_agreement(agreement)
+    signers = {member.slot: member.identity for member in agreed.roster}
+    expected = terms.identities.analyst if log.log == "audit" else signers.get(log.slot)
+    _check_session(log, "agreement is", terms.session)
+    if log.key != expected:
+        raise KeyNotAuthentic(
+            f"The {log.log} is not signed by whom the agreement names for it."
+        )
+
+
+def _check_session(log: SignedLog, beside: str, session: str) -> None:
+    """Refuse what is of another session than a log: files mixed up accuse nobody."""
+    if log.session != session:
+        raise InvalidParameters(
+            f"The {log.log} is of session {log.session!r}, the {beside} of {session!r}: "
+            "bring those of one."
+        )
+
+
+def _check_line(
+    receipt: Mapping[str, Any],
+    lines: Sequence[str],
+    entries: Sequence[Mapping[str, Any]],
+) -> None:
+    number = receipt.get("sequence")
+    if not isinstance(number, int) or not 1 <= number <= len(lines):
+        raise AuditBroken(f"A receipt names line {number}; there are {len(lines)}.")
+    same = ("round", "attempt", "digest")
+    line, entry = lines[number - 1], entries[number - 1]
+    is_there = hash_chain.digest(line) == receipt.get("entry")
+    if not is_there or any(entry.get(name) != receipt.get(name) for name in same):
+        raise AuditBroken(
+            f"Line {number} is not the one of which a party has a receipt."
+        )

@@ -1,0 +1,434 @@
+"""What a session is about: the layout, and the terms.
+
+Terms are fixed when the session is created and can be read before joining. They exist as
+exact bytes: each side hashes the bytes that it received and never a re-serialisation.
+"""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from clustering_protocols.common.errors import Malformed, VersionMismatch
+from clustering_protocols.common.limits import (
+    CONTROLS,
+    MAX_GROUP_SLOTS,
+    MINIMUM_MEMBERS,
+    NAME_PATTERN,
+)
+from clustering_protocols.common.values import Section, Value
+from clustering_protocols.secrecy.identities import Key
+from clustering_protocols.terms.captions import (
+    CONTACT,
+    EVALUATION,
+    LEGAL_BASIS,
+    MINIMUM_ROWS,
+    PREPARATION,
+    PURPOSE,
+    RECRUITING,
+    RELEASE,
+    ROUND,
+    TITLE,
+)
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Ranges
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import Schema
+
+TERMS_VERSION: Final = 2
+_V = TypeVar("_V", bound="Value")
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+_Seconds = Annotated[int, Field(ge=1, le=366 * 86_400)]
+Audience = Literal["all", "row", "column", "slot"]
+Text = Annotated[str, Field(max_length=200, pattern=rf"^[^{CONTROLS}]*$")]
+
+
+class Words(Value):
+    """What a session is for, in words for people: in terms and on their sheet."""
+
+    title: Annotated[Text, TITLE] = Field(
+        default="", description="One line, no control characters."
+    )
+    purpose: Annotated[Text, PURPOSE] = Field(
+        default="", description="What the labels are for."
+    )
+    legal_basis: Annotated[Text, LEGAL_BASIS] = Field(
+        default="", description="What allows it, e.g. a contract."
+    )
+    contact: Annotated[Text, CONTACT] = Field(default="", description="Whom to ask.")
+
+
+class About(Words, Section):
+    """What a session is for, in words for people."""
+
+
+class Slot(Section):
+    """One place in the lattice: row group and column group, counted from 0."""
+
+    name: Name = Field(description="How this place is called, e.g. hospital-a.")
+    title: Text = Field(default="", description="Who sits there, for people.")
+    row: int = Field(ge=0, lt=10_000, description="Row group: the same people.")
+    column: int = Field(ge=0, lt=10_000, description="Column group: the same features.")
+
+
+class Layout(Value):
+    """The slots of a session, ordered by row group, then by column group."""
+
+    slots: tuple[Slot, ...] = Field(min_length=1, max_length=1000)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        cells = [(slot.row, slot.column) for slot in self.slots]
+        if cells != sorted(set(cells)):
+            raise ValueError("slots must be ordered by row, then column, one per cell")
+        if len({slot.name for slot in self.slots}) != len(self.slots):
+            raise ValueError("two slots have one name")
+        for what, used in (
+            ("row", {r for r, _ in cells}),
+            ("column", {c for _, c in cells}),
+        ):
+            if used != set(range(len(used))):
+                missing = min(set(range(len(used))) - used) + 1
+                raise ValueError(
+                    f"{what} groups are counted 1, 2, 3 … without gaps, and none is "
+                    f"{missing} (over HTTP: counted from 0)"
+                )
+        sizes = [
+            Counter(groups).most_common(1)[0][1] for groups in zip(*cells, strict=True)
+        ]
+        if sum(sizes) > MAX_GROUP_SLOTS:
+            raise ValueError(
+                f"a row group and a column group have at most {MAX_GROUP_SLOTS} slots "
+                "together: their envelopes share one message"
+            )
+        return self
+
+    @classmethod
+    def lattice(cls, row_groups: int, column_groups: int = 1) -> Self:
+        """Return the regular layout of row groups × column groups, named ``r1c1 …``."""
+        return cls(
+            slots=tuple(
+                Slot(name=f"r{row + 1}c{column + 1}", row=row, column=column)
+                for row in range(row_groups)
+                for column in range(column_groups)
+            )
+        )
+
+    @property
+    def n_row_groups(self) -> int:
+        """Return c, the number of row groups."""
+        return 1 + max(slot.row for slot in self.slots)
+
+    @property
+    def n_column_groups(self) -> int:
+        """Return d, the number of column groups."""
+        return 1 + max(slot.column for slot in self.slots)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of all slots in order; the first is the leader."""
+        return tuple(slot.name for slot in self.slots)
+
+    @property
+    def regular(self) -> bool:
+        """Return whether every cell of the lattice has a slot."""
+        return len(self.slots) == self.n_row_groups * self.n_column_groups
+
+    def audiences(self, audience: Audience) -> list[tuple[str, ...]]:
+        """Return the slots by group: all, by row group, by column group, or each alone."""
+        if audience == "all":
+            return [self.names]
+        if audience == "row":
+            return [self.row_group(row) for row in range(self.n_row_groups)]
+        if audience == "column":
+            return [self.column_group(column) for column in range(self.n_column_groups)]
+        return [(name,) for name in self.names]
+
+    def slot(self, name: str) -> Slot:
+        """Return the slot of a name; :class:`KeyError` if there is none."""
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, Slot]:
+        return {slot.name: slot for slot in self.slots}
+
+    def row_group(self, row: int) -> tuple[str, ...]:
+        """Return the names of the slots of a row group, in column order."""
+        return tuple(slot.name for slot in self.slots if slot.row == row)
+
+    def adds_up(self, column: int) -> bool:
+        """Return whether a column group has members enough for masked sums."""
+        return len(self.column_group(column)) >= MINIMUM_MEMBERS
+
+    def column_group(self, column: int) -> tuple[str, ...]:
+        """Return the names of the slots of a column group, in row order."""
+        return tuple(slot.name for slot in self.slots if slot.column == column)
+
+
+class Identities(Section):
+    """Who a session is between: the public keys of institutions (Ed25519, hex)."""
+
+    coordinator: Key | None = Field(default=None, description="Signs the terms.")
+    analyst: Key | None = Field(
+        default=None, description="Signs receipts and the audit."
+    )
+    slots: dict[Name, Key] = Field(
+        default={}, description="Who is expected where; other slots are open."
+    )
+
+
+class Deadlines(Value):
+    """How long the analyst waits, in seconds."""
+
+    recruiting: Annotated[_Seconds, RECRUITING] = Field(
+        default=7 * 86_400, description="For all to join."
+    )
+    round: Annotated[_Seconds, ROUND] = Field(
+        default=86_400, description="For answers in each round."
+    )
+
+
+class Guards(Value):
+    """Minimum sizes that every party enforces at home; a party may demand more."""
+
+    minimum_rows: Annotated[int, MINIMUM_ROWS] = Field(
+        default=10, ge=1, description="Rows of each party."
+    )
+
+
+class ProtocolRequest(Value):
+    """A protocol of the catalogue, and its parameters; those left out are as usual."""
+
+    name: Name
+    params: dict[str, Any] = Field(default={})
+
+
+class ProtocolChoice(ProtocolRequest, Section):
+    """A protocol of the catalogue, with the parameters that differ from its defaults."""
+
+    version: int
+
+
+class SessionRequest(Value):
+    """What a coordinator asks for, from which ``catalogue.draw_up`` makes terms.
+
+    dictionary: what the columns of each column group mean, in the order of the groups.
+        Parties find their columns by name, in whichever order their tables have them.
+    preparation: how these columns become those that are clustered, one for each
+        dictionary.
+    """
+
+    about: About = About()
+    protocol: ProtocolRequest
+    layout: Layout
+    identities: Identities = Identities()
+    seed: int = Field(ge=0, lt=2**53, description="Of random starts.")
+    deadlines: Deadlines = Deadlines()
+    guards: Guards = Guards()
+    dictionary: tuple[Schema, ...] | None = Field(
+        default=None, description="What columns mean, of each column group."
+    )
+    preparation: Annotated[tuple[Preparation, ...] | None, PREPARATION] = Field(
+        default=None, description="How these columns become those that are clustered."
+    )
+    evaluation: Annotated[Evaluation | None, EVALUATION] = Field(
+        default=None,
+        description="Several numbers of clusters, of which the protocol's own is the "
+        "largest, and how one of them is chosen.",
+    )
+    release: Annotated[Release | None, RELEASE] = Field(
+        default=None, description="What is let out beside labels."
+    )
+
+    @field_validator("dictionary")
+    @classmethod
+    def _leave_out(
+        cls, dictionary: tuple[Schema, ...] | None
+    ) -> tuple[Schema, ...] | None:
+        """Name no field in terms that nobody reads."""
+        return None if dictionary is None else tuple(each.used for each in dictionary)
+
+    @property
+    def sections(self) -> dict[str, Any]:
+        """Return all that is said beside the protocol, by name."""
+        names = SessionRequest.model_fields
+        return {name: getattr(self, name) for name in names if name != "protocol"}
+
+    @property
+    def optional_sections(self) -> dict[str, Any]:
+        """Return what a session may do without, by name; None where it does."""
+        fields = SessionRequest.model_fields
+        return {
+            name: value
+            for name, value in self.sections.items()
+            if fields[name].default is None
+        }
+
+
+class Terms(SessionRequest, Section):
+    """What a party agrees to when it joins."""
+
+    coterie: int = TERMS_VERSION
+    session: Name
+    protocol: ProtocolChoice
+    deadlines: Deadlines
+    guards: Guards
+    risks: tuple[str, ...] = Field(description="Codes that each party must accept.")
+
+    _plans: tuple[ColumnPlan, ...] | None = PrivateAttr(default=None)
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if unknown := self.identities.slots.keys() - set(self.layout.names):
+            raise ValueError(f"no slot has the name {min(unknown)!r}")
+        self._plans = plans_of(self.dictionary, self.preparation, self.layout)
+        return self
+
+    def plan(self, slot: str) -> ColumnPlan | None:
+        """Return how a slot's fields become columns; None where they are columns."""
+        column = self.layout.slot(slot).column
+        return None if self._plans is None else self._plans[column]
+
+    def columns(self, slot: str, fields: Sequence[str]) -> Sequence[str]:
+        """Return the columns of a slot that are clustered, given those of its table."""
+        plan, schema = self.plan(slot), self.dictionary_of(slot)
+        if plan is not None:
+            return plan.columns
+        return fields if schema is None else schema.clustered_part.names
+
+    def dictionary_of(self, slot: str) -> Schema | None:
+        """Return what a slot's fields mean, where the terms say it."""
+        column = self.layout.slot(slot).column
+        return None if self.dictionary is None else self.dictionary[column]
+
+    def described_names(self, slot: str) -> tuple[str, ...]:
+        """Return the variables of a slot that profiles alone show."""
+        schema = self.dictionary_of(slot)
+        return () if schema is None else schema.described_names
+
+    def bounds(self, slot: str) -> Ranges | None:
+        """Return between which values the columns of a slot that are clustered lie.
+
+        None where no dictionary says anything of them.
+        """
+        column = self.layout.slot(slot).column
+        return None if self._ranges is None else self._ranges[column]
+
+    @cached_property
+    def _ranges(self) -> Sequence[Ranges] | None:
+        """Of each column group; roles ask in every round."""
+        if self._plans is not None:
+            return [plan.bounds for plan in self._plans]
+        if self.dictionary is None:
+            return None
+        return [Ranges.of(schema.clustered_part) for schema in self.dictionary]
+
+    @property
+    def plans(self) -> Sequence[ColumnPlan]:
+        """Return the plans of all column groups; none where nothing is prepared."""
+        return self._plans or ()
+
+    @property
+    def title(self) -> str:
+        """Return how people call the session: its title, or its name without one."""
+        return self.about.title or self.session
+
+
+def plans_of(
+    dictionary: Sequence[Schema] | None,
+    preparation: Sequence[Preparation] | None,
+    layout: Layout,
+) -> tuple[ColumnPlan, ...] | None:
+    """Return how the fields of each column group become columns.
+
+    None where nothing is prepared: fields are columns then.
+
+    Raises ValueError: unless each column group has a dictionary and a preparation that
+        serve, where there are any: categories need a preparation, and a preparation a
+        dictionary.
+    """
+    n_groups = layout.n_column_groups
+    if dictionary is not None and len(dictionary) != n_groups:
+        raise ValueError(f"{n_groups} column groups need as many dictionaries")
+    if preparation is None:
+        for schema in dictionary or ():
+            for field in schema.clustered_part.fields:
+                if field.is_category:
+                    raise ValueError(f"{field.name!r} has levels: say a preparation")
+        return None
+    if dictionary is None:
+        raise ValueError("a preparation needs a dictionary of the fields")
+    if len(preparation) != n_groups:
+        raise ValueError(f"{n_groups} column groups need as many preparations")
+    for schema, prepared in zip(dictionary, preparation, strict=True):
+        prepared.check(schema)
+    clustered = [schema.clustered_part for schema in dictionary]
+    return tuple(map(ColumnPlan, clustered, preparation))
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of the exact bytes of terms or agreement, as hex."""
+    return sha256(content).hexdigest()
+
+
+def canonical_json(value: BaseModel) -> bytes:
+    """Return a value as JSON bytes: sorted keys, no spaces, text in NFC."""
+    text = json.dumps(
+        _nfc(value.model_dump(mode="json")),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    return text.encode()
+
+
+def _nfc(value: Any) -> Any:
+    """Normalise before writing: an accent would join the letter of an escape."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, dict):
+        return {_nfc(key): _nfc(item) for key, item in value.items()}
+    return [_nfc(item) for item in value] if isinstance(value, list) else value
+
+
+def read_terms(text: bytes) -> Terms:
+    """Return the terms in received bytes; :class:`VersionMismatch` for another version."""
+    version = read_as(
+        _Versioned, text
+    ).coterie  # first: later terms may have more fields
+    if version != TERMS_VERSION:
+        whose = "an older" if version < TERMS_VERSION else "a newer"
+        raise VersionMismatch(
+            f"Terms v{version}, which {whose} release writes; v{TERMS_VERSION} is read here."
+        )
+    return read_as(Terms, text)
+
+
+class _Versioned(Value):
+    model_config = ConfigDict(extra="ignore")
+
+    coterie: int
+
+
+def read_as(model: type[_V], text: bytes) -> _V:
+    """Return a value in received bytes; :class:`Malformed` if they are something else."""
+    try:
+        return model.model_validate_json(text)
+    except ValidationError:
+        raise Malformed(f"These bytes are not {model.__name__.lower()}.") from None

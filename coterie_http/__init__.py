@@ -1,0 +1,4 @@
+"""What both shells say in HTTP: headers of waiting, of receipts and of uploads in pieces.
+
+Service and SDK never import each other; what they have to spell alike stands here.
+"""

@@ -1,0 +1,124 @@
+"""From the JSON schema of parameters to fields of a form, and to lines of text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from coterie_pages.models.fields import FormField, Option
+
+_LIMITS: Final = {
+    "minimum": "from {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "to {}",
+    "exclusiveMaximum": "below {}",
+}
+_SWITCH: Final = (Option(value="true", text="yes"), Option(value="false", text="no"))
+
+Schema = Mapping[str, Any]
+
+
+class Parameter(NamedTuple):
+    """A parameter that has a value of its own.
+
+    name: a dot reaches into a part.
+    schema: of its value.
+    """
+
+    name: str
+    schema: Schema
+    is_required: bool
+
+    @property
+    def kind(self) -> str:
+        """Return type and limits in words."""
+        return kind_of(self.schema)
+
+    @property
+    def usual(self) -> str:
+        """Return the default as JSON; empty where there is none."""
+        return "" if self.is_required else json.dumps(self.schema.get("default"))
+
+
+def parameters_of(schema: Schema) -> Iterator[Parameter]:
+    """Yield the parameters that a new session may have; of several parts each part."""
+    yield from _parts("", schema, schema.get("$defs", {}), is_required=True)
+
+
+def _parts(
+    prefix: str, schema: Schema, known: Mapping[str, Schema], *, is_required: bool
+) -> Iterator[Parameter]:
+    required = schema.get("required", [])
+    for name, each in schema.get("properties", {}).items():
+        if each.get("deprecated"):
+            continue
+        needed = is_required and name in required
+        inside = known.get(str(each.get("$ref", "")).rpartition("/")[2])
+        if inside is None:
+            yield Parameter(f"{prefix}{name}", each, needed)
+        else:
+            yield from _parts(f"{prefix}{name}.", inside, known, is_required=needed)
+
+
+def kind_of(schema: Schema) -> str:
+    """Return type and limits of a value in words."""
+    if "anyOf" in schema:
+        kinds = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        return " or ".join(filter(None, map(kind_of, kinds)))
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    if "const" in schema:
+        return str(schema["const"])
+    told = [form.format(schema[key]) for key, form in _LIMITS.items() if key in schema]
+    return " ".join([str(schema.get("type", "")), *told]).strip()
+
+
+def fields_of(
+    schema: Schema,
+    values: Mapping[str, str] | None = None,
+    wrong: Mapping[str, str] | None = None,
+    *,
+    prefix: str = "",
+) -> tuple[FormField, ...]:
+    """Return a field for each parameter; the required ones come first.
+
+    schema: the JSON schema of the parameters.
+    values: what stands in the fields, by the name of the field; the others are empty,
+        which stands for the default.
+    wrong: why a value was refused, by the name of the parameter.
+    prefix: of the names of the fields.
+    """
+    values, wrong = values or {}, wrong or {}
+    found = [
+        _field(each, prefix, values.get(f"{prefix}{each.name}", ""), wrong)
+        for each in parameters_of(schema)
+    ]
+    return tuple(sorted(found, key=lambda field: not field.required))
+
+
+def _field(
+    parameter: Parameter, prefix: str, value: str, wrong: Mapping[str, str]
+) -> FormField:
+    options = _options(parameter.schema)
+    usual = parameter.usual.strip('"')
+    return FormField(
+        name=f"{prefix}{parameter.name}",
+        label=parameter.name,
+        hint=str(parameter.schema.get("description", "")),
+        kind="choice" if options else "text",
+        options=options,
+        limits="" if options else parameter.kind,
+        usual="" if usual == "null" else usual,
+        required=parameter.is_required,
+        value=value,
+        wrong=wrong.get(parameter.name, ""),
+    )
+
+
+def _options(schema: Schema) -> tuple[Option, ...]:
+    if schema.get("type") == "boolean":
+        return _SWITCH
+    kinds = [schema, *schema.get("anyOf", ())]
+    listed = [value for each in kinds for value in each.get("enum", ())]
+    return tuple(Option(value=str(value), text=str(value)) for value in listed)

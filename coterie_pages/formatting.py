@@ -1,0 +1,247 @@
+"""Numbers, spans and names as people read them, the same in text and on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, Final
+
+from clustering_protocols.numerics.outcomes import Outcome
+from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
+from clustering_protocols.terms.captions import captions_of
+from clustering_protocols.terms.terms import SessionRequest
+from clustering_protocols.wire.answers import RunLine
+from clustering_protocols.wire.states import OVER
+from coterie_pages.models import (
+    PlannedSlot,
+    RoundKind,
+    RunReport,
+    SentLine,
+    SessionReport,
+    SlotEntry,
+    TermsSheet,
+    VariableDrift,
+    Who,
+)
+
+_UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
+_PAIRS: Final = tuple(pairwise(length for _, length in _UNITS))
+BESIDE: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
+"""Figures that only help to read others."""
+_FIGURES: Final = {
+    "calinski_harabasz": "Caliński–Harabasz",
+    "davies_bouldin": "Davies–Bouldin",
+    "xie_beni": "Xie–Beni",
+    "n_iter": "updates",
+}
+PERSONAL_DATA: Final = "docs/personal-data.md, a page of coterie's documentation"
+"""Where it is said what is stored, and for how long."""
+_LONGEST: Final = 200
+_UNKNOWN: Final = "you do not know this key"
+
+
+def span(seconds: int) -> str:
+    """Return a length of time in its largest whole unit, e.g. ``7 days``."""
+    unit, length = next(u for u in _UNITS if seconds % u[1] == 0)
+    count = seconds // length
+    return f"{count:,} {unit}{'' if count == 1 else 's'}"
+
+
+def number(value: Any) -> str:
+    """Return a figure to four digits, a large one whole; a dash where there is none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def shorten(value: Any) -> str:
+    """Return what a contribution or a protocol says, cut where it is long."""
+    said = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
+
+
+def share(part: float, whole: float) -> str:
+    """Return a share in per cent."""
+    return f"{part / whole:.0%}" if whole else "–"
+
+
+def name_institution(who: Who | None) -> str:
+    """Return an institution in words, without its key."""
+    if who is None:
+        return "whoever holds the invitation"
+    if who.known:
+        return who.name or "you, without a name"
+    return f"{who.name} ({_UNKNOWN})" if who.name else "a key that you do not know"
+
+
+def often(asked: RoundKind) -> str:
+    """Return how often a question may be asked."""
+    if asked.least == asked.most:
+        return "once" if asked.most == 1 else f"{asked.most:,} times"
+    if asked.least == 0:
+        return f"at most {'once' if asked.most == 1 else f'{asked.most:,} times'}"
+    return f"{asked.least:,} to {asked.most:,} times"
+
+
+def title_of(seat: SlotEntry | PlannedSlot) -> str:
+    """Return how people call a slot: its title, or its name without one."""
+    return seat.title or seat.slot
+
+
+def figure(name: str) -> str:
+    """Return the name of a figure in words."""
+    return _FIGURES.get(name, name.replace("_", " "))
+
+
+def agreement_sentence(sheet: TermsSheet) -> str:
+    """Return what is signed, before the digest of the terms."""
+    where = f" as {sheet.slot}" if sheet.slot else ""
+    return (
+        f"I have read the terms of {sheet.session} and every risk above, and agree that "
+        f"we take part{where} in the session whose terms have this digest (SHA-256):"
+    )
+
+
+def section_sentences(sheet: TermsSheet) -> Iterator[tuple[str, str]]:
+    """Yield what sections of the terms say, each with its label."""
+    for _, _, caption in captions_of(SessionRequest):
+        said = "" if caption.group else getattr(sheet, caption.name)
+        if said:
+            yield caption.label, f"{said[:1].upper()}{said[1:]}."
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent; a dash where there is none."""
+    return "–" if share is None else f"{share:.0%}" if share >= 0.1 else f"{share:.1%}"
+
+
+def drift_value(each: VariableDrift, value: float | None) -> str:
+    """Return a mean as people read it: a date, a share, or a number with its unit."""
+    if value is None:
+        return "–"
+    if each.is_date:
+        return date_of(value)
+    if each.is_share:
+        return percent(value)
+    return f"{number(value)} {each.unit}".rstrip()
+
+
+def moment(at: datetime) -> str:
+    """Return a time to the second, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def minute(at: datetime) -> str:
+    """Return a time to the minute, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def ago(at: datetime, now: datetime) -> str:
+    """Return how long ago a time was, or how far off it is, in whole units."""
+    seconds = max(1, abs(int((now - at).total_seconds())))
+    for length, below in _PAIRS:
+        if seconds >= length:
+            whole = length if seconds >= 2 * length else below
+            return span(seconds // whole * whole)
+    return span(seconds)
+
+
+def event(line: SentLine) -> str:
+    """Return what a line of a party's log says happened."""
+    return {
+        "joining": "the party's line of the roster left",
+        "mapping": "a mapping of the table was kept here: nothing left",
+        "noting": "what the operator was told",
+        "sending": "an answer left",
+        "receipt": "the analyst acknowledged it",
+    }.get(line.event, line.event)
+
+
+def is_over(report: RunReport | SessionReport) -> bool:
+    """Return whether nothing more will come of a session."""
+    if isinstance(report, RunReport):
+        return report.complete or bool(report.ended)
+    return report.state in OVER
+
+
+def shown_figures(runs: Sequence[RunLine]) -> list[str]:
+    """Return the names of the figures that any run has, and that are worth a column."""
+    return [
+        name
+        for name in (runs[0].figures if runs else ())
+        if name not in BESIDE and any(run.figures.get(name) is not None for run in runs)
+    ]
+
+
+def cell(field: FieldProfile, place: int) -> str:
+    """Return what a profile tells of a field in one line: its mean, or its levels."""
+    if field.levels:
+        return _levels(field, field.shares[place])
+    mean, spread = field.mean[place], field.spread[place]
+    if mean is None:
+        return "–"
+    if field.is_date:
+        centre = f"{date_of(mean)} ± {number(spread)} days"
+    else:
+        centre = f"{number(mean)} ± {number(spread)}"
+    quartiles = field.quartiles[place] if field.quartiles else None
+    if quartiles is None:
+        return centre
+    shown = (
+        date_of(q) if field.is_date and q is not None else number(q) for q in quartiles
+    )
+    return f"{centre} ({', '.join(shown)})"
+
+
+def _levels(field: FieldProfile, shares: Sequence[float] | None) -> str:
+    if shares is None:
+        return "–"
+    pairs = zip(field.levels, shares, strict=True)
+    return ", ".join(f"{level} {part:.0%}" for level, part in pairs)
+
+
+_MOST_LEVELS: Final = 12
+_LEAST_P: Final = 0.001
+
+
+def outcome_cell(field: Outcome, place: int) -> str:
+    """Return the interval of a described variable in one line, or of each level.
+
+    Of yes and no that of yes alone; of very many levels those that come first.
+    """
+    if not field.levels:
+        interval = field.means[place]
+        if interval is None:
+            return "–"
+        low, high = (date_of(end) if field.is_date else number(end) for end in interval)
+        return f"{low} to {high}"
+    shares = field.shares[place]
+    if shares is None:
+        return "–"
+    pairs = list(zip(field.levels, shares, strict=True))
+    if field.levels == NO_YES:
+        pairs = pairs[1:]
+    shown = [
+        f"{level} {low:.0%} to {high:.0%}"
+        for level, (low, high) in pairs[:_MOST_LEVELS]
+    ]
+    more = len(pairs) - len(shown)
+    return ", ".join([*shown, *([f"{more} more"] if more else [])])
+
+
+def format_test(field: Outcome) -> str:
+    """Return the test of a described variable: its statistic, degrees of freedom and p."""
+    if field.statistic is None or field.p is None:
+        return "nothing to compare"
+    degrees = ", ".join(map(str, field.degrees))
+    letter = "F" if field.test == "anova" else "χ²"
+    p = "p < 0.001" if field.p < _LEAST_P else f"p = {field.p:.3f}"
+    said = f"{letter}({degrees}) = {number(field.statistic)}, {p}"
+    if field.n_small:
+        said += f" (unreliable: fewer than 5 rows expected in {field.n_small} cells)"
+    return said

@@ -1,0 +1,180 @@
+"""The terms sheet for a terminal: the same as the page, in lines."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from clustering_protocols.terms.captions import texts_of
+from coterie_pages.formatting import (
+    PERSONAL_DATA,
+    agreement_sentence,
+    name_institution,
+    often,
+    section_sentences,
+    span,
+)
+from coterie_pages.models import (
+    DictionaryFields,
+    Message,
+    PlannedSlot,
+    RoundKind,
+    Step,
+    TermsSheet,
+    Who,
+)
+
+_WIDTH = 80
+
+
+def sheet_lines(sheet: TermsSheet) -> Iterator[str]:
+    """Yield the lines of a terms sheet, at most 80 wide but for keys and addresses."""
+    yield sheet.title
+    yield "=" * min(_WIDTH, len(sheet.title))
+    yield from _pairs(
+        ("session", sheet.session),
+        *((each.label.lower(), text) for each, text in texts_of(sheet)),
+        ("your place", sheet.slot),
+        ("terms", sheet.digest),
+    )
+    yield from _section("Who invites", _people(sheet))
+    yield from _section("Who takes part", map(_place, sheet.places))
+    yield from _write_heading("What is done")
+    for told in _method(sheet):
+        yield from _wrap(told)
+    for sentence in sheet.cautions:
+        yield from _wrap(f"Warning: {sentence}")
+    yield from _section("Who learns what", (f"{e.who}: {e.what}" for e in sheet.learns))
+    yield from _section(
+        "What remains possible: every risk that you accept by joining",
+        (f"{risk.code}: {risk.sentence}" for risk in sheet.risks),
+    )
+    yield from _write_heading("What will be sent")
+    for number, step in enumerate(sheet.steps, 1):
+        yield from _step(number, step)
+    for group in sheet.dictionary:
+        yield from _section(_columns(group), _fields(group))
+    yield from _section("Deadlines and guards", _limits(sheet))
+    yield from _section("Parameters", _parameters(sheet))
+    yield from _write_heading("Signed")
+    yield from _wrap(agreement_sentence(sheet))
+    yield f"  {sheet.digest}"
+    for what in ("Name", "Place, date", "Signature"):
+        yield ""
+        yield f"{what + ' ':_<{_WIDTH}}"
+
+
+def _write_heading(text: str) -> Iterator[str]:
+    yield ""
+    yield text
+    yield "-" * len(text)
+
+
+def _section(heading: str, items: Iterable[str]) -> Iterator[str]:
+    lines = [line for item in items for line in _wrap(item, hanging=True)]
+    if lines:
+        yield from _write_heading(heading)
+        yield from lines
+
+
+def _wrap(text: str, indent: str = "", *, hanging: bool = False) -> Iterator[str]:
+    yield from textwrap.wrap(
+        text,
+        _WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent + "  " * hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _pairs(*pairs: tuple[str, str]) -> Iterator[str]:
+    for name, value in pairs:
+        if value:
+            yield from textwrap.wrap(
+                value,
+                _WIDTH,
+                initial_indent=f"{name:<12}",
+                subsequent_indent=" " * 12,
+                break_long_words=False,
+            )
+
+
+def _people(sheet: TermsSheet) -> Iterator[str]:
+    if sheet.coordinator is not None:
+        yield f"coordinator: {_key(sheet.coordinator)}"
+    if sheet.url or sheet.analyst is not None:
+        key = "" if sheet.analyst is None else sheet.analyst.fingerprint
+        yield f"analyst: {', '.join(filter(None, [sheet.url, key]))}"
+    if sheet.you is not None:
+        yield f"you: {_key(sheet.you)}"
+
+
+def _key(who: Who) -> str:
+    return f"{name_institution(who)}, {who.fingerprint}"
+
+
+def _place(place: PlannedSlot) -> str:
+    sits = "open: whoever holds the invitation may sit there"
+    if place.expected is not None:
+        sits = f"expected: {_key(place.expected)}"
+    name = f"{place.slot} ({place.title})" if place.title else place.slot
+    yours = ", your place" * place.own
+    return (
+        f"{name}{yours}, row group {place.row + 1}, column group {place.column + 1}; "
+        f"{sits}"
+    )
+
+
+def _method(sheet: TermsSheet) -> Iterator[str]:
+    yield f"{sheet.protocol_title} ({sheet.protocol} v{sheet.versions.protocol})"
+    yield sheet.summary
+    yield from (sentence for _, sentence in section_sentences(sheet))
+
+
+def _step(number: int, step: Step) -> Iterator[str]:
+    again = ", again for each number of clusters" * step.each_run
+    yield f"{number:2} {step.name}{again}"
+    for asked in step.asked:
+        yield from _message("to the analyst", asked.answer, _how_often(asked))
+    for message in step.sealed:
+        yield from _message("sealed to other parties", message, "")
+    for message in step.results:
+        yield from _message("comes back to those it is for", message, "")
+
+
+def _how_often(asked: RoundKind) -> str:
+    told = often(asked)
+    return "" if told == "once" else f", {told}"
+
+
+def _message(to: str, message: Message, told: str) -> Iterator[str]:
+    what = message.sentence or "nothing but that it is done" * (not message.items)
+    head = f"{to}{told}: {message.kind}{f' – {what}' if what else ''}"
+    yield from _wrap(head, "   ", hanging=True)
+    for item in message.items:
+        yield from _wrap(f"{item.name}: {item.form}", "       ", hanging=True)
+
+
+def _columns(group: DictionaryFields) -> str:
+    whose = "Your columns" if group.own else f"Columns of group {group.column + 1}"
+    return f"{whose} ({', '.join(group.slots)})"
+
+
+def _fields(group: DictionaryFields) -> Iterator[str]:
+    for field in group.fields:
+        told = (field.form, field.range, field.unit, field.title, field.preparation)
+        yield f"{field.name}: {', '.join(filter(None, told))}"
+
+
+def _limits(sheet: TermsSheet) -> Iterator[str]:
+    yield f"join within {span(sheet.join_within)} of the session's opening"
+    yield f"answer each round within {span(sheet.answer_within)}"
+    yield f"each party brings at least {sheet.least_rows} rows"
+    yield f"what is stored, and until when: {PERSONAL_DATA}"
+
+
+def _parameters(sheet: TermsSheet) -> Iterator[str]:
+    for parameter in sheet.parameters:
+        usual = " (default)" if parameter.usual else ""
+        yield f"{parameter.name} = {parameter.value}{usual}"

@@ -1,0 +1,1 @@
+"""From what sessions and protocols know to the models of pages."""

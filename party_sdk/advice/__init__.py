@@ -1,0 +1,1 @@
+"""Which protocol fits, and what a session of a size takes."""

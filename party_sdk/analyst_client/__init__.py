@@ -1,0 +1,1 @@
+"""The analyst as parties and coordinators reach it: requests, patience, diagnosis."""

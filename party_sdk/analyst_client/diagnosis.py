@@ -1,0 +1,244 @@
+"""What stands between this machine and an analyst: each finding with its remedy.
+
+Nothing of a session is sent. An invitation's address is asked, its secrets are not.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import ssl
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+import httpx
+
+from clustering_protocols.common.errors import (
+    CoterieError,
+    GuardRefused,
+    Internal,
+    Unavailable,
+)
+from coterie_build import read_build
+from party_sdk.analyst_client.answer_limits import fetch
+from party_sdk.analyst_client.certificates import refusal
+from party_sdk.analyst_client.connections import proxy_of
+from party_sdk.analyst_client.requests import media_type_of, raise_problem
+from party_sdk.analyst_client.transport import open_http
+from party_sdk.home.identities import OwnIdentity
+
+_MOST_SECONDS: Final = 60.0
+_LEAST_BYTES: Final = 1 << 30
+_PATIENCE: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckResult:
+    """What one check has found.
+
+    check: what was looked at, in a word.
+    said: a sentence.
+    remedy: what to do; empty where all is well.
+    """
+
+    check: str
+    good: bool
+    said: str
+    remedy: str = ""
+
+
+def look_at_home(home: Path) -> Iterator[CheckResult]:
+    """Yield what is found on this machine: versions, permissions, room."""
+    here = ".".join(map(str, sys.version_info[:3]))
+    yield _good("versions", f"coterie {read_build()}, Python {here}.")
+    if not home.exists():
+        yield _good("home", f"{home} is made on first use.")
+    else:
+        yield from _permissions(home)
+    place = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(place).free
+    told = f"{free / (1 << 30):.1f} GiB are free in {place}"
+    if free < _LEAST_BYTES:
+        yield _bad(
+            "disk", f"Only {told}.", "Free at least 1 GiB, or name another --home."
+        )
+    else:
+        yield _good("disk", f"{told}.")
+
+
+def _permissions(home: Path) -> Iterator[CheckResult]:
+    open_to_others = [
+        path
+        for path in (home, home / "identity.json", home / "parties")
+        if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077
+    ]
+    for path in open_to_others:
+        mode = "700" if path.is_dir() else "600"
+        said = f"Other users of this machine may read or enter {path}."
+        yield _bad("home", said, f"chmod {mode} {path}")
+    if not os.access(home, os.R_OK | os.W_OK | os.X_OK):
+        said = f"You may not read and write in {home}."
+        yield _bad("home", said, "Run as its owner, or name another --home.")
+    elif not open_to_others:
+        yield _good("home", f"{home} is yours alone.")
+    if not (home / "identity.json").exists():
+        yield _good("key", "No key of the institution yet: it is made on first use.")
+    else:
+        yield _look_at_key(home)
+
+
+def _look_at_key(home: Path) -> CheckResult:
+    try:
+        OwnIdentity(home).load()
+    except CoterieError as error:
+        what = "Put back identity.json, or give the passphrase of the home."
+        return _bad(
+            "key", f"The institution's key cannot be read: {error.detail}", what
+        )
+    return _good("key", "The institution's key is there.")
+
+
+def look_at_analyst(
+    url: str, *, ca_file: Path | None = None, now: Callable[[], datetime] | None = None
+) -> Iterator[CheckResult]:
+    """Yield what is found on the way to an analyst; it ends where the way does.
+
+    now: the clock that is held against the analyst's; by default this machine's.
+    """
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    proxy = proxy_of(url)
+    if proxy is not None:
+        shown = urlsplit(proxy)
+        where = f"{shown.hostname}:{shown.port}" if shown.port else f"{shown.hostname}"
+        said = (
+            f"Requests to {host} go through the proxy {where} (HTTPS_PROXY, NO_PROXY)."
+        )
+        yield _good("proxy", said)
+    else:
+        yield _good("proxy", f"No proxy is used for {host}.")
+        direct = list(_direct(host, port))
+        yield from direct
+        if not direct[-1].good:
+            return
+    yield from _check_answer(url, ca_file, now or (lambda: datetime.now(UTC)))
+
+
+def _direct(host: str, port: int) -> Iterator[CheckResult]:
+    """Yield whether a name resolves and its port answers."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        remedy = (
+            "Check the invitation's address; ask your IT whether the name resolves."
+        )
+        yield _bad("address", f"The name {host} does not resolve.", remedy)
+        return
+    addresses = ", ".join(sorted({str(entry[4][0]) for entry in found}))
+    yield _good("address", f"{host} is {addresses}.")
+    try:
+        socket.create_connection((host, port), _PATIENCE).close()
+    except OSError as error:
+        why = error.strerror or "no answer"
+        said = f"No connection to {host}, port {port}: {why}."
+        remedy = (
+            f"Ask your IT to let TCP out to {host}:{port}, or name the proxy in "
+            "HTTPS_PROXY; ask the coordinator whether the analyst runs."
+        )
+        yield _bad("connection", said, remedy)
+        return
+    yield _good("connection", f"{host}, port {port} answers.")
+
+
+def _check_answer(
+    url: str, ca_file: Path | None, now: Callable[[], datetime]
+) -> Iterator[CheckResult]:
+    """Yield what an answer of the analyst shows: TLS, who answers, the time."""
+    begin = now()
+    try:
+        with open_http(url, ca_file, seconds=_PATIENCE) as http:
+            answer = fetch(http, http.build_request("GET", "/v1/identity"))
+    except httpx.HTTPError as error:
+        yield _explain_failure(error, urlsplit(url))
+        return
+    except GuardRefused as error:
+        yield _bad("analyst", error.detail, error.remedy)
+        return
+    end = now()
+    if url.startswith("https"):
+        whose = "the authority of --ca-file" if ca_file else "an authority known here"
+        yield _good("TLS", f"The certificate is valid, and from {whose}.")
+    else:
+        yield _good("TLS", "Plain http: for this machine or a protected network alone.")
+    yield _who_answers(url, answer)
+    yield _clock(answer.headers.get("date"), begin, end)
+
+
+def _who_answers(url: str, answer: httpx.Response) -> CheckResult:
+    """Return whether an analyst answers, its proxy in its place, or somebody else."""
+    if answer.status_code == httpx.codes.OK and "key" in answer.text:
+        return _good("analyst", "An analyst answers.")
+    try:
+        raise_problem(answer.status_code, media_type_of(answer), answer.content)
+    except Internal:
+        pass  # no problem of the closed list
+    except Unavailable as error:
+        said = f"The analyst is there, but cannot answer now: {error.detail}"
+        remedy = (
+            "Wait, and try again; if it stays, tell the administrator of the analyst."
+        )
+        return _bad("analyst", said, remedy)
+    except CoterieError as error:
+        return _bad("analyst", f"The analyst refuses: {error.detail}", error.remedy)
+    said = f"Something answers at {url} (status {answer.status_code}), but no analyst."
+    remedy = "Check the address; a proxy or a firewall may answer in its place."
+    return _bad("analyst", said, remedy)
+
+
+def _explain_failure(error: httpx.HTTPError, parts: SplitResult) -> CheckResult:
+    is_tls = parts.scheme == "https"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            refused = refusal(cause, parts.hostname or "", parts.port or 443)
+            return _bad("TLS", refused.detail, refused.remedy)
+        if isinstance(cause, ssl.SSLError):
+            remedy = "Check http:// or https:// and the port; ask the coordinator."
+            return _bad("TLS", "What answers there does not speak TLS.", remedy)
+        cause = cause.__cause__ or cause.__context__
+    said = "The connection was made, but no answer came."
+    remedy = "Check the proxy" if is_tls else "Check http:// or https://, and the proxy"
+    return _bad("analyst", said, f"{remedy}; ask the coordinator whether it runs.")
+
+
+def _clock(told: str | None, begin: datetime, end: datetime) -> CheckResult:
+    if told is None:
+        return _good("clock", "The analyst does not say what time it is.")
+    theirs = parsedate_to_datetime(told)
+    middle = begin + (end - begin) / 2
+    seconds = (middle - theirs).total_seconds()
+    if abs(seconds) <= _MOST_SECONDS:
+        return _good("clock", "This clock and the analyst's agree within a minute.")
+    fast = "ahead of" if seconds > 0 else "behind"
+    said = f"This clock is {abs(seconds):,.0f} seconds {fast} the analyst's."
+    remedy = (
+        "Set this machine's clock by a time server (NTP): deadlines go by the time."
+    )
+    return _bad("clock", said, remedy)
+
+
+def _good(check: str, said: str) -> CheckResult:
+    return CheckResult(check=check, good=True, said=said)
+
+
+def _bad(check: str, said: str, remedy: str) -> CheckResult:
+    return CheckResult(check=check, good=False, said=said, remedy=remedy)

@@ -1,0 +1,271 @@
+"""The analyst over HTTP: each call is one of its endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+import httpx
+from pydantic import BaseModel
+
+from clustering_protocols.numerics.profiles import Profile, Profiles
+from clustering_protocols.terms.agreements import Member
+from clustering_protocols.wire.answers import (
+    AnalystIdentity,
+    AuditPage,
+    Codes,
+    Joined,
+    Preview,
+    Receipt,
+    SessionPage,
+    SessionStatus,
+)
+from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
+from clustering_protocols.wire.states import SlotState
+from coterie_http import long_polling
+from party_sdk.analyst_client import requests
+from party_sdk.analyst_client.analyst import CoordinatedAnalyst
+from party_sdk.analyst_client.requests import parse_answer, raise_problem
+from party_sdk.analyst_client.resumable_uploads import PiecewiseUpload
+from party_sdk.analyst_client.transport import (
+    NO_LISTENERS,
+    USUAL_TRUST,
+    Listeners,
+    Transport,
+    Trust,
+)
+
+_M = TypeVar("_M", bound=BaseModel)
+
+IN_PIECES_FROM: Final = 64 << 20
+"""Contributions of so many bytes go in pieces, so that a cut costs one of them."""
+
+
+def connect(
+    address: str,
+    trust: Trust = USUAL_TRUST,
+    *,
+    patience: float = 300.0,
+    listeners: Listeners = NO_LISTENERS,
+    http: httpx.Client | None = None,
+) -> HttpAnalyst:
+    """Return the analyst at an address.
+
+    address: https://…; plain http is accepted for this machine, or if ``trust`` allows.
+    trust: whom to trust on the way.
+    patience: seconds for which a request is repeated while the analyst does not answer.
+    listeners: who is told meanwhile.
+    http: a client to use instead, for example in tests.
+
+    Raises InvalidParameters if the address is none, or a file holds no certificate.
+    Raises GuardRefused of plain http over a network that nobody vouched for.
+    """
+    transport = Transport(
+        address, trust, patience=patience, listeners=listeners, http=http
+    )
+    return HttpAnalyst(transport)
+
+
+class HttpAnalyst(CoordinatedAnalyst):
+    """One caller's view of an analyst, over HTTP.
+
+    secret: a coordinator's key or a party's token.
+    """
+
+    def __init__(self, transport: Transport, secret: str | None = None) -> None:
+        self._transport = transport
+        self._secret = secret
+
+    def close(self) -> None:
+        """Close all connections, those of all callers."""
+        self._transport.close()
+
+    def as_party(self, token: str) -> HttpAnalyst:
+        """Return the same analyst, seen with a party's token."""
+        return HttpAnalyst(self._transport, token)
+
+    def as_coordinator(self, key: str) -> HttpAnalyst:
+        """Return the same analyst, seen with a coordinator's key."""
+        return HttpAnalyst(self._transport, key)
+
+    def put_session(self, session: str, body: Mapping[str, Any]) -> SessionStatus:
+        """Open a session; repeating it changes nothing."""
+        return self._read(SessionStatus, "PUT", f"/v1/sessions/{session}", json=body)
+
+    def session(self, session: str) -> SessionStatus:
+        """Return where a session stands."""
+        return self._read(SessionStatus, "GET", f"/v1/sessions/{session}")
+
+    def sessions(
+        self, after: str = "", filters: Mapping[str, str] = MappingProxyType({})
+    ) -> SessionPage:
+        """Return a page of sessions; an older analyst does not filter them."""
+        params = {**filters, "after": after}
+        return self._read(SessionPage, "GET", "/v1/sessions", params=params)
+
+    def cancel(self, session: str, reason: str = "") -> SessionStatus:
+        """End a session; an older analyst keeps no reason."""
+        said = {"json": {"reason": reason}} if reason else {}
+        path = f"/v1/sessions/{session}/cancel"
+        return self._read(SessionStatus, "POST", path, **said)
+
+    def identity(self) -> str:
+        """Return the key under which the analyst says that it signs."""
+        return self._read(AnalystIdentity, "GET", "/v1/identity").key
+
+    def audit(self, session: str) -> tuple[list[str], str]:
+        """Return all lines of a session's audit, and the signature under the last."""
+        lines: list[str] = []
+        signature = ""
+        after: int | None = 0
+        while after is not None:
+            path, params = f"/v1/sessions/{session}/audit", {"after": str(after)}
+            page = self._read(AuditPage, "GET", path, params=params)
+            lines += page.lines
+            signature = page.signature or signature
+            after = page.next
+        return lines, signature
+
+    def choose(self, session: str, n_clusters: int) -> SessionStatus:
+        """Choose the run that counts; return where the session stands."""
+        path, body = f"/v1/sessions/{session}/choice", {"n_clusters": n_clusters}
+        return self._read(SessionStatus, "PUT", path, json=body)
+
+    def extend(self, session: str, deadline: datetime) -> SessionStatus:
+        """Let a session wait longer; return where it stands."""
+        path, body = (
+            f"/v1/sessions/{session}/deadline",
+            {"deadline": deadline.isoformat()},
+        )
+        return self._read(SessionStatus, "PUT", path, json=body)
+
+    def profiles(self, session: str) -> tuple[Profile, ...]:
+        """Return what the clusters are like, where everybody may read it."""
+        path = f"/v1/sessions/{session}/profiles"
+        return self._read(Profiles, "GET", path).profiles
+
+    def delete(self, session: str) -> None:
+        """Remove all of a session but its audit; repeating it changes nothing."""
+        self._send("DELETE", f"/v1/sessions/{session}")
+
+    def invite(self, session: str, slots: Sequence[str] | None) -> dict[str, str]:
+        """Return one-time codes by slot."""
+        body = {"slots": None if slots is None else list(slots)}
+        path = f"/v1/sessions/{session}/invitations"
+        return self._read(Codes, "POST", path, json=body).codes
+
+    def add_receiver(self, session: str, way: Way, address: str) -> ReceiverAdded:
+        """Leave an address to be told at; return its id and secret."""
+        path, body = _receivers(session), {"way": way.value, "address": address}
+        return self._read(ReceiverAdded, "POST", path, json=body)
+
+    def receivers(self, session: str) -> Receivers:
+        """Return the caller's addresses."""
+        return self._read(Receivers, "GET", _receivers(session))
+
+    def remove_receiver(self, session: str, receiver_id: str) -> None:
+        """Have an address told no more; repeating it changes nothing."""
+        self._send("DELETE", f"{_receivers(session)}/{receiver_id}")
+
+    def preview(self, code: str) -> Preview:
+        """Return what a code is for; nothing is used up."""
+        return self._read(Preview, "POST", "/v1/join/preview", json={"code": code})
+
+    def join(self, code: str, member: Member, proof: str) -> str:
+        """Take the slot of a code and return the party's token."""
+        line = member.model_dump(mode="json")
+        body = {"code": code, "member": line, "proof": proof}
+        return self._read(Joined, "POST", "/v1/join", json=body).token
+
+    def decline(self, code: str, state: SlotState, reason: str) -> None:
+        """Say why the party of a code does not join: refused by a check, or declined."""
+        body = {"code": code, "state": state.value, "reason": reason}
+        self._send("POST", "/v1/join/decline", json=body)
+
+    def agreement(self, session: str) -> bytes:
+        """Return the exact bytes of the agreement."""
+        return self._send("GET", f"/v1/sessions/{session}/agreement").content
+
+    def task(self, session: str, wait: float) -> bytes | None:
+        """Return the open task, or None if there was none for ``wait`` seconds."""
+        path = f"/v1/sessions/{session}/task"
+        response = self._send("GET", path, params={"wait": str(wait)})
+        return response.content if response.status_code == httpx.codes.OK else None
+
+    def contribute(
+        self,
+        session: str,
+        round_: int,
+        attempt: int,
+        content: bytes,
+        wait: float = 0,
+        *,
+        digest: str = "",
+    ) -> tuple[Receipt, bytes | None]:
+        """Send a contribution; return the receipt, and the next task if there is one.
+
+        An analyst that knows no waiting gives no task.
+
+        wait: for how many seconds the analyst may wait for the next task.
+        digest: SHA-256 (hex) of the content, where it is known.
+        """
+        path = f"/v1/sessions/{session}/rounds/{round_}/attempts/{attempt}/contribution"
+        preferring = long_polling.prefer(wait) if wait else {}
+        response = None
+        if len(content) >= IN_PIECES_FROM:
+            response = self._in_pieces(path, content).send_all(preferring)
+        if response is None:
+            headers = requests.contribution_headers(content, digest) | preferring
+            response = self._send("PUT", path, content=content, headers=headers)
+        told = long_polling.receipt_in(response.headers)
+        if told is None:
+            return parse_answer(Receipt, response.content), None
+        return parse_answer(Receipt, told), response.content or None
+
+    def _in_pieces(self, path: str, content: bytes) -> PiecewiseUpload:
+        return PiecewiseUpload(
+            send=self._send,
+            path=f"{path}/upload",
+            content=content,
+            patience=self._transport.patience,
+            on_resumed=self._transport.listeners.on_resumed,
+        )
+
+    def result(self, session: str) -> bytes:
+        """Return the caller's result."""
+        return self._send("GET", f"/v1/sessions/{session}/result").content
+
+    def _read(self, model: type[_M], method: str, path: str, **sent: Any) -> _M:
+        """Send, and return what the answer says; raises as :func:`_parse_answer` does."""
+        return parse_answer(model, self._send(method, path, **sent).content)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: Any = None,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        patience: float | None = None,
+    ) -> httpx.Response:
+        response = self._transport.send(
+            method,
+            path,
+            json=json,
+            content=content,
+            params=params,
+            headers={**requests.bearer(self._secret), **(headers or {})},
+            patience=patience,
+        )
+        raise_problem(
+            response.status_code, requests.media_type_of(response), response.content
+        )
+        return response
+
+
+def _receivers(session: str) -> str:
+    return f"/v1/sessions/{session}/receivers"

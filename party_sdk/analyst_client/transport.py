@@ -1,0 +1,265 @@
+"""Sending: one HTTP connection pool, patience, and a clear word when it runs out."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Timer
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidParameters,
+    Unavailable,
+)
+from coterie_http import long_polling
+from party_sdk.analyst_client.answer_limits import LateAnswer, fetch
+from party_sdk.analyst_client.certificates import refusal
+from party_sdk.analyst_client.retries import next_delay
+from party_sdk.home.addresses import mistaken
+
+OnOutage = Callable[[str], None]
+OnSilence = Callable[[str], None]
+OnResumed = Callable[[float], None]
+
+SILENT_SECONDS: Final = 3.0
+"""After how long without an answer, or a word about it, the operator is told."""
+
+UNREACHABLE: Final = "cannot be reached"
+FULL: Final = "has no room left"
+_OUTAGES: Final[dict[int | None, str]] = {
+    None: UNREACHABLE,
+    **dict.fromkeys((502, 503, 504), UNREACHABLE),
+    507: FULL,
+}
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@cache
+def usual() -> ssl.SSLContext:
+    """Return whom clients trust by default; to read it takes longer than a request."""
+    return httpx.create_ssl_context()
+
+
+def build_tls_context(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
+    """Return whom a client trusts: the authority in a file, or the usual ones.
+
+    Raises InvalidParameters if the file holds no certificate.
+    """
+    if ca_file is not None:
+        try:
+            return ssl.create_default_context(cafile=ca_file)
+        except (OSError, ValueError):
+            raise InvalidParameters(
+                f"{ca_file} holds no certificate in PEM form.",
+                remedy="Name the PEM file of the authority: --ca-file or COTERIE_CA_FILE.",
+            ) from None
+    # plain http shows no certificate: there nobody is trusted, and no list is read
+    return usual() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def open_http(url: str, ca_file: Path | None, *, seconds: float = 60.0) -> httpx.Client:
+    """Return a client for one analyst; raises as :func:`build_tls_context` does.
+
+    ``seconds``: for how long nothing may come or go.
+    """
+    from party_sdk.analyst_client.connections import (
+        open_client,  # a party by files has none
+    )
+
+    return open_client(
+        url, build_tls_context(urlsplit(url).scheme, ca_file), seconds=seconds
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """Whom to trust on the way to an analyst.
+
+    ca_file: PEM file with the certificate authority of the institution.
+    allow_http: whether plain http may go beyond this machine.
+    """
+
+    ca_file: Path | None = None
+    allow_http: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listeners:
+    """Who is told while an analyst is asked.
+
+    on_outage: called with what is wrong when the analyst can no longer be reached, or
+        has no room; and with an empty text once all is well.
+    on_resumed: called with the share of a contribution that the analyst has already,
+        where the rest of it is sent now.
+    on_silence: called from another thread with the analyst's host, once a request has
+        waited for :data:`SILENT_SECONDS` and nothing was told of an outage.
+    """
+
+    on_outage: OnOutage | None = None
+    on_resumed: OnResumed | None = None
+    on_silence: OnSilence | None = None
+
+
+USUAL_TRUST: Final = Trust()
+NO_LISTENERS: Final = Listeners()
+
+
+class Transport:
+    """Sends requests to one analyst, again and again for as long as its patience lasts.
+
+    Its arguments are those of :func:`~party_sdk.analyst_client.http_analyst.connect`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        trust: Trust,
+        *,
+        patience: float,
+        listeners: Listeners,
+        http: httpx.Client | None,
+    ) -> None:
+        if wrong := mistaken(url):
+            raise InvalidParameters(wrong)
+        parts = urlsplit(url)
+        if (
+            parts.scheme == "http"
+            and parts.hostname not in _LOOPBACK
+            and not trust.allow_http
+        ):
+            raise GuardRefused(
+                "Plain http would show the token to the network; use https, or "
+                "--allow-http inside a protected network."
+            )
+        self.patience = patience
+        self.listeners = listeners
+        self._outage = ""
+        self._http = http or open_http(url, trust.ca_file)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        json: Any = None,
+        content: bytes | None = None,
+        params: Mapping[str, str] | None = None,
+        patience: float | None = None,
+    ) -> httpx.Response:
+        """Return the first response that is worth having.
+
+        patience: seconds for which this request is repeated; by default those of the
+            transport.
+
+        Raises Unavailable if no such response came while the patience lasted.
+        Raises CertificateRefused if whoever answers at the address shows no certificate
+            that is trusted here.
+        """
+        request = self._http.build_request(
+            method,
+            path,
+            headers=dict(headers),
+            json=json,
+            content=content,
+            params=params,
+        )
+        patience = self.patience if patience is None else patience
+        with self._watch_silence(request):
+            return self._send(request, patience)
+
+    def _send(self, request: httpx.Request, patience: float) -> httpx.Response:
+        begin = time.monotonic()
+        attempt = 0
+        while True:
+            attempt += 1
+            response, why = self._try(request)
+            status = None if response is None else response.status_code
+            self._tell(_OUTAGES.get(status, ""))
+            after = None if response is None else response.headers.get("retry-after")
+            elapsed = time.monotonic() - begin
+            delay = next_delay(attempt, elapsed, patience, status, after)
+            if response is not None and (delay is None or response.is_success):
+                return response
+            if delay is None:
+                raise Unavailable(f"{attempt} attempts in {elapsed:.0f} s: {why}.")
+            time.sleep(delay)
+
+    @contextmanager
+    def _watch_silence(self, request: httpx.Request) -> Iterator[None]:
+        """Break the silence of a request that nobody answers, and that is not held."""
+        if self.listeners.on_silence is None:
+            yield
+            return
+        timer = Timer(
+            SILENT_SECONDS + _read_wait_seconds(request), self._break_silence, [request]
+        )
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _break_silence(self, request: httpx.Request) -> None:
+        on_silence = self.listeners.on_silence
+        if on_silence is not None and not self._outage:
+            on_silence(request.url.netloc.decode())
+
+    def _tell(self, outage: str) -> None:
+        """Say what is wrong with the analyst, or that all is well again; once each."""
+        on_outage = self.listeners.on_outage
+        if on_outage is not None and outage != self._outage:
+            on_outage(outage)
+        self._outage = outage
+
+    def _try(self, request: httpx.Request) -> tuple[httpx.Response | None, str]:
+        try:
+            return fetch(self._http, request), ""
+        except httpx.TransportError as error:
+            _check_tls(error, request.url)
+            where = request.url.netloc.decode()
+            is_late = isinstance(error, LateAnswer)
+            why = str(error) if is_late else type(error).__name__
+            return None, f"{why} at {where}"
+
+
+def _read_wait_seconds(request: httpx.Request) -> float:
+    """Return for how many seconds the analyst may hold a request."""
+    asked = request.url.params.get("wait")
+    if asked is not None:
+        return float(asked)
+    return long_polling.seconds_of(request.headers.get("Prefer", "")) or 0.0
+
+
+def _check_tls(error: BaseException, url: httpx.URL) -> None:
+    """Give up at once where to try again will not help.
+
+    Nothing was sent then: a connection is encrypted before its first byte.
+
+    Raises CertificateRefused if the analyst shows no certificate that is trusted here.
+    Raises InvalidParameters if whoever listens there does not speak TLS.
+    """
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            raise refusal(cause, url.host, url.port or 443) from None
+        if getattr(cause, "reason", None) == "WRONG_VERSION_NUMBER":
+            raise InvalidParameters(
+                f"{url.netloc.decode()} speaks no TLS: is it http:// there, or another "
+                "port?"
+            ) from None
+        cause = cause.__cause__ or cause.__context__

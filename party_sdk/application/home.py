@@ -1,0 +1,403 @@
+"""An institution at its home, and all that it does there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from clustering_protocols.catalogue import check_choices
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidParameters,
+    NotReady,
+    RiskNotAccepted,
+)
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms.session_risks import OTHER_UNITS
+from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
+from clustering_protocols.terms.terms import Terms, digest, read_terms
+from party_sdk.analyst_client.analyst import Analyst
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.analyst_client.transport import (
+    NO_LISTENERS,
+    USUAL_TRUST,
+    Listeners,
+    Trust,
+)
+from party_sdk.application.asker import Asker, Confirmation
+from party_sdk.application.outputs import Outputs, Rows
+from party_sdk.home.identities import Acquaintances
+from party_sdk.home.policy import Policy
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.id_patterns import id_warnings
+from party_sdk.party.join import preview_terms
+from party_sdk.party.kept_mappings import MappingChange
+from party_sdk.party.leave import decline, leave
+from party_sdk.party.notifications import OwnReceivers
+from party_sdk.party.participant import Party
+from party_sdk.party.roster import Meeting, Roster
+from party_sdk.party.watch import OnProgress
+from party_sdk.reports.offers import offered_sheet, own_institution
+
+# Reports and results are imported where they are read
+if TYPE_CHECKING:
+    from coterie_pages.models import RunReport, TermsSheet
+    from party_sdk.results.new_rows import NewRows
+    from party_sdk.results.results import Result
+    from party_sdk.tables import TableMapping
+
+RowsT = TypeVar("RowsT", bound=Rows)
+
+
+class Offer(NamedTuple):
+    """What an invitation offers: the exact text of its terms, and what that says."""
+
+    invitation: Invitation
+    text: bytes
+    terms: Terms
+
+
+@dataclass(frozen=True, kw_only=True)
+class Home:
+    """The home of an institution: policy, identity and memory in one folder.
+
+    path: that folder.
+    trust, patience, listeners: as for
+        :func:`~party_sdk.analyst_client.http_analyst.connect`.
+    entropy: 32 bytes that stand for all chance and for the home's identity.
+    carried: the analyst, where it is no address: a file that was carried here.
+    asker: the person at this home; nobody is asked by default.
+    moved, safety_number, confirmed_with: what that person knows already; see
+        :meth:`Party.join`.
+    new_mapping: whether another mapping of a table counts than the one that is kept.
+    """
+
+    path: Path
+    trust: Trust = USUAL_TRUST
+    patience: float = 300.0
+    listeners: Listeners = NO_LISTENERS
+    entropy: bytes | None = None
+    carried: Analyst | None = None
+    asker: Asker | None = None
+    moved: bool = False
+    safety_number: str | None = None
+    confirmed_with: tuple[str, ...] = ()
+    new_mapping: bool = False
+
+    def connect(self, url: str) -> Analyst:
+        """Return the analyst at an address, or the one that was carried here."""
+        if self.carried is not None:
+            return self.carried
+        return connect(
+            url, self.trust, patience=self.patience, listeners=self.listeners
+        )
+
+    def folder(self, session: str, slot: str) -> PartyFolder:
+        """Return what is kept of a session on this disk."""
+        return PartyFolder(self.path, session, slot)
+
+    def find_folder(self, session: str, slot: str) -> PartyFolder:
+        """Return the same, or what outlived it where it was forgotten.
+
+        Raises NotReady if nothing is kept.
+        """
+        folder = self.folder(session, slot)
+        found = folder if folder.exists else folder.forgotten()
+        if found is None:
+            folder.load_identity()  # which says so
+            return folder
+        return found
+
+    def one_of(self, named: str, slot: str | None) -> PartyFolder:
+        """Return what is kept of an invitation, or of a session and a slot.
+
+        Raises InvalidParameters if this home sat at several slots of the session, and
+            none is named.
+        """
+        if "#" in named:
+            parsed = Invitation.parse(named)
+            return self.find_folder(parsed.session, parsed.slot)
+        sat = sorted(path.name for path in (self.path / "parties" / named).glob("*"))
+        if slot is None and len(sat) > 1:
+            raise InvalidParameters(f"Name one of the slots: {', '.join(sat)}.")
+        return self.find_folder(named, slot or (sat[0] if sat else "?"))
+
+    def institution(self) -> Institution | None:
+        """Return whose home this is; None where no identity was made yet."""
+        if self.entropy is None:
+            return own_institution(self.path)
+        return Institution.derive(self.entropy)
+
+    def offer(self, invitation: str, policy: Policy | None = None) -> Offer:
+        """Return what an invitation offers; as kept here, once it was accepted.
+
+        Nothing but the question what the invitation is for is sent.
+
+        policy: refuses an inviter before the analyst is asked, until the slot is taken.
+
+        Raises AgreementMismatch if the analyst shows other terms than the coordinator
+            signed.
+        Raises CoterieError if it cannot be asked, or does not know the invitation.
+        """
+        parsed = Invitation.parse(invitation)
+        folder = self.folder(parsed.session, parsed.slot)
+        if policy is not None and not folder.has_joined:
+            known = Acquaintances(self.path).read()
+            policy.check_inviter(parsed.url, parsed.coordinator, known)
+        if folder.exists:
+            kept = folder.load_identity().terms.encode()
+            if digest(kept) == parsed.terms:
+                return Offer(parsed, kept, read_terms(kept))
+        with self.connect(parsed.url) as analyst:
+            preview, terms = preview_terms(analyst, parsed)
+        return Offer(parsed, preview.terms.encode(), terms)
+
+    def sheet(self, offer: Offer) -> TermsSheet:
+        """Return the terms of an invitation in words."""
+        return offered_sheet(
+            offer.invitation, offer.text, self.path, self.institution()
+        )
+
+    def accept(
+        self, invitation: str, policy: Policy, offer: Offer | None = None
+    ) -> Policy:
+        """Return the policy with every risk of an invitation accepted by its name.
+
+        Who has joined is asked no more.
+
+        offer: that of the invitation, where it is known.
+
+        Raises RiskNotAccepted if one is not accepted, or nobody is there to be asked.
+        Raises CoterieError if the policy refuses the terms whatever is accepted: nobody
+            is asked then.
+        """
+        parsed = Invitation.parse(invitation)
+        folder = self.folder(parsed.session, parsed.slot)
+        if folder.exists:
+            policy = policy.accept_risks(folder.load_identity().accepted_risks)
+        if folder.has_joined:
+            return policy
+        terms = (offer or self.offer(invitation, policy)).terms
+        left = policy.not_accepted(terms)
+        everything = policy.accept_risks(left)
+        everything.check_terms(terms)
+        if left and self.asker is None:
+            raise RiskNotAccepted(f"{len(left)}: {', '.join(left)}.")
+        if left and self.asker is not None:
+            self.asker.accept_risks(left, parsed.terms)
+        return everything
+
+    def join(
+        self,
+        invitation: str,
+        policy: Policy,
+        choices: Mapping[str, Any] | None = None,
+        *,
+        confirms: bool = False,
+    ) -> Party:
+        """Return the party of an invitation.
+
+        confirms: whether each contribution is asked about, not only those to which
+            somebody has to agree. Without anybody to be asked these stop the party.
+        """
+        parsed, asker = Invitation.parse(invitation), self.asker
+        confirm = None
+        if asker is not None and (confirms or asker.is_present):
+            folder = self.folder(parsed.session, parsed.slot)
+            confirm = Confirmation(asker, folder, confirms)
+        with ExitStack() as opened:
+            analyst = opened.enter_context(self.connect(parsed.url))
+            member = Party.join(
+                invitation,
+                policy=policy,
+                home=self.path,
+                entropy=self.entropy,
+                analyst=analyst,
+                choices=choices,
+                on_notes=None if asker is None else asker.note,
+                confirm=confirm,
+                on_roster=None if asker is None else asker.meet,
+                safety_number=self.safety_number,
+                confirmed_with=self.confirmed_with,
+                accept_moved=self.moved,
+            )
+            opened.pop_all()  # the party closes it from now on
+        return member
+
+    def resume(
+        self,
+        session: str,
+        slot: str,
+        policy: Policy,
+        choices: Mapping[str, Any] | None = None,
+        *,
+        confirms: bool = False,
+    ) -> Party:
+        """Return the party that is kept on this disk."""
+        kept = self.folder(session, slot).load_identity()
+        return self.join(kept.invitation, policy, choices, confirms=confirms)
+
+    def run(
+        self,
+        member: Party,
+        rows: Rows,
+        outputs: Outputs,
+        *,
+        on_warning: Callable[[str], None] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Result:
+        """Take part with a table until there are labels, and write them.
+
+        on_warning: called with what looks wrong in the table's ids.
+        on_progress: called with the session's status whenever something moved.
+        """
+        outputs.check(member.folder.path)
+        rows = self.map_rows(member.folder, rows)
+        with member.tell_refusals():
+            data = rows.open(member.slot_fields)
+        with member.folder.lock():
+            member.keep_mapping(rows.table_mapping, data)
+        if on_warning is not None:
+            for sentence in id_warnings(member.terms, member.invitation.slot, data):
+                on_warning(sentence)
+        result = member.run(data, on_progress=on_progress)
+        outputs.write(member, result, data, self.path)
+        return result
+
+    def label(
+        self,
+        session: str,
+        slot: str,
+        rows: Rows,
+        *,
+        choices: Mapping[str, Any] | None = None,
+        agree: Callable[[str], bool] | None = None,
+    ) -> NewRows:
+        """Return new rows with the labels of a session whose result is kept here.
+
+        choices: what this home decides alone, as for :meth:`run`.
+        agree: called where the rows look like other units, unless the choices allow it.
+
+        Raises NotReady if no result is kept.
+        Raises GuardRefused if the terms release nothing that labels new rows, or the
+            rows look like other units and nobody agrees.
+        """
+        choices = choices or {}
+        allowed = bool(choices.get(OTHER_UNITS))
+        with self.resume(session, slot, Policy()) as member:
+            check_choices(member.terms.protocol.name, choices)
+            result = member.result()
+            result.check_labels_new_rows()
+            rows = self.map_rows(member.folder, rows)
+            data = rows.open(member.slot_fields, result.columns)
+            return result.predict(data, agree=(lambda _: True) if allowed else agree)
+
+    def labels_new_rows(self, session: str, slot: str) -> bool:
+        """Return whether the result that is kept of a session labels new rows."""
+        with self.resume(session, slot, Policy()) as member:
+            return member.result().labels_new_rows
+
+    def map_rows(self, folder: PartyFolder, rows: RowsT) -> RowsT:
+        """Return rows under the mapping that counts: the one kept here, or a new one.
+
+        Raises GuardRefused if a new one is named and nobody agrees to it.
+        """
+        return rows.with_mapping(
+            folder.mappings.choose(rows.table_mapping, self._agree)
+        )
+
+    def keep_mapping(self, member: Party, mapping: TableMapping) -> None:
+        """Keep a mapping for a session, before its table is read."""
+        counts = member.folder.mappings.choose(mapping, self._agree)
+        with member.folder.lock():
+            member.keep_mapping(counts)
+
+    def _agree(self, change: MappingChange) -> bool:
+        if self.new_mapping:
+            return True
+        return self.asker is not None and self.asker.change_mapping(change)
+
+    def decline(self, invitation: str, reason: str, check: str | None = None) -> None:
+        """Tell the coordinator why this home does not join, or which check refused."""
+        parsed = Invitation.parse(invitation)
+        with self.connect(parsed.url) as analyst:
+            decline(analyst, parsed.code, reason, check)
+
+    def leave(self, session: str, slot: str, reason: str) -> bool:
+        """Stop a party for good; return whether the others are told."""
+        kept = self.folder(session, slot).load_identity()
+        return self.withdraw(kept.invitation, reason)
+
+    def withdraw(self, invitation: str, reason: str) -> bool:
+        """Do the same by an invitation; decline it where no party is here yet."""
+        parsed = Invitation.parse(invitation)
+        folder = self.folder(parsed.session, parsed.slot)
+        if not folder.exists:
+            self.decline(invitation, reason)
+            return True
+        with self.connect(parsed.url) as analyst:
+            return leave(folder, analyst, reason, parsed.code)
+
+    def report(self, folder: PartyFolder, rows: Rows | None = None) -> RunReport:
+        """Return the report of a party that is kept here, or was before it was forgotten.
+
+        rows: the party's table, to draw its rows.
+        """
+        from coterie_pages.models import RunReport
+        from party_sdk.reports.run_reports import run_report
+
+        written = folder.load_report()
+        if written is not None:
+            if rows is not None:
+                raise NotReady("Labels were forgotten: rows can no longer be drawn.")
+            return RunReport.model_validate_json(written)
+        with self.resume(folder.session, folder.slot, Policy()) as member:
+            columns = folder.load_identity().columns
+            data = None
+            if rows is not None:
+                rows = self.map_rows(folder, rows)
+                data = rows.open(member.slot_fields, columns)
+            return run_report(member, self.path, data=data)
+
+    def forget(self, session: str, slot: str, *, everything: bool = False) -> None:
+        """Delete what is kept of a session; the log and a report stay by default.
+
+        Raises NotReady if nothing is kept.
+        """
+        folder = self.folder(session, slot)
+        if everything:
+            self.find_folder(session, slot)
+            folder.forget(everything=True)
+            return
+        folder.load_identity()
+        report = None
+        with suppress(CoterieError):  # what cannot be read has to go all the same
+            report = self.report(folder).model_dump_json().encode()
+        folder.forget(report)
+
+    def sign_log(self, folder: PartyFolder) -> SignedLog:
+        """Return what left a party, signed by the institution that joined."""
+        own = Meeting(self.path, self.entropy).institution
+        member = folder.member
+        if member is None or member.identity != own.key:
+            raise NotReady("This party joined as another institution than this home's.")
+        return sign_ledger(own, folder.session, folder.slot, folder.ledger.lines)
+
+    def roster(self, session: str, slot: str) -> Roster | None:
+        """Return who takes part, if that has been agreed upon."""
+        agreement = self.find_folder(session, slot).load_agreement()
+        if agreement is None:
+            return None
+        return Roster.of(agreement, Acquaintances(self.path), slot)
+
+    @contextmanager
+    def receivers(self, session: str, slot: str) -> Iterator[OwnReceivers]:
+        """Open the addresses at which a party is told."""
+        folder = self.folder(session, slot)
+        url = Invitation.parse(folder.load_identity().invitation).url
+        with self.connect(url) as analyst:
+            yield OwnReceivers.of_party(folder, analyst)

@@ -1,0 +1,105 @@
+"""The files that a run writes, and the rows that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from party_sdk.party.table_admission import SlotFields, open_by
+from party_sdk.results.output_files import keep_others, remember_outputs, write_whole
+
+# Libraries of tables and pictures are imported when rows are read and drawn
+if TYPE_CHECKING:
+    from clustering_protocols.numerics.data_source import DataSource
+    from party_sdk.party.participant import Party
+    from party_sdk.results.results import Result
+    from party_sdk.tables import IdColumns, TableMapping
+
+
+class Rows(Protocol):
+    """A table that is named, and not read yet."""
+
+    @property
+    def table_mapping(self) -> TableMapping | None:
+        """Return how the table is mended, as far as the operator says it."""
+
+    def with_mapping(self, mapping: TableMapping | None) -> Self:
+        """Return the same table, mended otherwise."""
+
+    def open(
+        self, agreed: SlotFields | None = None, columns: Sequence[str] | None = None
+    ) -> DataSource:
+        """Return its rows, with the fields that the terms name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableInMemory:
+    """A table as :meth:`Party.run` takes it."""
+
+    table: Any
+    id_column: IdColumns = None
+    columns: list[str] | None = None
+    table_mapping: TableMapping | None = None
+
+    def with_mapping(self, mapping: TableMapping | None) -> Self:
+        """Return the same table, mended otherwise."""
+        return replace(self, table_mapping=mapping)
+
+    def open(
+        self, agreed: SlotFields | None = None, columns: Sequence[str] | None = None
+    ) -> DataSource:
+        """Return its rows, with the fields that the terms name."""
+        names = self.columns or (list(columns) if columns else None)
+        fields = agreed or SlotFields()
+        return open_by(fields, self.table, self.id_column, names, self.table_mapping)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Where a run writes.
+
+    force: whether files of others are replaced.
+    """
+
+    labels: Path | None = None
+    picture: Path | None = None
+    report: Path | None = None
+    force: bool = False
+
+    @property
+    def paths(self) -> tuple[Path | None, ...]:
+        """Return all files."""
+        return self.labels, self.picture, self.report
+
+    def check(self, folder: Path) -> None:
+        """Refuse files that are not this session's; ``folder`` remembers them."""
+        keep_others(self.paths, folder, force=self.force)
+
+    def write(
+        self, member: Party, result: Result, data: DataSource, home: Path
+    ) -> None:
+        """Write all files of a result.
+
+        home: whose acquaintances are named in the report.
+        """
+        with remember_outputs(self.paths, member.folder.path):
+            if self.labels is not None:
+                result.save(self.labels)
+            if self.picture is not None:
+                _draw(member, result, data, self.picture)
+            if self.report is not None:
+                from coterie_pages.pages import page
+                from party_sdk.reports.run_reports import run_report
+
+                write_whole(page(run_report(member, home)).encode(), self.report)
+
+
+def _draw(member: Party, result: Result, data: DataSource, path: Path) -> None:
+    from party_sdk.results.plots import draw
+
+    shown, found = member.select_clustered(data, result.labels)
+    blocks = result.item_memberships is not None
+    units = None if blocks else member.units(shown)
+    draw(shown, replace(result, labels=found), units=units).save(path)

@@ -1,0 +1,1 @@
+"""Trying things out on one machine: compare, simulate, demo, examples."""

@@ -1,0 +1,124 @@
+"""`coterie simulate`: all roles in one process, to choose a method."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from party_sdk.cli.options.common import (
+    SEED,
+    column_groups_option,
+    param_option,
+    row_groups_option,
+)
+from party_sdk.cli.options.completion import protocol_names
+from party_sdk.cli.options.preparation import preparation_option
+from party_sdk.cli.options.sections import choose_option, missing_option
+from party_sdk.cli.options.tables import reading_options
+from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.output_files import force_option
+from party_sdk.results.output_files import keep_others, try_outputs
+
+if TYPE_CHECKING:
+    from party_sdk.tables import How
+
+
+@click.command()
+@click.argument("protocol", shell_complete=protocol_names)
+@click.option(
+    "--data",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="A file: text, Excel, Parquet, JSON, SPSS, SAS or Stata.",
+)
+@click.option("--truth", help="A column of true classes: compared with, not clustered.")
+@reading_options
+@preparation_option(several=False)
+@missing_option
+@row_groups_option
+@column_groups_option
+@param_option
+@choose_option
+@click.option(
+    "--seed", type=SEED, default=0, show_default=True, help="Seed of split and session."
+)
+@click.option(
+    "--labels",
+    type=click.Path(path_type=Path),
+    help="File to write the labels to (CSV, Parquet or Excel, by its ending).",
+)
+@force_option
+@json_option
+def simulate(
+    protocol: str,
+    data: Path,
+    truth: str | None,
+    how: How,
+    preparation_files: tuple[Path, ...],
+    missing: Literal["drop", "mean", "median"] | None,
+    row_groups: int | None,
+    column_groups: int | None,
+    params: tuple[str, ...],
+    choose: str | None,
+    seed: int,
+    labels: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Play all roles of a PROTOCOL over one table, to try a method.
+
+    Rows and columns are shuffled by the seed and divided among row groups × column
+    groups. The default is three row groups, or three column groups where the protocol
+    takes no others. Fidelity is the adjusted Rand index between the labels and those of
+    the same clustering on the pooled table: 1 means that nothing was lost. With several
+    numbers of clusters (--param n_clusters=2..8), the quality measures of all runs are
+    shown, and the run that counts. 'coterie compare' tries several methods and splits.
+    """
+    from party_sdk.cli.lab import simulation_report
+    from party_sdk.coordinator.option_parsing import read_preparation, read_values
+    from party_sdk.lab import usual_lattice
+
+    schemas = None if how.schema is None else [how.schema]
+    prepared = read_preparation(preparation_files, missing, schemas)
+    try_outputs([labels], data, force=force)
+    keep_others([labels], None, force=force)
+    trial = simulation_report.simulate(
+        protocol,
+        data,
+        replace(how, preparation=prepared[0] if prepared else None),
+        read_values(params),
+        usual_lattice(protocol, row_groups, column_groups),
+        seed,
+        choose=choose,
+        truth=truth,
+        labels=labels,
+    )
+    if as_json:
+        click.echo(json.dumps(trial.report))
+        return
+    for warning in trial.report["warnings"]:
+        say(f"warning: {warning}", err=True)
+    for line in trial.runs:
+        say(line)
+    _print(trial.report)
+
+
+def _print(report: Mapping[str, Any]) -> None:
+    click.echo(f"fidelity  {report['fidelity']:.4f}   (1: equal to pooled clustering)")
+    for name in report.get("truth", {}):
+        here, pooled = report["truth"][name], report["pooled_truth"][name]
+        click.echo(f"{name:8}  {here:.4f}   pooled {pooled:.4f}")
+    click.echo(f"rounds    {report['rounds']}")
+    click.echo(f"clusters  {', '.join(map(str, report['cluster_sizes']))} rows")
+    if report["noise_rows"]:
+        click.echo(f"noise     {report['noise_rows']} rows")
+    for role, cost in report["roles"].items():
+        click.echo(
+            f"{role:8}  {cost['seconds']:.3f} s   {cost['sent_bytes']:,} bytes sent"
+        )

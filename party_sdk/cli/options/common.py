@@ -1,0 +1,131 @@
+"""Options that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+
+from clustering_protocols.common.errors import InvalidParameters
+from party_sdk.home.addresses import mistaken
+
+
+def read_address(
+    context: click.Context, parameter: click.Parameter, value: str | None
+) -> str | None:
+    """Return the address of an analyst; say what to write where it is none."""
+    if value and (wrong := mistaken(value)):
+        name = parameter.human_readable_name.lower()
+        from_shell = context.get_parameter_source(name) is ParameterSource.ENVIRONMENT
+        raise click.UsageError(
+            f"{'COTERIE_URL' if from_shell else '--url'} {wrong}", context
+        )
+    return value or None
+
+
+url_option = click.option(
+    "--url",
+    envvar="COTERIE_URL",
+    callback=read_address,
+    help="Address of the analyst: https://… [COTERIE_URL]",
+)
+key_option = click.option(
+    "--key", help="A coordinator's key. [COTERIE_KEY_FILE; COTERIE_KEY]"
+)
+home_option = click.option(
+    "--home",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="COTERIE_HOME",
+    help="Folder of secrets and memory. [COTERIE_HOME; ~/.coterie]",
+)
+ca_option = click.option(
+    "--ca-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    envvar="COTERIE_CA_FILE",
+    help="PEM file of your certificate authority, trusted instead of the usual ones. "
+    "[COTERIE_CA_FILE]",
+)
+http_option = click.option(
+    "--allow-http", is_flag=True, help="Accept plain http beyond this machine."
+)
+entropy_option = click.option(
+    "--entropy-file",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="File of 64 hex digits to draw from instead of the operating system: repeats a "
+    "run, for tests alone.",
+)
+param_option = click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter of the protocol, its value as JSON, e.g. n_clusters=3; may be given "
+    "several times.",
+)
+
+SEED = click.IntRange(0, 2**53 - 1)
+_GROUPS = click.IntRange(1, 1000)
+rows_option = click.option(
+    "--rows",
+    type=click.IntRange(1),
+    help="About how many rows all parties have together: says what will be large. "
+    "Nothing of it stands in the terms.",
+)
+columns_option = click.option(
+    "--columns",
+    type=click.IntRange(1),
+    help="With --rows: about how many columns, of all parties together; those of the "
+    "dictionary, or 10, by default.",
+)
+schema_option = click.option(
+    "--schema",
+    "schema_files",
+    multiple=True,
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The data dictionary of the columns, by which parties find them; once for each "
+    "column group, in their order.",
+)
+row_groups_option = click.option(
+    "--row-groups", type=_GROUPS, help="Number of row groups: each holds other people."
+)
+column_groups_option = click.option(
+    "--column-groups",
+    type=_GROUPS,
+    help="Number of column groups: each holds other features.",
+)
+
+
+def read_entropy(path: Path | None) -> bytes | None:
+    """Return the 32 bytes in a file of 64 hex digits."""
+    if path is None:
+        return None
+    try:
+        entropy = bytes.fromhex(path.read_text().strip())
+    except ValueError:
+        entropy = b""
+    if len(entropy) != 32:
+        raise InvalidParameters("The entropy file must hold 64 hex digits.")
+    return entropy
+
+
+class _Moment(click.ParamType[datetime]):
+    """A time that a person writes."""
+
+    name = "time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        from coterie_pages.times import read_moment
+
+        try:
+            return read_moment(str(value), datetime.now(UTC))
+        except ValueError as error:
+            self.fail(f"{value!r}: {error}.", param, ctx)
+
+
+MOMENT: Final = _Moment()
+"""A date, a time or an age: the type of an option."""

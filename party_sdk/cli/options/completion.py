@@ -1,0 +1,116 @@
+"""What a shell offers on the tab key: names that this release and this home know.
+
+The analyst is not asked, and nothing is read that a passphrase may seal: names of
+sessions and slots are those of files and folders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import click
+
+from party_sdk.home.files import default_home
+
+
+def protocol_names(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[str]:
+    """Return the protocols."""
+    del context, parameter
+    from clustering_protocols import catalogue
+
+    return _select_by_prefix(begun, catalogue.catalogue())
+
+
+def risk_codes(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[str]:
+    """Return the risks of all protocols, and the house's."""
+    del context, parameter
+    from clustering_protocols import catalogue
+    from clustering_protocols.terms import session_risks
+
+    known = [f"{session_risks.PREFIX}.{code}" for code in session_risks.RISKS]
+    for name in catalogue.catalogue():
+        known += catalogue.risk_sentences(name)
+    return _select_by_prefix(begun, known)
+
+
+def own_sessions(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[str]:
+    """Return the sessions that were joined from this home, and files for an @."""
+    if begun.startswith("@"):
+        return invitation_files(context, parameter, begun)
+    return _select_by_prefix(begun, _names(_home(context) / "parties", "*"))
+
+
+def own_slots(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[str]:
+    """Return the slots of the session that was typed before."""
+    del parameter
+    named = context.params.get("session_id") or context.params.get("session") or ""
+    # A name alone, never a path: what is typed does not lead out of the home
+    return _select_by_prefix(
+        begun, _names(_home(context) / "parties" / Path(named).name, "*")
+    )
+
+
+def opened_sessions(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[str]:
+    """Return the sessions that were opened from this home."""
+    del parameter
+    found = _names(_home(context) / "sessions", "*.json")
+    return _select_by_prefix(begun, (name.removesuffix(".json") for name in found))
+
+
+def invitation_files(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[str]:
+    """Return files that may hold an invitation, each behind its @, and folders."""
+    del context, parameter
+    start = Path(begun.removeprefix("@"))
+    folder = start if begun.endswith("/") else start.parent
+    found = [f"@{folder / name}" for name in _names(folder, "*.invitation")]
+    deeper = [f"@{path}/" for path in folder.glob("[!.]*") if path.is_dir()]
+    return _select_by_prefix(begun if begun.startswith("@") else "@", [*found, *deeper])
+
+
+def _select_by_prefix(begun: str, names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(begun))
+
+
+def _names(folder: Path, pattern: str) -> list[str]:
+    return [path.name for path in folder.glob(pattern)]
+
+
+def _home(context: click.Context) -> Path:
+    """Return the home that was typed, also before the sub-command."""
+    place: click.Context | None = context
+    while place is not None:
+        if typed := place.params.get("home"):
+            return Path(typed)
+        place = place.parent
+    return default_home()
+
+
+def _not_empty(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    if not value.strip():  # as of a variable that is not set
+        raise click.UsageError(f"{parameter.human_readable_name} is empty.", context)
+    return value
+
+
+session_argument = click.argument(
+    "session_id", shell_complete=own_sessions, callback=_not_empty
+)
+slot_argument = click.argument("slot", shell_complete=own_slots)
+optional_slot_argument = click.argument(
+    "slot", required=False, shell_complete=own_slots
+)
+opened_argument = click.argument(
+    "session_id", shell_complete=opened_sessions, callback=_not_empty
+)

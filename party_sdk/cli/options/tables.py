@@ -1,0 +1,192 @@
+"""Options of commands that read a table or write files, gathered into one argument each."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from party_sdk.cli.terminal.output import say
+from party_sdk.party.table_files import NamedTable
+from party_sdk.results.output_files import try_outputs
+
+if TYPE_CHECKING:
+    from clustering_protocols.numerics.data_source import DataSource
+    from party_sdk.party.table_admission import SlotFields
+    from party_sdk.tables import How, TableMapping
+
+Command = Callable[..., Any]
+
+csv_option = click.option(
+    "--csv",
+    "dialect",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="How a text file is written, instead of finding it out: delimiter=; decimal=, "
+    "encoding=cp1252 skip=1 dates=day-first missing=-9 sheet=…; again for several.",
+)
+id_option = click.option(
+    "--id-column",
+    "id_columns",
+    multiple=True,
+    help="Names the rows; it never leaves. Again for a name of several columns.",
+)
+
+
+def _read_mapping(
+    context: click.Context, parameter: click.Parameter, value: Path | None
+) -> TableMapping | None:
+    """Return the mapping in a file, once a command that takes it runs."""
+    del parameter
+    if value is None or context.resilient_parsing:
+        return None
+    from party_sdk.tables import read_mapping
+
+    return read_mapping(value)
+
+
+mapping_option = click.option(
+    "--mapping",
+    type=click.Path(path_type=Path),
+    callback=_read_mapping,
+    help="A file that says how the table becomes what the dictionary describes: names, "
+    "levels, units.",
+)
+
+
+def reading_options(command: Command) -> Command:
+    """Add the options that say how a table is read; the command takes ``how``."""
+    return mapping_option(unmapped_reading_options(command))
+
+
+def unmapped_reading_options(command: Command) -> Command:
+    """Add the same without a mapping."""
+
+    @click.option(
+        "--columns",
+        help="Columns to cluster, comma-separated; by default all but the id columns.",
+    )
+    @csv_option
+    @click.option(
+        "--schema",
+        "schema_file",
+        type=click.Path(path_type=Path),
+        help="A data dictionary (Table Schema): what columns mean.",
+    )
+    @click.option("--query", help="With a postgresql:// address: the rows to take.")
+    @click.option(
+        "--allow",
+        multiple=True,
+        metavar="GUARD",
+        help="Switch a guard off: running-number, large-integers, totals-row or large-file.",
+    )
+    @functools.wraps(command)
+    def run_with_reading(
+        *args: Any,
+        columns: str | None,
+        dialect: tuple[str, ...],
+        schema_file: Path | None,
+        query: str | None,
+        allow: tuple[str, ...],
+        id_columns: tuple[str, ...],
+        mapping: TableMapping | None = None,
+        **rest: Any,
+    ) -> Any:
+        from party_sdk.tables import Dialect, How
+        from party_sdk.tables.dictionaries import read_schema
+
+        how = How(
+            id_column=id_columns,
+            columns=[n.strip() for n in columns.split(",")] if columns else None,
+            dialect=Dialect.parse(dialect),
+            schema=None if schema_file is None else read_schema(schema_file),
+            mapping=mapping,
+            query=query,
+            allow=allow,
+        )
+        return command(*args, how=how, **rest)
+
+    return id_option(run_with_reading)
+
+
+class GivenTable(NamedTable):
+    """A table as the command line names it, which says what its rows are."""
+
+    def open(
+        self, agreed: SlotFields | None = None, columns: Sequence[str] | None = None
+    ) -> DataSource:
+        """Return its rows, and say what they are; see :class:`NamedTable`."""
+        from party_sdk.tables import Table
+
+        data = NamedTable.open(self, agreed, columns)
+        if not isinstance(data, Table):
+            _show(data, f"named by {(self.long_form or '').partition(',')[0]!r}")
+            return data
+        if self.table_mapping is not None:
+            say("read by a mapping of this table", err=True)
+        names = ", ".join(map(repr, data.naming))
+        _show(data, f"named by {names}" if names else "not named")
+        for warning in data.report.warnings:
+            say(f"warning: {warning}", err=True)
+        return data
+
+
+def data_options(command: Command) -> Command:
+    """Add the options that name rows; the command takes ``rows``, a table."""
+    return _data_options(command, required=True)
+
+
+def own_rows_options(command: Command) -> Command:
+    """Add the same where rows may be left out; ``rows`` is None then."""
+    return _data_options(command, required=False)
+
+
+def _data_options(command: Command, *, required: bool) -> Command:
+    @click.option(
+        "--data",
+        "path",
+        required=required,
+        help="This party's rows: a file (text, Excel, Parquet, JSON, SPSS, SAS, Stata), "
+        "or postgresql://… with --query.",
+    )
+    @reading_options
+    @click.option(
+        "--long",
+        "long_form",
+        metavar="OBJECT,ITEM[,COUNT]",
+        help="The file has one line per object and item: the names of these columns.",
+    )
+    @click.option(
+        "--objects",
+        "objects_file",
+        type=click.Path(path_type=Path),
+        help="With --long: text file with the ids of all objects, one a line, the same "
+        "at every site.",
+    )
+    @functools.wraps(command)
+    def run_with_table(
+        *args: Any,
+        path: str | None,
+        how: How,
+        long_form: str | None,
+        objects_file: Path | None,
+        **rest: Any,
+    ) -> Any:
+        if path is None:
+            return command(*args, rows=None, **rest)
+        outputs = [rest.get(name) for name in ("labels", "picture", "html")]
+        try_outputs(outputs, Path(path), force=rest.get("force", False))
+        rows = GivenTable(
+            path=path, how=how, long_form=long_form, objects_file=objects_file
+        )
+        return command(*args, rows=rows, **rest)
+
+    return run_with_table
+
+
+def _show(data: DataSource, named: str) -> None:
+    shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
+    say(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)

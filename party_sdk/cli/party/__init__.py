@@ -1,0 +1,1 @@
+"""`coterie party …`: what a party operator does."""

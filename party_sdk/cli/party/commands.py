@@ -1,0 +1,283 @@
+"""`coterie party …`: what a party operator does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from party_sdk.cli.options.completion import session_argument, slot_argument
+from party_sdk.cli.options.invitation import invitation_argument, typed_invitation
+from party_sdk.cli.options.policy import choice_option, policy_options, remember_option
+from party_sdk.cli.options.tables import data_options, mapping_option
+from party_sdk.cli.party.consent import next_command, remember_consent
+from party_sdk.cli.party.home import audit, forget, list_parties, status
+from party_sdk.cli.party.new_rows import predict
+from party_sdk.cli.party.notify import notify_party
+from party_sdk.cli.party.orders import answer, order, serve, withdraw
+from party_sdk.cli.party.pages import report, terms
+from party_sdk.cli.party.party_options import here_options, option_words
+from party_sdk.cli.party.preview import show_quota, show_risks
+from party_sdk.cli.party.rehearse import rehearse
+from party_sdk.cli.party.run_results import take_part
+from party_sdk.cli.party.step import step
+from party_sdk.cli.session.notify import notify_option
+from party_sdk.cli.table import INPUT_UNUSABLE, show_report
+from party_sdk.cli.terminal.output import json_option, say, show_notes
+from party_sdk.cli.terminal.output_files import labels_option, picture_option
+from party_sdk.home.policy import Policy
+
+if TYPE_CHECKING:
+    from party_sdk.application.home import Home
+    from party_sdk.cli.options.tables import GivenTable
+    from party_sdk.tables import TableMapping
+
+
+_INTERRUPTED = 130  # as shells say it
+
+_notify_option = notify_option("your turn")
+confirm_option = click.option(
+    "--confirm",
+    is_flag=True,
+    help="Show each contribution and ask before it is sent. A no stands until you are "
+    "asked again.",
+)
+
+
+@click.group()
+def party() -> None:
+    """Join with an invitation and run to the labels (for a party)."""
+
+
+@party.command()
+@invitation_argument
+@policy_options
+@remember_option
+@_notify_option
+@mapping_option
+@here_options(invited=True, maps=True)
+@json_option
+def join(
+    invitation: str,
+    policy: Policy,
+    here: Home,
+    *,
+    addresses: tuple[str, ...],
+    mapping: TableMapping | None,
+    remember: bool,
+    as_json: bool,
+) -> None:
+    """Read what an invitation is for, and accept its risks.
+
+    Shows the terms sheet ('party terms'), then asks for each risk by its name; without a
+    terminal it prints the command that accepts them. What is accepted here holds for
+    'run' and 'resume'. Nothing of your data is read or sent.
+    """
+    from clustering_protocols.secrecy.identities import fingerprint
+    from coterie_pages.terminal_text import sheet_lines
+
+    sheet = here.sheet(here.offer(invitation))
+    if not as_json:
+        for line in sheet_lines(sheet):
+            say(line)
+    with here.join(invitation, here.accept(invitation, policy)) as member:
+        if addresses:
+            member.notify(addresses)
+        if mapping is not None:
+            here.keep_mapping(member, mapping)
+            say("The mapping is kept: later commands read your table by it.", err=True)
+        agreed, slot = member.terms, member.invitation.slot
+        own = member.identity
+    if remember:
+        remember_consent(member, here.path)
+    if as_json:
+        say(agreed.model_dump_json())
+        return
+    say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
+    for address in addresses:
+        say(f"{address} is told once you run with your data.", err=True)
+    show_quota(member, policy)
+    typed = typed_invitation()
+    say(
+        f"Next: {next_command(typed, agreed.session, slot, option_words(here))}",
+        err=True,
+    )
+
+
+for _command in (terms, report, list_parties, status, audit, notify_party, forget):
+    party.add_command(_command)
+for _command in (rehearse, order, serve, answer, withdraw, step, predict):
+    party.add_command(_command)
+
+
+@party.command()
+@invitation_argument
+@data_options
+@labels_option
+@picture_option
+@policy_options
+@remember_option
+@choice_option
+@confirm_option
+@_notify_option
+@here_options(invited=True, sends=True, maps=True)
+@json_option
+def run(
+    invitation: str,
+    rows: GivenTable,
+    labels: Path,
+    picture: Path | None,
+    policy: Policy,
+    choices: Mapping[str, Any],
+    here: Home,
+    *,
+    addresses: tuple[str, ...],
+    force: bool,
+    confirm: bool,
+    remember: bool,
+    as_json: bool,
+) -> None:
+    """Take part until there are labels. Interrupted, run it again: it goes on.
+
+    INVITATION may be @FILE, or - for standard input: command lines can be read by other
+    users of this machine.
+    """
+    policy = here.accept(invitation, policy)
+    with here.join(invitation, policy, choices, confirms=confirm) as member:
+        if addresses:
+            member.notify(addresses)
+        if remember:
+            remember_consent(member, here.path)
+        take_part(here, member, rows, labels, picture, force=force, as_json=as_json)
+
+
+@party.command()
+@invitation_argument
+@data_options
+@here_options(invited=True)
+@json_option
+@click.pass_context
+def check(
+    context: click.Context,
+    invitation: str,
+    rows: GivenTable,
+    here: Home,
+    *,
+    as_json: bool,
+) -> None:
+    """Check your table against the terms of a session, without joining.
+
+    Nothing is sent but the question what the invitation is for. Ends with 5 if there are
+    problems, each with its line.
+    """
+    offer = here.offer(invitation)
+    folder = here.folder(offer.terms.session, offer.invitation.slot)
+    rows = here.map_rows(folder, rows)
+    report = rows.check_table(offer.terms, offer.invitation.slot)
+    show_report(report, as_json=as_json)
+    if report.problems:
+        context.exit(INPUT_UNUSABLE)
+
+
+@party.command()
+@invitation_argument
+@click.option("--check", metavar="NAME", help="A check refused: its name.")
+@click.option("--reason", default="", help="A line for the coordinator to read.")
+@here_options()
+def decline(invitation: str, check: str | None, reason: str, here: Home) -> None:
+    """Tell the coordinator that you do not join.
+
+    With the same invitation you may still join later. Nothing of your data is read.
+    """
+    if check and reason:
+        raise click.UsageError("Give --check or --reason.")
+    here.decline(invitation, reason, check)
+
+
+@party.command()
+@session_argument
+@slot_argument
+@click.option("--reason", default="", help="A line for the coordinator to read.")
+@here_options()
+def leave(session_id: str, slot: str, reason: str, here: Home) -> None:
+    """Stop taking part, for good: nothing more is sent.
+
+    Before you have run with your data the coordinator is told that you decline, and why.
+    Afterwards the others wait for you: ask the coordinator to cancel the session.
+    """
+    if here.leave(session_id, slot, reason):
+        say("You left. The coordinator reads that you decline.", err=True)
+        return
+    say("You left: nothing more is sent from here. What was sent stays sent.", err=True)
+    say(
+        "The others wait for you until the deadline: ask the coordinator to cancel the "
+        f"session (coterie session cancel {session_id}).",
+        err=True,
+    )
+
+
+@party.command()
+@session_argument
+@slot_argument
+@data_options
+@labels_option
+@picture_option
+@policy_options
+@remember_option
+@choice_option
+@confirm_option
+@here_options(sends=True, maps=True)
+@json_option
+def resume(
+    session_id: str,
+    slot: str,
+    rows: GivenTable,
+    labels: Path,
+    picture: Path | None,
+    policy: Policy,
+    choices: Mapping[str, Any],
+    here: Home,
+    *,
+    force: bool,
+    confirm: bool,
+    remember: bool,
+    as_json: bool,
+) -> None:
+    """Go on from what is kept on this disk, without the invitation.
+
+    If you refused a contribution (--confirm), it is sent only once you say yes to it.
+    """
+    invitation = here.folder(session_id, slot).load_identity().invitation
+    policy = here.accept(invitation, policy)
+    with here.join(invitation, policy, choices, confirms=confirm) as member:
+        if remember:
+            remember_consent(member, here.path)
+        take_part(here, member, rows, labels, picture, force=force, as_json=as_json)
+
+
+@party.command()
+@session_argument
+@slot_argument
+@data_options
+@here_options()
+@json_option
+def inspect(
+    session_id: str, slot: str, rows: GivenTable, here: Home, *, as_json: bool
+) -> None:
+    """Show what the answer to the open task would hold. Nothing is sent."""
+    with here.resume(session_id, slot, Policy()) as member:
+        rows = here.map_rows(member.folder, rows)
+        found = member.inspect(rows.open(member.slot_fields))
+    if as_json:
+        say(json.dumps(asdict(found)))
+        return
+    from party_sdk.cli.terminal.confirmation import inspection_lines
+
+    for line in inspection_lines(found, member.terms):
+        say(line)
+    show_notes(found.notes)
+    show_risks(member)

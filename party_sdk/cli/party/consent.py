@@ -1,0 +1,36 @@
+"""What follows once a party's people have accepted: it is kept, and the next command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from party_sdk.cli.terminal.output import say
+
+if TYPE_CHECKING:
+    from party_sdk.party.participant import Party
+
+
+def remember_consent(member: Party, home: Path) -> None:
+    """Write what a party accepted into the policy of its home."""
+    from clustering_protocols.terms.terms import digest
+    from party_sdk.home.policy_files import policy_file, remember
+
+    text = member.folder.load_identity().terms.encode()
+    remember(home, member.terms.risks, digest(text), datetime.now(UTC))
+    say(f"The risks are in {policy_file(home)}.", err=True)
+
+
+def next_command(typed: str, session: str, slot: str, words: Sequence[str]) -> str:
+    """Return the command that takes part, for whoever has joined with an invitation.
+
+    typed: what stood for the invitation. A file is named again; an invitation itself is
+        a secret, and the session is named instead.
+    words: options that the next command needs as well.
+    """
+    party = ["run", typed] if typed.startswith("@") else ["resume", session, slot]
+    named = shlex.join(["coterie", "party", *party, *words])
+    return f"{named} --data FILE --id-column COLUMN"

@@ -1,0 +1,113 @@
+"""`coterie party list, status, audit, forget`: what this home keeps of its sessions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from party_sdk.cli.options.completion import session_argument, slot_argument
+from party_sdk.cli.party.party_options import here_options
+from party_sdk.cli.terminal.output import (
+    audit_line,
+    json_option,
+    roster_document,
+    roster_lines,
+    say,
+)
+
+if TYPE_CHECKING:
+    from party_sdk.application.home import Home
+
+
+@click.command("list")
+@here_options()
+@json_option
+def list_parties(here: Home, *, as_json: bool) -> None:
+    """List the sessions of this home, and what is next.
+
+    Where each stands is what this disk tells; the analyst is not asked. Parties in the
+    background (party order, party serve) are among them, with what they ask of you.
+    """
+    from party_sdk.cli.terminal.text_tables import align_columns
+    from party_sdk.supervisor.party_list import all_parties
+
+    found = list(all_parties(here.path))
+    if as_json:
+        say(json.dumps([asdict(each) for each in found]))
+        return
+    if not found:
+        say(f"No session has been joined from {here.path}.", err=True)
+        return
+    heads = ("SESSION", "SLOT", "STATE", "NEXT")
+    rows = [(each.session, each.slot, each.state, each.following) for each in found]
+    for line in align_columns([heads, *rows]):
+        say(line)
+
+
+@click.command()
+@session_argument
+@slot_argument
+@here_options()
+@json_option
+def status(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
+    """Print who takes part, and the safety number to compare.
+
+    Both come from what is kept on this disk, not from the analyst.
+    """
+    from clustering_protocols.common.errors import NotReady
+
+    roster = here.roster(session_id, slot)
+    if roster is None:
+        raise NotReady("Not all have joined yet, or this party has not run since.")
+    if as_json:
+        say(json.dumps(roster_document(roster)))
+        return
+    for line in roster_lines(roster):
+        say(line)
+
+
+@click.command()
+@session_argument
+@slot_argument
+@here_options(signs=True)
+@json_option
+def audit(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
+    """Print and check what left this party.
+
+    Each line is an upload or the analyst's receipt for one; the command fails if a line
+    was changed. With --json it is signed by your institution: a file that somebody else
+    can check (coterie verify).
+    """
+    folder = here.find_folder(session_id, slot)
+    entries = folder.ledger.read()
+    if as_json:
+        say(here.sign_log(folder).model_dump_json())
+        return
+    for entry in entries:
+        say(audit_line(entry))
+    say(f"The chain of {len(entries)} lines holds.", err=True)
+
+
+@click.command()
+@session_argument
+@slot_argument
+@here_options()
+@click.option(
+    "--all", "everything", is_flag=True, help="The log of what left and the report too."
+)
+@click.confirmation_option(prompt="Delete memory, keys and token of this party?")
+def forget(session_id: str, slot: str, here: Home, *, everything: bool) -> None:
+    """Delete what is kept of a session here, secrets included.
+
+    The log of what left and your report stay (party audit, party report).
+    """
+    from party_sdk.supervisor.files import OrderFiles
+
+    folder = here.folder(session_id, slot)
+    if not folder.exists and OrderFiles(here.path, session_id, slot).exists:
+        folder.forget(everything=True)  # an order that never joined: nothing has left
+        return
+    here.forget(session_id, slot, everything=everything)

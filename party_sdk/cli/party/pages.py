@@ -1,0 +1,91 @@
+"""`coterie party terms` and `party report`: what a party reads, prints and signs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from party_sdk.cli.options.completion import optional_slot_argument
+from party_sdk.cli.options.invitation import invitation_argument, invited_argument
+from party_sdk.cli.options.tables import own_rows_options
+from party_sdk.cli.party.party_options import here_options
+from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.page_files import html_option, show_report, write_page
+from party_sdk.results.output_files import keep_others, remember_outputs, try_outputs
+
+if TYPE_CHECKING:
+    from party_sdk.application.home import Home
+    from party_sdk.cli.options.tables import GivenTable
+
+
+@click.command()
+@invitation_argument
+@html_option
+@here_options(invited=True)
+@json_option
+def terms(
+    invitation: str,
+    html: Path | None,
+    here: Home,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Read the terms in words, on a sheet to sign.
+
+    Use it before you join. The sheet says who invites and what for, who takes part, and
+    who learns what. It names every risk, and what will be sent in which form. The command
+    sends only the question what the invitation is for.
+    """
+    keep_others([html], None, force=force)
+    sheet = here.sheet(here.offer(invitation))
+    if html is not None:
+        write_page(sheet, html)
+    if as_json:
+        say(sheet.model_dump_json())
+        return
+    if html is None:
+        from coterie_pages.terminal_text import sheet_lines
+
+        for line in sheet_lines(sheet):
+            say(line)
+
+
+@click.command()
+@invited_argument
+@optional_slot_argument
+@own_rows_options
+@html_option
+@here_options()
+@json_option
+def report(
+    session: str,
+    slot: str | None,
+    rows: GivenTable | None,
+    html: Path | None,
+    here: Home,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Report your run of a session, from what is kept on this disk.
+
+    SESSION is its id, or your invitation; SLOT is needed where you sat at several. With
+    --data your rows are drawn on two axes. Afterwards 'party forget' keeps the report.
+    """
+    folder = here.one_of(session, slot)
+    keep_others([html], folder.path, force=force)
+    if html is not None:
+        try_outputs([html], folder.path, force=True)
+    made = here.report(folder, rows)
+    if html is not None:
+        with remember_outputs([html], folder.path):
+            write_page(made, html)
+    if as_json:
+        say(made.model_dump_json())
+        return
+    ended = f"{made.ended}, without a result" if made.ended else "no result yet"
+    show_report(made, "complete" if made.complete else ended)
+    say(f"{len(made.left)} lines in the log of what left")

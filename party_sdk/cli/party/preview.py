@@ -1,0 +1,31 @@
+"""What a party's people read beside the terms: ids that are compared, and risks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from party_sdk.cli.terminal.output import say
+from party_sdk.home.policy import Policy
+
+if TYPE_CHECKING:
+    from party_sdk.party.participant import Party
+
+
+def show_quota(member: Party, policy: Policy) -> None:
+    """Say how many ids others may hold against this party's, where any are compared."""
+    from clustering_protocols.catalogue import check_terms
+
+    if check_terms(member.terms).selects_rows:
+        say(
+            f"ids: each other party of your row group may bring at most "
+            f"{policy.ids_per_row:g} for each of your rows (--ids-per-row); how many "
+            "each brings is shown before yours leave, blinded"
+        )
+
+
+def show_risks(member: Party) -> None:
+    """Say every risk that the terms bring, in a sentence."""
+    from clustering_protocols.catalogue import risks_in
+
+    for code, sentence in risks_in(member.terms).items():
+        say(f"risk {code}: {sentence}")

@@ -1,0 +1,276 @@
+"""`coterie schema`: what the columns of a table mean, and which of them are clustered."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from clustering_protocols.common.errors import InvalidParameters
+from party_sdk.cli.options.tables import reading_options
+from party_sdk.cli.table import INPUT_UNUSABLE, show_report
+from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.output_files import force_option
+from party_sdk.results.output_files import keep_others, try_outputs
+
+if TYPE_CHECKING:
+    from party_sdk.tables import How
+    from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft
+
+_EVERY: Final = "*"
+"""Stands for --levels alone."""
+
+_ROLES: Final = {
+    "clustered": "cluster",
+    "described": "describe",
+    "left_out": "leave-out",
+}
+_CELLS: Final = {
+    "types": "type",
+    "units": "unit",
+    "titles": "title",
+    "levels": "levels",
+}
+_OPTIONS: Final = (
+    click.option(
+        "--cluster", "clustered", metavar="NAME", multiple=True, help="Cluster it."
+    ),
+    click.option(
+        "--describe",
+        "described",
+        metavar="NAME",
+        multiple=True,
+        help="Show it in profiles alone, such as an outcome.",
+    ),
+    click.option(
+        "--leave-out", "left_out", metavar="NAME", multiple=True, help="Do not read it."
+    ),
+    click.option(
+        "--type",
+        "types",
+        metavar="NAME=TYPE",
+        multiple=True,
+        help="number, integer, boolean, string or date.",
+    ),
+    click.option(
+        "--unit", "units", metavar="NAME=UNIT", multiple=True, help="Such as mmol/mol."
+    ),
+    click.option(
+        "--bounds",
+        metavar="NAME=LOW..HIGH",
+        multiple=True,
+        help="Least and greatest value, such as hba1c=20..200.",
+    ),
+    click.option(
+        "--levels",
+        metavar="[NAME=A,B]",
+        multiple=True,
+        is_flag=False,
+        flag_value=_EVERY,
+        help="The levels of a variable. Alone, when drafting: those of all columns of "
+        "words, unasked.",
+    ),
+    click.option(
+        "--title", "titles", metavar="NAME=TEXT", multiple=True, help="For people."
+    ),
+    click.option(
+        "--out",
+        type=click.Path(path_type=Path),
+        help="Where to write the dictionary (JSON).",
+    ),
+    click.option(
+        "--csv-out",
+        "table_out",
+        type=click.Path(path_type=Path),
+        help="Where to write the table of variables (CSV), for a spreadsheet.",
+    ),
+)
+
+
+def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that change variables and write them: ``said`` of the command."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return force_option(command)
+
+
+@click.group()
+def schema() -> None:
+    """Describe the columns of a table in a data dictionary."""
+
+
+@schema.command()
+@click.argument("file")
+@reading_options
+@change_options
+def infer(file: str, how: How, force: bool, **said: Any) -> None:  # noqa: FBT001  of click
+    """Draft a dictionary of FILE: names, types and decimals, for you to complete.
+
+    Numbers, dates, yes and no are proposed to be clustered, so say which are outcomes:
+    --describe. The levels of a text column are written if you confirm it, or with
+    --levels. They come from your rows, and anyone who reads the dictionary reads them.
+    """
+    from party_sdk.tables.dictionaries import infer as drafted
+
+    outputs = [said["out"], said["table_out"]]
+    try_outputs(outputs, Path(file), force=force)
+    keep_others(outputs, None, force=force)
+    every = _EVERY in said["levels"]
+    draft = drafted(file, how, (lambda *_: True) if every else _ask)
+    draft = draft.change(_changes(said))
+    for variable in draft.variables:
+        why = draft.reasons.get(variable.name, "")
+        if variable.role == "leave-out" and why:
+            say(f"{variable.name!r} is left out: {why}.", err=True)
+    _write(draft, said["out"], said["table_out"])
+
+
+@schema.command(name="set")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@change_options
+def change(file: Path, force: bool, **said: Any) -> None:  # noqa: FBT001  of click
+    """Change variables of a dictionary FILE, in its place or in --out.
+
+    FILE is a dictionary (JSON) or a table of variables (.csv).
+    """
+    from party_sdk.tables.dictionaries import read_draft
+
+    if _EVERY in said["levels"]:
+        raise InvalidParameters("Name the variable: --levels NAME=a,b.")
+    out, table_out = said["out"], said["table_out"]
+    keep_others([out, table_out], None, force=force)
+    draft = read_draft(file).change(_changes(said))
+    if out is None and table_out is None:
+        out, table_out = (None, file) if file.suffix.lower() == ".csv" else (file, None)
+    _write(draft, out, table_out)
+
+
+@schema.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where to write the dictionary (JSON); standard output by default.",
+)
+@force_option
+def build(file: Path, out: Path | None, *, force: bool) -> None:
+    """Build the dictionary of a table of variables FILE (CSV), as a spreadsheet saves it.
+
+    Its columns are those that --csv-out writes; name alone is needed.
+    """
+    from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft
+
+    try_outputs([out], file, force=force)
+    keep_others([out], None, force=force)
+    _write(DictionaryDraft.read_csv(file), out, None)
+
+
+def _write(draft: DictionaryDraft, out: Path | None, table_out: Path | None) -> None:
+    """Write a draft; its dictionary to standard output where no file is named."""
+    if table_out is not None:
+        table_out.write_text(draft.to_csv(), encoding="utf-8-sig", newline="")
+        say(f"{len(draft.variables)} variables in {table_out}", err=True)
+        if out is None:
+            return
+    found = draft.schema()
+    text = found.model_dump_json(indent=2)
+    if out is None:
+        click.echo(text)
+        return
+    out.write_text(f"{text}\n", encoding="utf-8")
+    counts = [
+        f"{n} {said}"
+        for role, said in (
+            ("cluster", "clustered"),
+            ("describe", "described"),
+            ("leave-out", "left out"),
+        )
+        if (n := sum(field.role == role for field in found.fields))
+    ]
+    say(f"{len(found.fields)} fields in {out}: {', '.join(counts)}", err=True)
+
+
+def _changes(said: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the cells to change, by the name of the variable."""
+    from party_sdk.tables.drafts.variables import parse_bounds
+
+    found: dict[str, dict[str, str]] = {}
+    for option, role in _ROLES.items():
+        for name in said[option]:
+            cells = found.setdefault(name, {})
+            if cells.setdefault("role", role) != role:
+                raise InvalidParameters(f"{name!r} has two roles.")
+    for option, cell in _CELLS.items():
+        for name, text in _pairs(option, said[option]):
+            found.setdefault(name, {})[cell] = text
+    for name, text in _pairs("bounds", said["bounds"]):
+        try:
+            found.setdefault(name, {}).update(parse_bounds(text))
+        except ValueError as error:
+            raise InvalidParameters(f"--bounds {name}: {error}.") from None
+    return found
+
+
+def _pairs(option: str, texts: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if text == _EVERY:
+            continue
+        if not sign:
+            raise InvalidParameters(
+                f"--{option.rstrip('s') if option != 'levels' else option} takes "
+                f"NAME=VALUE, not {text!r}. Put the file before the options."
+            )
+        yield name.strip(), value
+
+
+@schema.command()
+@click.argument("file")
+@reading_options
+@json_option
+@click.pass_context
+def ids(context: click.Context, file: str, how: How, *, as_json: bool) -> None:
+    """Draft what the ids of FILE look like, for 'session create --id-pattern'.
+
+    In a pattern 9 is a digit and A a letter; letters that nearly all ids share stand for
+    themselves. Whoever reads the terms reads the pattern.
+    """
+    from clustering_protocols.shared_stages.alignment.id_patterns import (
+        draft_patterns,
+        fit,
+    )
+    from clustering_protocols.shared_stages.alignment.params import Alignment
+    from party_sdk.tables import examine
+
+    if not how.id_column:
+        raise click.UsageError("Name the id column: --id-column.")
+    report, read = examine(file, how)
+    if read is None or not read.ids:
+        show_report(report, as_json=as_json)
+        context.exit(INPUT_UNUSABLE)
+    patterns = draft_patterns(read.ids)
+    found = fit(patterns, read.ids, Alignment().normalisation)
+    if as_json:
+        told = {
+            "patterns": patterns,
+            "n_ids": found.n_ids,
+            "n_fitting": found.n_fitting,
+        }
+        say(json.dumps(told))
+        return
+    for pattern in patterns:
+        say(f"--id-pattern {shlex.quote(pattern)}")
+    say(f"{found.n_fitting} of {found.n_ids} ids look like this.", err=True)
+
+
+def _ask(name: str, levels: Sequence[str]) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    shown = ", ".join(map(repr, levels))
+    say(f"{name!r} holds {len(levels)} different words: {shown}", err=True)
+    return click.confirm("Write them as its levels?", err=True)

@@ -1,0 +1,1 @@
+"""`coterie session …`: what a coordinator does."""

@@ -1,0 +1,251 @@
+"""`coterie session create` and `repeat`: a session opens, invitations are made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from party_sdk.cli.options.common import (
+    SEED,
+    column_groups_option,
+    columns_option,
+    entropy_option,
+    param_option,
+    read_entropy,
+    row_groups_option,
+    rows_option,
+    schema_option,
+)
+from party_sdk.cli.options.completion import opened_argument, protocol_names
+from party_sdk.cli.options.connection import pass_coordinator
+from party_sdk.cli.options.preparation import preparation_option
+from party_sdk.cli.options.sections import section_options
+from party_sdk.cli.session.letters import hand_over, invitations_option
+from party_sdk.cli.session.notify import notify_option
+from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.coordinator.option_parsing import (
+    read_dictionary,
+    read_expected,
+    read_layout,
+    read_preparation,
+    read_values,
+    with_id_patterns,
+)
+from party_sdk.coordinator.runs import read_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clustering_protocols.contract import Params
+    from clustering_protocols.terms.evaluation import Evaluation
+    from clustering_protocols.terms.terms import Layout
+    from party_sdk.coordinator.coordinator import Coordinator
+
+_notify_option = notify_option("slow parties")
+
+
+@click.command()
+@click.argument("title")
+@click.option(
+    "--protocol",
+    shell_complete=protocol_names,
+    default="dc",
+    show_default=True,
+    help="Name of a protocol, e.g. llf; see 'coterie advise'.",
+)
+@param_option
+@click.option(
+    "--id-pattern",
+    "id_patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="What ids look like, e.g. KV-99999999: 9 is a digit, A a letter. Once for each "
+    "id column; 'coterie schema ids' drafts it. Parties compare at home.",
+)
+@row_groups_option
+@column_groups_option
+@click.option(
+    "--slot",
+    "slots",
+    multiple=True,
+    metavar="NAME=ROW,COLUMN[,TITLE]",
+    help="A named party and its place, counted from 1; instead of the two above. "
+    "Places may stay empty. The title says who it is, for people.",
+)
+@click.option(
+    "--expect",
+    "expected",
+    multiple=True,
+    metavar="SLOT=CARD",
+    help="Who alone may sit at a slot: the file of a card, or the name of an institution "
+    "that you know. Slots without one are open to whoever holds their invitation.",
+)
+@section_options("words")
+@click.option(
+    "--id", "session_id", help="Id of the session; made from the title by default."
+)
+@click.option(
+    "--seed", type=SEED, help="Seed of the analyst's random starts; drawn by default."
+)
+@section_options("limits")
+@schema_option
+@rows_option
+@columns_option
+@preparation_option(several=True)
+@section_options("gaps")
+@section_options("runs")
+@section_options("results")
+@click.option(
+    "--new-analyst",
+    is_flag=True,
+    help="The analyst at this address was set up anew and has another key.",
+)
+@invitations_option
+@_notify_option
+@entropy_option
+@json_option
+@pass_coordinator
+def create(
+    coordinator: Coordinator,
+    title: str,
+    protocol: str,
+    params: tuple[str, ...],
+    id_patterns: tuple[str, ...],
+    row_groups: int | None,
+    column_groups: int | None,
+    slots: tuple[str, ...],
+    expected: tuple[str, ...],
+    session_id: str | None,
+    seed: int | None,
+    schema_files: tuple[Path, ...],
+    rows: int | None,
+    columns: int | None,
+    preparation_files: tuple[Path, ...],
+    missing: Literal["drop", "mean", "median"] | None,
+    letters: Path | None,
+    addresses: tuple[str, ...],
+    entropy_file: Path | None,
+    *,
+    new_analyst: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Open a session and print its id and one invitation per party.
+
+    Hand each invitation to its party on a channel that the analyst cannot read.
+    """
+    from clustering_protocols import catalogue
+    from clustering_protocols.terms.request_fields import build_section, read_sections
+
+    if columns is not None and rows is None:
+        raise click.UsageError("--columns says nothing without --rows.")
+    said = read_sections(lambda each: options.get(each.option))
+    said["about"] = {**said.get("about", {}), "title": title}
+    coordinator.entropy = read_entropy(entropy_file)
+    dictionary = read_dictionary(schema_files)
+    given = with_id_patterns(read_values(params), id_patterns)
+    values, runs = read_runs(given, **said.pop("evaluation", {}))
+    agreed = catalogue.parse_params(protocol, values)
+    layout = _layout(slots, row_groups, column_groups)
+    width = columns or sum(len(schema.fields) for schema in dictionary or ())
+    if rows is not None:
+        from party_sdk.advice.advice import USUAL_COLUMNS, check_sizes
+
+        check_sizes(agreed, layout, rows, width or USUAL_COLUMNS, runs)
+    if not as_json:
+        for line in _costs(agreed, layout, runs, rows, width):
+            say(line, err=True)
+    opened = coordinator.create_session(
+        params=agreed,
+        layout=layout,
+        session_id=session_id,
+        seed=seed,
+        expected=read_expected(expected, coordinator.acquaintances),
+        dictionary=dictionary,
+        preparation=read_preparation(preparation_files, missing, dictionary),
+        evaluation=runs,
+        new_analyst=new_analyst,
+        **{name: build_section(name, values) for name, values in said.items()},
+    )
+    hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)
+
+
+def _layout(slots: tuple[str, ...], rows: int | None, columns: int | None) -> Layout:
+    from clustering_protocols.terms.terms import Layout
+
+    if slots and (rows or columns):
+        raise click.UsageError(
+            "Give the places by --slot, or their numbers by --row-groups and "
+            "--column-groups (1 unless said)."
+        )
+    return read_layout(slots) if slots else Layout.lattice(rows or 1, columns or 1)
+
+
+def _costs(
+    params: Params,
+    layout: Layout,
+    runs: Evaluation | None,
+    rows: int | None,
+    columns: int,
+) -> Iterator[str]:
+    """Yield what a session costs beyond the usual: several runs, many rows."""
+    if runs is None and rows is None:
+        return
+    from clustering_protocols import result_warnings
+    from party_sdk.advice import advice, evidence
+
+    widths = advice.widths_of(layout, columns) if columns else None
+    found = result_warnings.of_session(params, layout, widths) if widths else []
+    for sentence in (*found, *advice.describe_audit_limit(params, layout, rows)):
+        yield f"warning: {sentence}"
+    if runs is not None:
+        yield evidence.rounds_line(params, layout, runs)
+    yield from advice.large(params, layout, rows, columns or advice.USUAL_COLUMNS)
+
+
+@click.command()
+@opened_argument
+@click.option("--title", help="Of the new session; that of the old one by default.")
+@click.option(
+    "--without",
+    multiple=True,
+    metavar="SLOT",
+    help="A party that does not take part again; may be given several times.",
+)
+@click.option("--id", "new_id", help="Id of the new session.")
+@click.option(
+    "--seed", type=SEED, help="Seed of the analyst's random starts; drawn by default."
+)
+@invitations_option
+@_notify_option
+@entropy_option
+@json_option
+@pass_coordinator
+def repeat(
+    coordinator: Coordinator,
+    session_id: str,
+    title: str | None,
+    without: tuple[str, ...],
+    new_id: str | None,
+    seed: int | None,
+    letters: Path | None,
+    addresses: tuple[str, ...],
+    entropy_file: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Open a session with an earlier one's terms.
+
+    Last quarter's, for example, if it was opened from this home. Terms, parties and keys
+    are the same; the invitations are new.
+    """
+    from party_sdk.coordinator.repetition import like
+
+    coordinator.entropy = read_entropy(entropy_file)
+    asked = like(coordinator.session(session_id).terms, without)
+    if title is not None:
+        asked["about"] = asked["about"].model_copy(update={"title": title})
+    opened = coordinator.create_session(**asked, session_id=new_id, seed=seed)
+    hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)

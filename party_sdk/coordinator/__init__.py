@@ -1,0 +1,1 @@
+"""Coordinators: sessions opened, options read, letters written."""

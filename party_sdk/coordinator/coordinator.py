@@ -1,0 +1,267 @@
+"""Coordinating: open sessions, find those that were opened."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import (
+    AgreementMismatch,
+    CoterieError,
+    InvalidParameters,
+    SessionExists,
+    Timeout,
+    VersionMismatch,
+)
+from clustering_protocols.common.limits import NAME_PATTERN
+from clustering_protocols.contract import Params
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms.roster_entries import sign_terms
+from clustering_protocols.terms.terms import (
+    About,
+    Identities,
+    Layout,
+    SessionRequest,
+    digest,
+)
+from clustering_protocols.wire.answers import SessionLine
+from party_sdk.analyst_client.analyst import CoordinatedAnalyst
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.coordinator.session import CoordinatedSession, read_kept
+from party_sdk.coordinator.session_store import StoredSession
+from party_sdk.home.encryption import SecretFiles
+from party_sdk.home.files import default_home, private_folder
+from party_sdk.home.identities import Acquaintances, KnownAnalysts, OwnIdentity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawnTerms:
+    """Terms as exact text, and the request from which the analyst makes the same."""
+
+    session: str
+    request: SessionRequest
+    terms: bytes
+
+
+class Coordinator:
+    """Opens sessions on one analyst.
+
+    key: a coordinator's key (``coterie key create``).
+    home: where to keep the sessions' secrets and the institution's identity;
+        ``$COTERIE_HOME`` or ``~/.coterie``.
+    entropy: 32 bytes from which session secrets and identity follow; from the operating
+        system by default, and the identity of the home.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        home: Path | None = None,
+        entropy: bytes | None = None,
+        analyst: CoordinatedAnalyst | None = None,
+    ) -> None:
+        self._url = url
+        self.entropy = entropy
+        self._home = home or default_home()
+        self._analyst = (analyst or connect(url)).as_coordinator(key)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._analyst.close()
+
+    def create_session(
+        self,
+        about: str | About,
+        params: Params,
+        layout: Layout,
+        **asked: Any,
+    ) -> CoordinatedSession:
+        """Open a session, and sign its terms.
+
+        about: for people: a title, or with it purpose, legal basis and contact.
+        params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
+        layout: which parties there are; ``Lattice(2, 2)`` for a regular one.
+        **asked: what else :meth:`draw_up` takes.
+
+        Raises AgreementMismatch if the analyst drew up other terms than these.
+        Raises GuardRefused if the analyst shows another key than before.
+        """
+        return self.open_session(self.draw_up(about, params, layout, **asked))
+
+    def draw_up(
+        self,
+        about: str | About,
+        params: Params,
+        layout: Layout,
+        *,
+        session_id: str | None = None,
+        seed: int | None = None,
+        expected: Mapping[str, str] | None = None,
+        new_analyst: bool = False,
+        **sections: Any,
+    ) -> DrawnTerms:
+        """Return the terms of a session that is not open yet, to be read before it is.
+
+        about, params, layout: as :meth:`create_session` takes them.
+        session_id: made from the title by default. Creating it again with the same
+            terms changes nothing.
+        seed: of the analyst's random starts; drawn by default.
+        expected: by slot, the public key of the institution that alone may sit there;
+            other slots are open to whoever has their invitation.
+        new_analyst: whether the analyst at this address may show another key than it
+            did when a session was opened from this home before.
+        **sections: what else terms may say, by name, e.g. ``deadlines`` and ``release``:
+            see :class:`~clustering_protocols.terms.terms.SessionRequest`. What is
+            left out, or None, is as usual.
+
+        Raises GuardRefused if the analyst shows another key than before.
+        Raises InvalidParameters if it is no such section, or does not fit.
+        """
+        about = About(title=about) if isinstance(about, str) else about
+        session_id = session_id or _id_from(about.title)
+        if not re.fullmatch(NAME_PATTERN, session_id):
+            raise InvalidParameters(
+                f"{session_id!r} is no session id: use a-z, 0-9, '.', '_' and '-'."
+            )
+        analyst = self.analyst_key(is_new=new_analyst)
+        identities = Identities(
+            coordinator=self._institution().key,
+            analyst=analyst,
+            slots=dict(expected or {}),
+        )
+        request = catalogue.build_request(
+            params,
+            layout,
+            about=about,
+            identities=identities,
+            seed=secrets.randbits(52) if seed is None else seed,
+            **sections,
+        )
+        return DrawnTerms(
+            session=session_id,
+            request=request,
+            terms=catalogue.draw_up(session_id, request),
+        )
+
+    def open_session(self, drawn: DrawnTerms) -> CoordinatedSession:
+        """Sign terms that were drawn up, keep what they need, and have them opened.
+
+        Raises SessionExists if this home keeps another session of this id: its secret
+            would be lost.
+        Raises AgreementMismatch if the analyst drew up other terms than these.
+        """
+        session_id, terms = drawn.session, drawn.terms
+        institution = self._institution()
+        path = private_folder(self._home / "sessions") / f"{session_id}.json"
+        files = SecretFiles(self._home)
+        before = read_kept(files, path) if path.exists() else None
+        if before is not None:
+            self._check_same(session_id, before, terms)
+        entropy = self.entropy or secrets.token_bytes(32)
+        kept = StoredSession(
+            url=self._url,
+            entropy=before.entropy if before else entropy.hex(),
+            terms=terms.decode(),
+            coordinator=institution.key,
+            signature=sign_terms(institution, digest(terms)),
+        )
+        if before is None:
+            files.write(path, kept.model_dump_json().encode())
+        try:
+            status = self._analyst.put_session(
+                session_id, drawn.request.model_dump(mode="json")
+            )
+        except CoterieError as error:
+            is_refused = error.problem.status < 500 and not isinstance(error, Timeout)
+            if is_refused and before is None:  # the id is free for other terms
+                path.unlink()
+            raise
+        if status.terms_digest != kept.terms_digest:
+            raise AgreementMismatch(
+                "The analyst drew up other terms than were asked for: it runs another "
+                "release, or changed them."
+            )
+        files.write(path, kept.model_dump_json().encode())
+        return self.session(session_id)
+
+    def _check_same(self, session_id: str, before: StoredSession, terms: bytes) -> None:
+        """Let a session be opened again, and no other one in its place."""
+        if (before.url, before.terms) != (self._url, terms.decode()):
+            raise SessionExists(
+                f"This home keeps the secret of a session {session_id!r} at {before.url}, "
+                "which has other terms or is another one."
+            )
+
+    def analyst_key(self, *, is_new: bool = False) -> str:
+        """Return the key that the analyst shows, the same as before at this address.
+
+        Raises GuardRefused if it is another one, unless ``is_new``.
+        """
+        key = self._analyst.identity()
+        KnownAnalysts(self._home).check(self._url, key, is_new=is_new)
+        return key
+
+    @property
+    def acquaintances(self) -> Acquaintances:
+        """Return whom this coordinator knows by a card."""
+        return Acquaintances(self._home)
+
+    def _institution(self) -> Institution:
+        if self.entropy is not None:
+            return Institution.derive(self.entropy)
+        return OwnIdentity(self._home).load_or_make()
+
+    def session(self, session_id: str) -> CoordinatedSession:
+        """Return a session that was opened before."""
+        return CoordinatedSession(session_id, self._analyst, self._home)
+
+    def sessions(
+        self,
+        limit: int | None = None,
+        *,
+        state: str = "",
+        owner: str = "",
+        awaited: str = "",
+        since: datetime | None = None,
+        before: datetime | None = None,
+    ) -> list[SessionLine]:
+        """Return the sessions of this key, a line each, the last to change first.
+
+        limit: how many at most; by default all.
+        state: ``open``, ``over`` or one state; empty for all.
+        owner: the label of a key or the id of a principal: administrators see all
+            owners.
+        awaited: a slot for which they wait.
+        since, before: bounds of their last change; the second is not included.
+
+        Raises VersionMismatch if they are to be filtered, and the analyst is of a
+            release that cannot.
+        """
+        texts = {"state": state, "owner": owner, "awaited": awaited}
+        times = {"changed_since": since, "changed_before": before}
+        filters = {name: text for name, text in texts.items() if text}
+        filters |= {name: at.isoformat() for name, at in times.items() if at}
+        found: list[SessionLine] = []
+        after: str | None = ""
+        while after is not None and (limit is None or len(found) < limit):
+            page = self._analyst.sessions(after, filters)
+            if filters and any(line.waiting_since is None for line in page.sessions):
+                raise VersionMismatch("This analyst is of a release without filters.")
+            found += page.sessions
+            after = page.next
+        return found[:limit]
+
+
+def _id_from(title: str) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40] or "session"
+    return f"{slug}-{secrets.token_hex(4)}"

@@ -1,0 +1,77 @@
+"""The letter with an invitation, and both as files: what a coordinator hands over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from party_sdk.home.files import private_folder, write_private
+
+if TYPE_CHECKING:
+    from clustering_protocols.terms.terms import Terms
+
+_MARKS: Final = re.compile(r"[\\`*_\[<~]")
+"""What begins a mark of Markdown within a line: emphasis, a link, HTML, another escape."""
+
+_LETTER: Final = """\
+# {title}
+
+You are invited to take part as **{place}**.
+
+{facts}
+- Please join within {days} days.
+
+With this letter comes the file `{file}`. It is a secret: whoever has it can sit in your
+place. It should not reach you by way of the analyst.
+
+1. Read who learns what, and every risk. Nothing of yours is read or sent:
+
+       coterie party terms @{file}
+
+2. See whether your table fits, still without sending anything:
+
+       coterie party check @{file} --data TABLE --id-column ID
+
+3. Take part. Your rows stay with you:
+
+       coterie party run @{file} --data TABLE --id-column ID
+
+If you would rather not, `coterie party decline` tells the coordinator why.
+"""
+
+
+def write_letters(folder: Path, terms: Terms, invitations: Mapping[str, str]) -> None:
+    """Write ``SLOT.invitation`` and ``SLOT.md`` for each, for this user's eyes."""
+    private_folder(folder)
+    for slot, invitation in invitations.items():
+        write_private(folder / f"{slot}.invitation", f"{invitation}\n".encode())
+        write_private(folder / f"{slot}.md", letter(terms, slot).encode())
+
+
+def letter(terms: Terms, slot: str) -> str:
+    """Return a letter to the party of a slot, as Markdown; it holds no secret.
+
+    What people wrote into the terms stands in it as text: no link, picture or heading.
+    """
+    from clustering_protocols.terms.captions import texts_of
+
+    place = terms.layout.slot(slot)
+    told = {each.letter or each.label: text for each, text in texts_of(terms.about)}
+    told["Method"] = f"{terms.protocol.name}, with {len(terms.layout.slots)} parties"
+    facts = "\n".join(
+        f"- {name}: {_as_text(text)}" for name, text in told.items() if text
+    )
+    return _LETTER.format(
+        title=_as_text(terms.title),
+        place=_as_text(place.title or slot),
+        facts=facts,
+        days=f"{terms.deadlines.recruiting / 86_400:.3g}",
+        file=f"{slot}.invitation",
+    )
+
+
+def _as_text(text: str) -> str:
+    """Return what Markdown shows as this text, in one line."""
+    return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))

@@ -1,0 +1,211 @@
+"""One session, seen by its coordinator."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from clustering_protocols import engine
+from clustering_protocols.common.errors import AuditBroken, NotReady
+from clustering_protocols.numerics.profiles import Profile
+from clustering_protocols.records.record import Record
+from clustering_protocols.terms import signed_logs
+from clustering_protocols.terms.roster_entries import check_agreement
+from clustering_protocols.terms.signed_logs import SignedLog
+from clustering_protocols.terms.terms import Terms, read_terms
+from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.states import SessionState
+from party_sdk.analyst_client.analyst import CoordinatedAnalyst, end_of
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.coordinator.session_store import StoredSession
+from party_sdk.home.encryption import SecretFiles
+from party_sdk.home.identities import Acquaintances
+from party_sdk.party.notifications import OwnReceivers
+from party_sdk.party.roster import Roster
+
+_WATCH_SECONDS = 1.0
+
+
+class CoordinatedSession:
+    """One session, seen by its coordinator."""
+
+    def __init__(
+        self, session_id: str, analyst: CoordinatedAnalyst, home: Path
+    ) -> None:
+        self.id = session_id
+        self._analyst = analyst
+        self._home = home
+
+    def invite(self, slots: Sequence[str] | None = None) -> dict[str, str]:
+        """Return a new invitation per slot, by default for all that are free.
+
+        Hand them over on a channel that the analyst cannot read: each holds the
+        session secret, which says who was invited, and your signature under the terms.
+        """
+        kept = self._load_stored()
+        return {
+            slot: str(
+                Invitation(
+                    url=kept.url,
+                    session=self.id,
+                    slot=slot,
+                    code=code,
+                    secret=kept.secret(self.id),
+                    terms=kept.terms_digest,
+                    coordinator=kept.coordinator,
+                    signature=kept.signature,
+                )
+            )
+            for slot, code in self._analyst.invite(self.id, slots).items()
+        }
+
+    def status(self) -> SessionStatus:
+        """Return where the session stands."""
+        return self._analyst.session(self.id)
+
+    def wait(
+        self, on_progress: Callable[[SessionStatus], None] | None = None
+    ) -> SessionStatus:
+        """Return once the session is complete; raise what ended it otherwise."""
+        last: SessionStatus | None = None
+        while True:
+            status = self.status()
+            if on_progress is not None and status != last:
+                on_progress(status)
+            if status.state is SessionState.COMPLETED:
+                return status
+            if status.is_over:
+                raise end_of(status.state, status.reason, status.detail)
+            last = status
+            time.sleep(_WATCH_SECONDS)
+
+    def choose(self, n_clusters: int) -> SessionStatus:
+        """Choose the run that counts, of a session that waits for it.
+
+        Raises InvalidParameters, NotReady, RoundClosed if there is no such run, its
+            figures are not there yet, or another was chosen.
+        """
+        return self._analyst.choose(self.id, n_clusters)
+
+    def extend(self, seconds: float) -> SessionStatus:
+        """Wait so many seconds longer for whoever is awaited now.
+
+        Raises NotReady, SessionOver: while the analyst is at work, or once the session
+            has ended.
+        """
+        longer = self.status().deadline + timedelta(seconds=seconds)
+        return self._analyst.extend(self.id, longer)
+
+    def profiles(self) -> tuple[Profile, ...]:
+        """Return what the clusters are like, rounded, where everybody may read it.
+
+        Empty before it is told.
+        """
+        if not self.status().profiles:
+            return ()
+        return self._analyst.profiles(self.id)
+
+    def summary(self) -> Record:
+        """Return what the terms let the coordinator read of the result."""
+        return engine.read_result(self.agreement(), self._analyst.result(self.id))
+
+    def roster(self) -> Roster:
+        """Return who takes part, and the safety number, computed and checked here.
+
+        Raises NotReady: until all have joined.
+        Raises AgreementMismatch, KeyNotAuthentic if terms or roster are not those that
+            were signed.
+        """
+        return Roster.of(self.agreement(), Acquaintances(self._home))
+
+    def agreement(self) -> bytes:
+        """Return the agreement, after holding it against what was signed here.
+
+        Raises what :meth:`roster` raises.
+        """
+        kept = self._load_stored()
+        agreement = self._analyst.agreement(self.id)
+        check_agreement(agreement, kept.terms.encode(), kept.secret(self.id))
+        return agreement
+
+    def audit(self) -> SignedLog:
+        """Return who sent or received which digest when, signed by the analyst.
+
+        Where the session was opened on this machine the signature has been held against
+        the key that the terms name, elsewhere against the one that the analyst shows.
+
+        Raises AuditBroken if a line was changed, or is missing, or the session was
+            opened with other terms than were signed on this machine.
+        Raises KeyNotAuthentic if somebody else signed it.
+        """
+        lines, signature = self._analyst.audit(self.id)
+        log = signed_logs.signed_audit(lines, self._analyst_key(), signature)
+        entries = log.entries()
+        if self.is_ours and not _is_opening(entries, self._load_stored().terms_digest):
+            raise AuditBroken("The session was opened with other terms than yours.")
+        return log
+
+    @property
+    def receivers(self) -> OwnReceivers:
+        """Return whom the analyst tells who is awaited and how the session ends."""
+        return OwnReceivers(self._analyst, self.id)
+
+    @property
+    def terms(self) -> Terms:
+        """Return the terms that were signed; :class:`NotReady` on another machine."""
+        return read_terms(self.terms_text)
+
+    @property
+    def terms_text(self) -> bytes:
+        """Return their exact text; :class:`NotReady` on another machine."""
+        return self._load_stored().terms.encode()
+
+    @property
+    def url(self) -> str:
+        """Return where the session was opened; :class:`NotReady` on another machine."""
+        return self._load_stored().url
+
+    def _analyst_key(self) -> str:
+        named = self.terms.identities.analyst if self.is_ours else None
+        return named or self._analyst.identity()
+
+    def cancel(self, reason: str = "") -> SessionStatus:
+        """End the session; the parties read the reason: a line, 200 characters at most."""
+        return self._analyst.cancel(self.id, reason)
+
+    def delete(self) -> None:
+        """Remove all of it but its audit at the analyst; one that runs is cancelled."""
+        self._analyst.delete(self.id)
+
+    @property
+    def is_ours(self) -> bool:
+        """Return whether the session was opened on this machine."""
+        return self._path.exists()
+
+    @property
+    def _path(self) -> Path:
+        return self._home / "sessions" / f"{self.id}.json"
+
+    def _load_stored(self) -> StoredSession:
+        if not self._path.exists():
+            raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
+        return read_kept(SecretFiles(self._home), self._path)
+
+
+def _is_opening(entries: Sequence[Mapping[str, Any]], terms_digest: str) -> bool:
+    return bool(entries) and entries[0].get("digest") == terms_digest
+
+
+def read_kept(files: SecretFiles, path: Path) -> StoredSession:
+    """Return what a home keeps of a session; :class:`NotReady` where it was damaged."""
+    try:
+        return StoredSession.model_validate_json(files.read(path))
+    except ValidationError:
+        raise NotReady(
+            f"{path} was changed, or written by another release: put back what was there."
+        ) from None

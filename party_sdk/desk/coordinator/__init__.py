@@ -1,0 +1,1 @@
+"""Coordinating: pages of the sessions that this home opens."""

@@ -1,0 +1,143 @@
+"""From a draft of a session to the form that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.terms.captions import Group
+from clustering_protocols.terms.request_fields import request_fields
+from clustering_protocols.terms.terms import Layout
+from coterie_pages.form_fields import fields_of
+from coterie_pages.formatting import figure
+from coterie_pages.models.desk_coordinator import ColumnsLine, NewSession, SlotLine
+from coterie_pages.models.fields import FormField, Option
+from party_sdk.advice.advice import layout_of, situation_of
+from party_sdk.advice.advice_form import QUESTIONS
+from party_sdk.desk.coordinator.context import parse_number
+from party_sdk.desk.coordinator.drafts import PARAM, Draft
+from party_sdk.desk.dictionary_drafts import ROLES, TYPES, TableDraft
+from party_sdk.home.identities import Acquaintances
+from party_sdk.supervisor.clock import now
+
+_USUAL_PARTIES: Final = 3
+_MOST_COLUMNS: Final = 50
+_SEVERAL: Final = (
+    "Several, such as 2..8 or 2, 3, 5, make a run of each, of which one is chosen."
+)
+
+
+def page_of(draft: Draft, known: Acquaintances) -> NewSession:
+    """Return the form of a draft, with what is wrong beside each field."""
+    protocol = catalogue.protocol(draft.protocol)
+    schema = protocol.params.model_json_schema()
+    wrong = {name.removeprefix(PARAM): why for name, why in draft.wrong.items()}
+    fields = [
+        _several(each)
+        for each in fields_of(schema, draft.parameters, wrong, prefix=PARAM)
+    ]
+    more = tuple(each for each in fields if not each.required)
+    places = draft.places() or _places(draft)
+    return NewSession(
+        method=_method(draft),
+        title=protocol.title,
+        summary=protocol.summary,
+        about=tuple(_request_fields(draft, "words")),
+        parameters=tuple(each for each in fields if each.required),
+        more=more,
+        chosen=sum(bool(each.value or each.wrong) for each in more),
+        runs=tuple(_request_fields(draft, "runs")),
+        rest=tuple(_request_fields(draft, "limits", "gaps", "results")),
+        slots=tuple(places),
+        known=tuple(Option(value=name, text=name) for name in sorted(known.read())),
+        wrong_slots=draft.wrong.get("slots", ""),
+        columns=tuple(_columns(draft, places)),
+        folder=str(draft.tables),
+    )
+
+
+def _several(field: FormField) -> FormField:
+    if field.name != f"{PARAM}n_clusters":
+        return field
+    hint = f"{field.hint} {_SEVERAL}".strip()
+    return field.model_copy(update={"label": "Number of clusters", "hint": hint})
+
+
+def _method(draft: Draft) -> FormField:
+    known = {name: p for name, p in catalogue.catalogue().items() if p.methods}
+    return FormField(
+        name="protocol",
+        label="Method",
+        kind="choice",
+        options=tuple(
+            Option(value=name, text=f"{name}: {each.title}")
+            for name, each in known.items()
+        ),
+        required=True,
+        value=draft.protocol,
+    )
+
+
+def _request_fields(draft: Draft, *groups: Group) -> Iterator[FormField]:
+    """Yield the fields of a request that stand together."""
+    week = now() + timedelta(days=7)
+    for each in request_fields():
+        name, caption = each.form_name, each.caption
+        if caption.group in groups:
+            yield FormField(
+                name=name,
+                label=caption.label,
+                hint=(caption.hint or each.info.description or "").format(week=week),
+                kind="choice" if caption.choices else "text",
+                options=tuple(
+                    Option(value=value, text=text.format(figure(value)))
+                    for value, text in caption.choices.items()
+                ),
+                usual=caption.usual,
+                required=name == "title",
+                value=draft.one(name),
+                wrong=draft.wrong.get(name, ""),
+            )
+
+
+def _places(draft: Draft) -> list[SlotLine]:
+    """Return the places with which the form begins: as advice was asked, or a few."""
+    layout = Layout.lattice(_USUAL_PARTIES)
+    if draft.one("parties") and draft.one("partitioning"):
+        defaults = {name: question.default for name, question in QUESTIONS.items()}
+        try:
+            parties = parse_number(draft.one("parties"), "parties", 2)
+            split = {"partitioning": draft.one("partitioning"), "parties": parties}
+            layout = layout_of(situation_of({**defaults, **split}, 2))
+        except InvalidParameters:
+            pass  # somebody changed the address: the usual places then
+    return [
+        SlotLine(
+            name=slot.name,
+            title=slot.title,
+            row=str(slot.row + 1),
+            column=str(slot.column + 1),
+        )
+        for slot in layout.slots
+    ]
+
+
+def _columns(draft: Draft, places: list[SlotLine]) -> Iterator[ColumnsLine]:
+    groups = {place.column for place in places if place.column.isdigit()}
+    for number in range(1, 1 + min(_MOST_COLUMNS, max(1, len(groups)))):
+        drafted = TableDraft.of(draft.form, number, draft.tables).read_variables()
+        yield ColumnsLine(
+            number=number,
+            file=draft.one(f"dictionary.{number}"),
+            table=draft.one(f"table.{number}"),
+            ids=draft.one(f"ids.{number}"),
+            levels=bool(draft.one(f"levels.{number}")),
+            variables=drafted.lines,
+            roles=ROLES,
+            types=TYPES,
+            listed=drafted.listed,
+            wrong=draft.wrong.get(f"dictionary.{number}", ""),
+        )

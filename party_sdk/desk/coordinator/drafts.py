@@ -1,0 +1,256 @@
+"""What a form says of a session that is not open yet, and what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from clustering_protocols.common.limits import NAME_PATTERN
+from clustering_protocols.contract import Params
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.request_fields import (
+    RequestField,
+    build_section,
+    read_sections,
+    request_fields,
+)
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.terms import Layout
+from coterie_pages.form_fields import parameters_of
+from coterie_pages.models.desk_coordinator import SlotLine
+from party_sdk.coordinator.option_parsing import (
+    layout_of,
+    read_expected,
+    read_preparation,
+    read_values,
+)
+from party_sdk.coordinator.runs import read_runs
+from party_sdk.desk.coordinator.context import parse_number
+from party_sdk.desk.dictionary_drafts import TableDraft
+from party_sdk.desk.responses import Form
+from party_sdk.home.identities import Acquaintances
+
+PARAM: Final = "param."
+DAY: Final = 86_400
+_MOST_DAYS: Final = 366
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRequest:
+    """What a form asks for: what a coordinator draws terms up from.
+
+    sections: what else terms say, and who is expected.
+    left_out: columns of tables that no dictionary describes.
+    """
+
+    params: Params
+    layout: Layout
+    sections: dict[str, Any]
+    left_out: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A form, and what is wrong with it, by field.
+
+    tables: from where a path without a beginning counts.
+    """
+
+    form: Form
+    tables: Path
+    wrong: dict[str, str] = field(default_factory=dict)
+
+    def one(self, name: str) -> str:
+        """Return what stands in a field, without blanks around it."""
+        return self.form.one(name).strip()
+
+    @property
+    def protocol(self) -> str:
+        """Return the protocol that is chosen; the usual one where none is."""
+        named = self.one("protocol")
+        return named if named in catalogue.catalogue() else "dc"
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Return what stands in the fields of parameters of this protocol."""
+        schema = catalogue.protocol(self.protocol).params.model_json_schema()
+        names = [f"{PARAM}{each.name}" for each in parameters_of(schema)]
+        return {name: self.one(name) for name in names if self.one(name)}
+
+    def places(self) -> list[SlotLine]:
+        """Return the lines of the table of places that are not empty."""
+        names = SlotLine.model_fields
+        columns = [self.form.all(f"slot.{name}") for name in names]
+        lines = [
+            SlotLine(**dict(zip(names, map(str.strip, line), strict=True)))
+            for line in zip(*columns, strict=False)
+        ]
+        return [line for line in lines if line.name or line.title]
+
+    def path(self, text: str) -> Path:
+        """Return where a file is that was named."""
+        return self.tables / Path(text).expanduser()
+
+    @contextmanager
+    def at(self, place: str) -> Iterator[None]:
+        """Note a refusal at the field that it names, or at this one."""
+        try:
+            yield
+        except CoterieError as error:
+            self.note(error, place)
+
+    def note(self, error: CoterieError, place: str) -> None:
+        """Note a refusal at the field that it names, or at ``place``."""
+        known = self._field(error.field) if error.field else ""
+        said = error.said
+        text = f"{said[:1].upper()}{said[1:]}" if known else error.detail
+        self.wrong.setdefault(known or place, text)
+
+    def _field(self, named: str) -> str:
+        """Return the field of what a refusal names; empty if it is none."""
+        schema = catalogue.protocol(self.protocol).params.model_json_schema()
+        parameters = {each.name for each in parameters_of(schema)}
+        if named in parameters:
+            return f"{PARAM}{named}"
+        return _form_names().get(named, "")
+
+    def to_request(self, known: Acquaintances) -> DraftRequest | None:
+        """Return what the form asks for; None if something of it is wrong."""
+        found: dict[str, Any] = {}
+        sections: dict[str, Any] = {}
+        left_out: list[str] = []
+        said = read_sections(self._value)
+        with self.at(f"{PARAM}n_clusters"):
+            found["params"], sections["evaluation"] = self._params(
+                said.pop("evaluation", {})
+            )
+        if not self.one("title"):
+            self.wrong.setdefault("title", "Say in a line what the session is.")
+        with self.at("slots"):
+            slots = [_slot(number, p) for number, p in enumerate(self.places(), 1)]
+            found["layout"] = layout_of(slots)
+        with self.at("slots"):
+            sections["expected"] = self._read_expected(known)
+        for section, values in said.items():
+            with self.at(_form_names()[section]):
+                sections[section] = build_section(section, values)
+        dictionary = self._dictionary(found.get("layout"), left_out)
+        sections["dictionary"] = dictionary
+        with self.at("missing"):
+            rule: Any = self.one("missing") or None
+            sections["preparation"] = read_preparation((), rule, dictionary)
+        if self.wrong:
+            return None
+        return DraftRequest(**found, sections=sections, left_out=left_out)
+
+    def _value(self, field: RequestField) -> Any:
+        """Return what stands in a field; None where that is wrong, which is noted."""
+        name = field.form_name
+        text = self.one(name)
+        if not text or field.info.annotation is not int:
+            return text
+        try:
+            return (_parse_days if field.caption.days else parse_number)(text, name)
+        except InvalidParameters as error:
+            self.note(error, name)
+            return None
+
+    def _params(self, choice: dict[str, Any]) -> tuple[Params, Evaluation | None]:
+        texts = [
+            f"{name.removeprefix(PARAM)}={text}"
+            for name, text in self.parameters.items()
+        ]
+        values, runs = read_runs(read_values(tuple(texts)), **choice)
+        return catalogue.parse_params(self.protocol, values), runs
+
+    def _read_expected(self, known: Acquaintances) -> dict[str, str]:
+        named = known.read()
+        texts = []
+        for number, place in enumerate(self.places(), 1):
+            if place.expected and place.expected not in named:
+                raise InvalidParameters(
+                    f"Place {number}: that institution is not known."
+                )
+            if place.expected:
+                texts.append(f"{place.name}={place.expected}")
+        return read_expected(tuple(texts), known)
+
+    def _dictionary(
+        self, layout: Layout | None, left_out: list[str]
+    ) -> list[Schema] | None:
+        """Return the dictionaries of all column groups; None where none is said."""
+        groups = range(1, 1 + (1 if layout is None else layout.n_column_groups))
+        found: dict[int, Schema] = {}
+        for number in groups:
+            with self.at(f"dictionary.{number}"):
+                schema = self._one_dictionary(number, left_out)
+                if schema is not None:
+                    found[number] = schema
+        if not found:
+            return None
+        for number in groups:
+            if number not in found:
+                self.wrong.setdefault(
+                    f"dictionary.{number}",
+                    "The other columns have a dictionary: say one for these too.",
+                )
+        return [found[number] for number in groups if number in found]
+
+    def _one_dictionary(self, number: int, left_out: list[str]) -> Schema | None:
+        from party_sdk.tables.dictionaries import read_schema
+
+        file, table = self.one(f"dictionary.{number}"), self.one(f"table.{number}")
+        if file and table:
+            raise InvalidParameters("Name a dictionary or a table, not both.")
+        if file:
+            return read_schema(self.path(file))
+        if not table:
+            return None
+        schema, left = TableDraft.of(self.form, number, self.tables).dictionary()
+        left_out += left
+        return schema
+
+
+def _parse_days(text: str, what: str) -> int:
+    """Return a number of days as seconds; :class:`InvalidParameters` names it else."""
+    try:
+        seconds = round(float(text.replace(",", ".")) * DAY)
+    except (ValueError, OverflowError):
+        seconds = 0
+    if not 1 <= seconds <= _MOST_DAYS * DAY:
+        raise InvalidParameters(
+            f"a number of days up to {_MOST_DAYS}, such as 7 or 0.5.", field=what
+        )
+    return seconds
+
+
+@cache
+def _form_names() -> dict[str, str]:
+    """Return the field of the form of what a refusal may name: a section is its first."""
+    found = {"slots": "slots"}
+    for each in request_fields():
+        for name in (each.form_name, each.name, each.section):
+            found.setdefault(name, each.form_name)
+    return found
+
+
+def _slot(number: int, place: SlotLine) -> dict[str, Any]:
+    """Return a place as a layout has it; row and column count from 0 there."""
+    if not re.fullmatch(NAME_PATTERN, place.name):
+        raise InvalidParameters(
+            f"Place {number}: its name has a-z, 0-9, '.', '_' and '-', and begins with a "
+            "letter or digit."
+        )
+    return {
+        "name": place.name,
+        "title": place.title,
+        "row": parse_number(place.row, f"Place {number}, rows") - 1,
+        "column": parse_number(place.column, f"Place {number}, columns") - 1,
+    }

@@ -1,0 +1,185 @@
+"""A session is opened: a form, its terms as parties will see them, and invitations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.terms.terms import digest, read_terms
+from coterie_pages.models.desk_coordinator import Review, SlotLine
+from coterie_pages.models.fields import FormField
+from coterie_pages.models.frame import Banner
+from coterie_pages.views.terms_sheet import sheet_of
+from party_sdk.advice.evidence import rounds_line
+from party_sdk.coordinator.coordinator import Coordinator, DrawnTerms
+from party_sdk.desk.coordinator.context import (
+    ABOVE,
+    parse_number,
+    pass_coordinator,
+    query_of,
+)
+from party_sdk.desk.coordinator.draft_fields import page_of
+from party_sdk.desk.coordinator.drafts import Draft, DraftRequest
+from party_sdk.desk.coordinator.invitations import (
+    folder_field,
+    invitations_page,
+    writable,
+)
+from party_sdk.desk.responses import Form, desk_of, form_of, render_page
+from party_sdk.supervisor.clock import now
+
+NEW: Final = f"{ABOVE}/new"
+DRAWN: Final = ("drawn", "seed", "digest")
+"""Of terms that were shown: what makes the very same ones again."""
+_OWN: Final = frozenset({"token", "do", "folder", *DRAWN})
+_MORE_PLACES: Final = 3
+_CHANGED: Final = Banner(
+    text="Nothing was opened: a file has changed since the terms were shown.",
+    remedy="These are the terms as they are now.",
+    good=False,
+)
+
+
+@pass_coordinator
+def get_new(request: Request, coordinator: Coordinator) -> Response:
+    """Show the form of a new session, filled with what the address says."""
+    draft = Draft(query_of(request), desk_of(request).tables)
+    return render_page(request, page_of(draft, coordinator.acquaintances))
+
+
+@pass_coordinator
+def post_new(request: Request, coordinator: Coordinator) -> Response:
+    """Go on with what was typed: to the form, to the terms, or to an open session."""
+    form = form_of(request)
+    draft = Draft(form, desk_of(request).tables)
+    do = form.one("do")
+    if do not in {"review", "open"}:
+        return _form_page(request, coordinator, draft, more=do == "places")
+    asked = draft.to_request(coordinator.acquaintances)
+    if asked is None:
+        return _form_page(request, coordinator, draft)
+    try:
+        drawn = _draw_terms(coordinator, draft, asked)
+    except InvalidParameters as error:
+        draft.note(error, "")
+        return _form_page(request, coordinator, draft)
+    hidden = tuple(hidden_of(form.fields, drawn))
+    return decide(request, coordinator, drawn, hidden, asked, action=NEW)
+
+
+def decide(
+    request: Request,
+    coordinator: Coordinator,
+    drawn: DrawnTerms,
+    hidden: tuple[tuple[str, str], ...],
+    asked: DraftRequest | None,
+    *,
+    action: str,
+) -> Response:
+    """Show terms, or open the session once the very same ones were shown."""
+    form = form_of(request)
+    changed = form.one("digest") != digest(drawn.terms)
+    opening = form.one("do") == "open"
+    folder, path, wrong = form.one("folder").strip(), None, ""
+    if opening and folder and not changed:
+        try:
+            path = writable(desk_of(request).tables, folder)
+        except InvalidParameters as error:
+            wrong = error.detail
+    if not opening or changed or wrong:
+        field = folder_field(folder, str(desk_of(request).tables), wrong)
+        page = _review(request, coordinator, drawn, hidden, asked, action, field)
+        notice = _CHANGED if opening and changed else None
+        return render_page(request, page, notice=notice)
+    opened = coordinator.open_session(drawn)
+    return invitations_page(request, opened, opened.invite(), path)
+
+
+def hidden_of(
+    fields: Mapping[str, Any], drawn: DrawnTerms
+) -> Iterator[tuple[str, str]]:
+    """Yield what was typed, and what makes the very same terms again."""
+    for name, values in fields.items():
+        if name not in _OWN:
+            yield from ((name, value) for value in values)
+    yield "drawn", drawn.session
+    yield "seed", str(drawn.request.seed)
+    yield "digest", digest(drawn.terms)
+
+
+def drawn_before(form: Form) -> dict[str, Any]:
+    """Return id and seed of the terms that were shown before; nothing the first time."""
+    if not form.one("drawn"):
+        return {}
+    return {
+        "session_id": form.one("drawn"),
+        "seed": parse_number(form.one("seed"), "seed", 0),
+    }
+
+
+def _draw_terms(
+    coordinator: Coordinator, draft: Draft, asked: DraftRequest
+) -> DrawnTerms:
+    said = {"session_id": draft.one("id") or None, **drawn_before(draft.form)}
+    return coordinator.draw_up(
+        params=asked.params, layout=asked.layout, **asked.sections, **said
+    )
+
+
+def _form_page(
+    request: Request, coordinator: Coordinator, draft: Draft, *, more: bool = False
+) -> Response:
+    page = page_of(draft, coordinator.acquaintances)
+    if more:
+        page = page.model_copy(update={"slots": (*page.slots, *_empty(page.slots))})
+    general = draft.wrong.get("")
+    notice = None
+    if draft.wrong:
+        text = general or "Something is not right yet: it is said at its field."
+        notice = Banner(text=text, good=False)
+    return render_page(request, page, notice=notice)
+
+
+def _empty(slots: tuple[SlotLine, ...]) -> Iterator[SlotLine]:
+    """Yield a few more places, in rows of their own."""
+    rows = [int(slot.row) for slot in slots if slot.row.isdigit()]
+    for number in range(1, 1 + _MORE_PLACES):
+        row = max(rows, default=0) + number
+        yield SlotLine(name=f"r{row}c1", row=str(row))
+
+
+def _review(
+    request: Request,
+    coordinator: Coordinator,
+    drawn: DrawnTerms,
+    hidden: tuple[tuple[str, str], ...],
+    asked: DraftRequest | None,
+    action: str,
+    folder: FormField,
+) -> Review:
+    desk = desk_of(request)
+    terms = read_terms(drawn.terms)
+    names = coordinator.acquaintances.names()
+    if terms.identities.coordinator is not None:
+        names.setdefault(terms.identities.coordinator, "you")
+    known = desk.connection.known
+    url = "" if known is None else known.url
+    sheet = sheet_of(drawn.terms, terms, names, url=url)
+    runs = None if asked is None else asked.sections["evaluation"]
+    said: dict[str, Any] = dict(sheet)
+    return Review(
+        **said,
+        action=f"{desk.root}{action}",
+        hidden=hidden,
+        cost=""
+        if asked is None or runs is None
+        else rounds_line(asked.params, asked.layout, runs),
+        left_out=() if asked is None else tuple(asked.left_out),
+        join_by=now() + timedelta(seconds=terms.deadlines.recruiting),
+        folder=folder,
+    )

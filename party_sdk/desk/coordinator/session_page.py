@@ -1,0 +1,167 @@
+"""One session at its coordinator's desk: where it stands, and what may be done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidParameters,
+    Unavailable,
+)
+from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.states import SlotState
+from coterie_pages.models.desk_coordinator import SessionDesk
+from coterie_pages.models.frame import Banner
+from coterie_pages.models.screens import Chain, Refusal
+from coterie_pages.pages import page as file_of
+from coterie_pages.views.session_progress import standing_of
+from coterie_pages.views.timelines import timeline_of
+from party_sdk.coordinator.coordinator import Coordinator
+from party_sdk.coordinator.session import CoordinatedSession
+from party_sdk.desk.coordinator.context import (
+    SESSIONS,
+    parse_number,
+    pass_coordinator,
+    session_in,
+)
+from party_sdk.desk.responses import bad, file, form_of, render_page, to
+from party_sdk.reports.session_reports import archive, audited_report, session_report
+from party_sdk.supervisor.clock import now
+
+_SECONDS: Final = 4  # after which a session that goes on is shown anew
+_AWAY_SECONDS: Final = 3
+_MOST_LINES: Final = 200
+_DAY: Final = 86_400
+_MOST_DAYS: Final = 366
+
+
+@pass_coordinator
+def get_session(request: Request, coordinator: Coordinator) -> Response:
+    """Show where a session stands; shown anew while it goes on."""
+    return _page(request, coordinator)
+
+
+@pass_coordinator
+def get_report(request: Request, coordinator: Coordinator) -> Response:
+    """Show the report of a session."""
+    opened = session_in(request, coordinator)
+    report, _ = audited_report(coordinator, opened, opened.status())
+    return render_page(request, report)
+
+
+@pass_coordinator
+def get_report_file(request: Request, coordinator: Coordinator) -> Response:
+    """Return the report as a file that needs nothing else."""
+    opened = session_in(request, coordinator)
+    report, _ = audited_report(coordinator, opened, opened.status())
+    content = file_of(report).encode()
+    return file(content, f"{opened.id}-report.html", "text/html; charset=utf-8")
+
+
+@pass_coordinator
+def get_audit(request: Request, coordinator: Coordinator) -> Response:
+    """Return the whole audit, signed: `coterie verify` reads it."""
+    opened = session_in(request, coordinator)
+    content = opened.audit().model_dump_json().encode()
+    return file(content, f"{opened.id}-audit.json", "application/json")
+
+
+@pass_coordinator
+def get_archive(request: Request, coordinator: Coordinator) -> Response:
+    """Return everything that a coordinator may read, as `coterie session export` does."""
+    opened = session_in(request, coordinator)
+    status = opened.status()
+    report, log = audited_report(coordinator, opened, status)
+    content = archive(opened, status, report, file_of(report), log)
+    return file(content, f"{opened.id}.zip", "application/zip")
+
+
+@pass_coordinator
+def post_cancel(request: Request, coordinator: Coordinator) -> Response:
+    """End a session for everybody."""
+    return _change_session(request, coordinator, lambda opened, _: opened.cancel())
+
+
+@pass_coordinator
+def post_deadline(request: Request, coordinator: Coordinator) -> Response:
+    """Wait some days longer for whoever is awaited."""
+
+    def extend(opened: CoordinatedSession, days: int) -> None:
+        if days > _MOST_DAYS:
+            raise InvalidParameters(f"at most {_MOST_DAYS}.", field="days")
+        opened.extend(days * _DAY)
+
+    return _change_session(request, coordinator, extend, "days")
+
+
+@pass_coordinator
+def post_choice(request: Request, coordinator: Coordinator) -> Response:
+    """Choose the run whose labels parties get."""
+    return _change_session(
+        request, coordinator, lambda opened, k: opened.choose(k), "n_clusters"
+    )
+
+
+def _change_session(
+    request: Request,
+    coordinator: Coordinator,
+    change: Callable[[CoordinatedSession, int], object],
+    name: str = "",
+) -> Response:
+    """Change a session, by a number in the form; what hinders it is said on its page."""
+    opened = session_in(request, coordinator)
+    try:
+        number = parse_number(form_of(request).one(name), name) if name else 0
+        change(opened, number)
+    except CoterieError as error:
+        return _page(request, coordinator, bad(error))
+    return to(request, f"{SESSIONS}/{opened.id}")
+
+
+def _page(
+    request: Request, coordinator: Coordinator, notice: Banner | None = None
+) -> Response:
+    opened = session_in(request, coordinator)
+    try:
+        status = opened.status()
+        page = build_session_desk(coordinator, opened, status)
+    except Unavailable as error:
+        return _away(request, error)
+    seconds = 0 if status.is_over else _SECONDS
+    return render_page(request, page, notice=notice, seconds=seconds)
+
+
+def build_session_desk(
+    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
+) -> SessionDesk:
+    """Return the page of a session, from its checked audit and what it says itself."""
+    log, at = opened.audit(), now()
+    entries = log.entries()  # once: of a long session it is most of the work
+    known = coordinator.acquaintances
+    report = session_report(opened, status, log, entries, known)
+    lines = report.audit[-_MOST_LINES:]
+    return SessionDesk(
+        report=report.model_copy(update={"audit": lines}),
+        standing=standing_of(status, at),
+        timeline=timeline_of(entries, [slot.name for slot in status.slots], at),
+        chain=Chain(lines=len(entries)),
+        n_clusters=tuple(run.n_clusters for run in status.runs),
+        here=opened.is_ours,
+        free=sum(slot.state is not SlotState.JOINED for slot in status.slots),
+    )
+
+
+def _away(request: Request, error: Unavailable) -> Response:
+    """Show that the analyst is away; the page asks again by itself."""
+    page = Refusal(
+        title="The analyst cannot be reached",
+        detail=error.detail,
+        remedy="It is asked again by itself, every few seconds. Nothing is lost: the "
+        "session is where it was, and waits until its deadline.",
+    )
+    return render_page(request, page, seconds=_AWAY_SECONDS)

@@ -1,0 +1,1 @@
+"""Taking part: pages of the parties of this home."""

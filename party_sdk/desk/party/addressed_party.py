@@ -1,0 +1,103 @@
+"""A party of this home, as its address names it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+
+from clustering_protocols.common.errors import NotReady
+from clustering_protocols.common.limits import NAME_PATTERN
+from clustering_protocols.terms.terms import Terms, read_terms
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.desk.responses import Desk, desk_of
+from party_sdk.supervisor import Order
+from party_sdk.supervisor.files import OrderFiles
+
+PLACE: Final = "/parties/{session}/{slot}"
+"""The address of a party below the root."""
+_NAMED: Final = re.compile(NAME_PATTERN)
+
+
+@dataclass(frozen=True, slots=True)
+class AddressedParty:
+    """A party, with or without an order."""
+
+    desk: Desk
+    files: OrderFiles
+
+    @property
+    def session(self) -> str:
+        """Return the id of its session."""
+        return self.files.session
+
+    @property
+    def slot(self) -> str:
+        """Return its slot."""
+        return self.files.slot
+
+    @property
+    def address(self) -> str:
+        """Return its address below the root."""
+        return f"/parties/{self.session}/{self.slot}"
+
+    @property
+    def order(self) -> Order | None:
+        """Return its order, if it has one."""
+        return self.files.order() if self.files.exists else None
+
+    @property
+    def invitation(self) -> Invitation:
+        """Return its invitation, whichever way it came here."""
+        order = self.order
+        if order is not None:
+            return Invitation.parse(order.invitation)
+        return Invitation.parse(self.files.folder.load_identity().invitation)
+
+    @property
+    def has_accepted(self) -> bool:
+        """Return whether its people have accepted the terms."""
+        return self.files.folder.exists
+
+    @property
+    def labels(self) -> Path:
+        """Return the file of labels that its order writes."""
+        order = self.order
+        named = None if order is None else order.labels
+        return named or self.files.folder.path / "labels.csv"
+
+    @property
+    def has_result(self) -> bool:
+        """Return whether there is a result, or what outlived it."""
+        folder = self.files.folder
+        return folder.forgotten() is not None or (
+            folder.exists and folder.load_result() is not None
+        )
+
+    def terms(self) -> Terms:
+        """Return its terms."""
+        return self.desk.own_home.offer(str(self.invitation)).terms
+
+    def title(self) -> str:
+        """Return how its session is called, as far as that is known here."""
+        if self.has_accepted:
+            kept = read_terms(self.files.folder.load_identity().terms.encode())
+            return kept.title
+        return self.files.status().title or self.session
+
+
+def kept_of(request: Request) -> AddressedParty:
+    """Return the party that an address names; :class:`NotReady` if there is none."""
+    desk = desk_of(request)
+    session, slot = request.path_params["session"], request.path_params["slot"]
+    for name in (session, slot):
+        if not _NAMED.fullmatch(name):
+            raise NotReady("Nothing is kept here under this address.")
+    found = AddressedParty(desk, OrderFiles(desk.home, session, slot))
+    folder = found.files.folder
+    if not (found.files.exists or folder.exists or folder.forgotten() is not None):
+        raise NotReady("Nothing is kept here under this address.")
+    return found

@@ -1,0 +1,176 @@
+"""The first page: the parties of a home, and a form that takes an invitation."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clustering_protocols.common.errors import (
+    CoterieError,
+    GuardRefused,
+    InvalidParameters,
+    NotReady,
+)
+from clustering_protocols.wire.states import OVER
+from coterie_pages.models.desk import PartyList, PartyRow
+from coterie_pages.models.frame import Banner
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.desk.responses import Desk, bad, desk_of, form_of, render_page, to
+from party_sdk.party.party_index import KeptParty, kept_parties
+from party_sdk.supervisor import Order, OrderState, OrderStatus
+from party_sdk.supervisor.clock import now
+from party_sdk.supervisor.files import OrderFiles, orders_in
+
+_SECONDS: Final = 2  # after which what waits and what runs is shown anew
+_MOST_BYTES: Final = 65_536
+_OVER: Final = frozenset({*OVER, "forgotten", "left"})
+_ORDER: Final = {"asks": 0, "runs": 1, "ended": 2}
+
+
+def get_parties(request: Request) -> Response:
+    """Show the parties of this home."""
+    return _page(request)
+
+
+def post_invitation(request: Request) -> Response:
+    """Keep an invitation as an order without a table, and lead to its terms."""
+    desk, form = desk_of(request), form_of(request)
+    try:
+        text = form.one("invitation").strip()
+        invitation = Invitation.parse(text or _read(form.one("file").strip(), desk))
+        _keep(desk, invitation)
+    except (GuardRefused, InvalidParameters, NotReady) as error:
+        return _page(request, bad(error))
+    return to(request, f"/parties/{invitation.session}/{invitation.slot}")
+
+
+def _keep(desk: Desk, invitation: Invitation) -> None:
+    """Place an order for an invitation; a newer one takes the earlier one's place."""
+    files = OrderFiles(desk.home, invitation.session, invitation.slot)
+    order = Order(
+        invitation=str(invitation), ca_file=desk.ca_file, allow_http=desk.allow_http
+    )
+    if files.exists:
+        kept, status = files.order(), files.status()
+        if Invitation.parse(kept.invitation).secret != invitation.secret:
+            raise GuardRefused(
+                "There is an order with another invitation of this session and slot."
+            )
+        is_done = status.state is OrderState.COMPLETED
+        if kept.invitation == order.invitation or is_done or _is_in(files, status):
+            return
+        again = {"invitation": order.invitation, "withdrawn": None}
+        order = kept.model_copy(update=again)
+    desk.orders.place(order)
+
+
+def _is_in(files: OrderFiles, status: OrderStatus) -> bool:
+    """Return whether a party takes part already: no later invitation changes that."""
+    return files.folder.has_joined and not status.is_over
+
+
+def _read(named: str, desk: Desk) -> str:
+    if not named:
+        raise InvalidParameters("Paste the invitation, or name its file.")
+    path = desk.tables / Path(named).expanduser()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, errors="replace") as file:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return file.read(_MOST_BYTES)
+    except (OSError, ValueError):
+        pass
+    raise InvalidParameters(f"The file {path.name!r} cannot be read.")
+
+
+def _page(request: Request, notice: Banner | None = None) -> Response:
+    desk = desk_of(request)
+    rows = sorted(_rows(desk.home), key=lambda row: _ORDER[row.group])
+    trouble = desk.background.trouble
+    process = desk.background.process
+    model = PartyList(
+        rows=tuple(rows),
+        process=process,
+        here=process == os.getpid(),
+        trouble="" if trouble is None else trouble.detail,
+        remedy="" if trouble is None else trouble.remedy,
+        now=now(),
+    )
+    waits = any(row.group != "ended" for row in rows)
+    # what somebody types stays: a page with a form is shown anew only where it moves
+    return render_page(request, model, notice=notice, seconds=_SECONDS if waits else 0)
+
+
+def _rows(home: Path) -> Iterator[PartyRow]:
+    found = {
+        (each.session, each.slot): _build_stored_row(each)
+        for each in kept_parties(home)
+    }
+    for files in orders_in(home):
+        key = (files.session, files.slot)
+        try:
+            found[key] = _build_order_row(files)
+        except CoterieError as error:
+            found[key] = PartyRow(
+                session=files.session,
+                slot=files.slot,
+                state="cannot be read",
+                group="asks",
+                said=error.detail,
+            )
+    yield from (found[key] for key in sorted(found))
+
+
+def _build_stored_row(kept: KeptParty) -> PartyRow:
+    """Return a party of the command line."""
+    over = kept.state in _OVER
+    return PartyRow(
+        session=kept.session,
+        slot=kept.slot,
+        title=kept.title,
+        state=kept.state,
+        group="ended" if over else "asks",
+        said="" if over else "The command line began it; it goes on here with a table.",
+    )
+
+
+def _build_order_row(files: OrderFiles) -> PartyRow:
+    status = files.status()
+    return PartyRow(
+        session=status.session,
+        slot=status.slot,
+        title=status.title,
+        protocol=status.protocol,
+        state=status.state.value,
+        group="ended" if status.is_over else _group(status, files),
+        said=_describe_status(status, files),
+        since=status.changed_at,
+    )
+
+
+def _group(status: OrderStatus, files: OrderFiles) -> str:
+    # a question is kept a moment before the status tells of it
+    is_asked = status.state is OrderState.WAITING or files.question() is not None
+    has_table = files.order().table is not None
+    return "asks" if is_asked or not has_table else "runs"
+
+
+def _describe_status(status: OrderStatus, files: OrderFiles) -> str:
+    if status.trouble is not None:
+        return f"{status.trouble.headline}: {status.trouble.detail}"
+    question = files.question()
+    if not status.is_over and files.order().table is None:
+        return "Read the terms, and name your table."
+    if question is not None:
+        return question.sentence
+    if status.outage_since is not None:
+        return "The analyst cannot be reached; it is asked again."
+    if status.awaited:
+        return f"Waiting for {', '.join(status.awaited)}."
+    return "Labels are there." if status.state is OrderState.COMPLETED else ""

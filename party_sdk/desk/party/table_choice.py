@@ -1,0 +1,333 @@
+"""A table is chosen: which file, how it is read, and whether it fits the terms."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clustering_protocols.common.errors import CoterieError, InvalidData
+from clustering_protocols.terms.session_risks import LIMITS
+from clustering_protocols.terms.terms import Terms
+from coterie_pages.models.desk import ColumnChoice, TableChoice, TableFile
+from coterie_pages.models.frame import Banner
+from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
+from party_sdk.desk.party.own_choices import (
+    chosen_of,
+    shown_choices,
+    taken_back,
+    typed_before,
+    typed_in,
+)
+from party_sdk.desk.responses import Form, bad, desk_of, form_of, render_page, to
+from party_sdk.home.policy_files import read_policy
+from party_sdk.party.notification_requests import check_address
+from party_sdk.party.table_admission import agreed_in
+from party_sdk.supervisor import Order, OrderedTable
+
+if TYPE_CHECKING:
+    from party_sdk.party.table_files import NamedTable
+    from party_sdk.tables import CheckReport
+
+_MOST_FILES: Final = 200
+_ENDINGS: Final = frozenset(
+    [
+        ".csv",
+        ".tsv",
+        ".txt",
+        ".gz",
+        ".parquet",
+        ".pq",
+        ".xlsx",
+        ".xlsm",
+        ".xlsb",
+        ".xls",
+        ".ods",
+        ".json",
+        ".jsonl",
+        ".ndjson",
+        ".sav",
+        ".zsav",
+        ".por",
+        ".sas7bdat",
+        ".xpt",
+        ".dta",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What a form says of a table.
+
+    columns: ticked ones; None where nobody was asked yet, which stands for all.
+    checked: whether it is to be held against the terms.
+    notify: addresses that the analyst is to tell, as they were typed.
+    limits: what the party decides alone, as it was typed; None where nobody was asked.
+    """
+
+    path: str
+    csv: str = ""
+    ids: tuple[str, ...] = ()
+    columns: tuple[str, ...] | None = None
+    checked: bool = False
+    confirm: bool
+    notify: str = ""
+    limits: Mapping[str, str] | None = None
+
+    @classmethod
+    def of(cls, form: Form, folder: Path) -> Chosen:
+        """Return what was chosen; a path counts from the folder of tables."""
+        path, seen = form.one("path").strip(), bool(form.one("seen"))
+        if path and "://" not in path:
+            path = str(folder / Path(path).expanduser())
+        ids = tuple(form.all("id"))
+        ticked = tuple(name for name in form.all("column") if name not in ids)
+        return cls(
+            path=path,
+            csv=form.one("csv").strip(),
+            ids=ids,
+            columns=ticked if seen else None,
+            checked=seen,
+            confirm=bool(form.one("confirm")),
+            notify=form.one("notify").strip(),
+            limits=typed_in(form) if form.one("limits") else None,
+        )
+
+    def addresses(self) -> tuple[str, ...]:
+        """Return whom the analyst is to tell; :class:`InvalidParameters` if nobody can."""
+        found = tuple(dict.fromkeys(self.notify.replace(",", " ").split()))
+        for address in found:
+            check_address(address)
+        return found
+
+    def to_ordered_table(self) -> OrderedTable:
+        """Return the table as an order names it."""
+        if not self.path:
+            raise InvalidData("Name a table.")
+        if "://" in self.path:
+            raise InvalidData(
+                "Rows of a database are named on the command line: coterie party order."
+            )
+        if self.columns is not None and not self.columns:
+            raise InvalidData("No column is ticked to be clustered.")
+        try:
+            words = tuple(shlex.split(self.csv))
+        except ValueError:
+            raise InvalidData("How it is written: a quote stays open.") from None
+        return OrderedTable(
+            path=self.path, id_column=self.ids, columns=self.columns or (), csv=words
+        )
+
+
+def get_table(request: Request) -> Response:
+    """Show the files to choose from, or how the chosen one is read."""
+    kept = kept_of(request)
+    chosen = Chosen.of(query_of(request, confirm=["yes"]), desk_of(request).tables)
+    return table_page(request, kept, chosen)
+
+
+def query_of(request: Request, **usual: list[str]) -> Form:
+    """Return what stands in the query of an address, as a form."""
+    fields: dict[str, list[str]] = {}
+    for name, value in parse_qsl(request.url.query, keep_blank_values=True):
+        fields.setdefault(name, []).append(value)
+    return Form({**usual, **fields})
+
+
+def post_order(request: Request) -> Response:
+    """Place the order on a table that fits the terms."""
+    kept = kept_of(request)
+    chosen = Chosen.of(form_of(request), kept.desk.tables)
+    try:
+        terms = kept.terms()
+        table = drop_chosen_columns(chosen.to_ordered_table(), terms, kept.slot)
+        if table.to_named_table().check_table(terms, kept.slot).problems:
+            return table_page(request, kept, chosen)
+        _place(kept, table, chosen)
+    except CoterieError as error:
+        return table_page(request, kept, chosen, bad(error))
+    return to(request, kept.address)
+
+
+def _place(kept: AddressedParty, table: OrderedTable, chosen: Chosen) -> None:
+    """Place an order, on the table that was chosen."""
+    before = kept.order or Order(
+        invitation=str(kept.invitation),
+        ca_file=kept.desk.ca_file,
+        allow_http=kept.desk.allow_http,
+    )
+    others = {name: it for name, it in before.choices.items() if name not in LIMITS}
+    usual = taken_back(before.choices, read_policy(kept.desk.home).sums_limit)
+    limits = {**usual, **chosen_of(typed_limits(kept, chosen))}
+    update = {
+        "table": table,
+        "choices": {**others, **limits},
+        "labels": before.labels or kept.files.folder.path / "labels.csv",
+        "confirm": chosen.confirm,
+        "notify": chosen.addresses(),
+        "withdrawn": None,
+    }
+    kept.desk.orders.place(before.model_copy(update=update))
+
+
+def table_page(
+    request: Request,
+    kept: AddressedParty,
+    chosen: Chosen,
+    notice: Banner | None = None,
+) -> Response:
+    """Show what there is to choose, and how what was chosen is read."""
+    said, trouble = describe_reading(kept, chosen, _read)
+    model = TableChoice(
+        confirm=chosen.confirm,
+        notify=chosen.notify or _format_addresses(kept),
+        choices=shown_choices(typed_limits(kept, chosen)),
+        **said,
+    )
+    return render_page(request, model, notice=notice or trouble)
+
+
+def describe_reading(
+    kept: AddressedParty,
+    chosen: Chosen,
+    read: Callable[[AddressedParty, Chosen], dict[str, Any]],
+) -> tuple[dict[str, Any], Banner | None]:
+    """Return what a page says of the files and of the chosen one, and what is wrong.
+
+    read: says how the chosen table is read.
+    """
+    said: dict[str, Any] = {}
+    trouble = None
+    if chosen.path:
+        try:
+            said = read(kept, chosen)
+        except CoterieError as error:
+            trouble = bad(error)
+    files = list(_files(kept.desk.tables))
+    return {
+        "title": kept.title(),
+        "session": kept.session,
+        "slot": kept.slot,
+        "folder": str(kept.desk.tables),
+        "files": tuple(files[:_MOST_FILES]),
+        "more_files": max(0, len(files) - _MOST_FILES),
+        "path": chosen.path,
+        "csv": chosen.csv,
+        **said,
+    }, trouble
+
+
+def typed_limits(kept: AddressedParty, chosen: Chosen) -> Mapping[str, str]:
+    """Return what the party decides alone: as a form says, or the order before."""
+    if chosen.limits is not None:
+        return chosen.limits
+    return typed_before({} if kept.order is None else kept.order.choices)
+
+
+def _format_addresses(kept: AddressedParty) -> str:
+    """Return the addresses in the order that is placed anew."""
+    order = kept.order
+    return "" if order is None else " ".join(order.notify)
+
+
+def _read(kept: AddressedParty, chosen: Chosen) -> dict[str, Any]:
+    """Return how a table is read, and with its columns chosen whether it fits."""
+    terms = kept.terms()
+    table = drop_chosen_columns(chosen.to_ordered_table(), terms, kept.slot)
+    named = table.to_named_table()
+    dictionary = agreed_in(terms, kept.slot).dictionary
+    described = None if dictionary is None else dictionary.names
+    return describe_table(
+        named, chosen, described, lambda: named.check_table(terms, kept.slot)
+    )
+
+
+def describe_table(
+    named: NamedTable,
+    chosen: Chosen,
+    described: Sequence[str] | None,
+    check: Callable[[], CheckReport],
+) -> dict[str, Any]:
+    """Return how a table is read.
+
+    described: the columns that are clustered, where that is settled.
+    check: returns what hinders the table, once its columns are chosen.
+    """
+    from party_sdk.tables import examine
+    from party_sdk.tables.single_columns import column_names
+
+    names = column_names(Path(named.path), named.how)
+    look, _ = examine(named.path, named.how)
+    report = check() if chosen.checked else look
+    return {
+        "n_rows": look.rows,
+        "dialect": look.dialect_texts,
+        "columns": tuple(_choices(names, chosen, look, described)),
+        "described": described is not None,
+        "checked": chosen.checked,
+        "problems": tuple(each.sentence(report.counts) for each in report.problems),
+        "more_problems": report.more_problems,
+        "warnings": tuple(_further(report)),
+    }
+
+
+def _further(report: CheckReport) -> Iterator[str]:
+    """Yield the warnings that say something else than the problems."""
+    for warning in report.warnings:
+        if not any(problem.what in warning for problem in report.problems):
+            yield warning
+
+
+def drop_chosen_columns(table: OrderedTable, terms: Terms, slot: str) -> OrderedTable:
+    """Return a table without a choice of columns where the dictionary makes it."""
+    if agreed_in(terms, slot).dictionary is None:
+        return table
+    return table.model_copy(update={"columns": ()})
+
+
+def _choices(
+    names: Sequence[str],
+    chosen: Chosen,
+    look: CheckReport,
+    described: Sequence[str] | None,
+) -> Iterator[ColumnChoice]:
+    known = {column.name: column for column in look.columns}
+    for name in names:
+        column = known.get(name)
+        # before the ids are named, a range could be one of ids
+        low, high = column.range if column and chosen.checked else ("", "")
+        yield ColumnChoice(
+            name=name,
+            kind="" if column is None else column.type,
+            missing=0 if column is None else column.missing,
+            low=low,
+            high=high,
+            role=_role(name, chosen, described),
+        )
+
+
+def _role(name: str, chosen: Chosen, described: Sequence[str] | None) -> Any:
+    if name in chosen.ids:
+        return "id"
+    if described is not None:
+        return "in" if name in described else "out"
+    return "in" if chosen.columns is None or name in chosen.columns else "out"
+
+
+def _files(folder: Path) -> Iterator[TableFile]:
+    """Yield the files of a folder that may be tables, by name."""
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:
+        found = []
+    for path in found:
+        if path.suffix.lower() in _ENDINGS and path.is_file():
+            size = path.stat().st_size
+            yield TableFile(name=path.name, path=str(path), size=size)

@@ -1,0 +1,216 @@
+"""What every page of the desk is made with: its frame, a form, a refusal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Any, Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import BaseRoute
+
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from coterie_pages.models.frame import Banner, Frame, Link
+from coterie_pages.models.screens import Refusal, Screen
+from coterie_pages.pages import Report, screen
+from coterie_pages.served_pages import HEADERS
+from party_sdk.analyst_client.analyst import CoordinatedAnalyst
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.analyst_client.transport import Trust
+from party_sdk.application.home import Home
+from party_sdk.desk.connection import Connection
+from party_sdk.desk.supervisor_thread import SupervisorThread
+from party_sdk.desk.visits import DeskVisitor, Openings, Visits
+from party_sdk.supervisor import Orders
+
+_PATIENCE: Final = 10.0  # seconds: a person waits for the page
+_UNNAMED: Final = re.compile(r"[^\w.-]+", re.ASCII)
+
+
+class Room(NamedTuple):
+    """Pages that belong together: a way to them in every frame, and their routes.
+
+    path: of the first one, below the root; routes are below the root, too.
+    """
+
+    path: str
+    text: str
+    routes: Sequence[BaseRoute]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Desk:
+    """The desk of a home, as its pages know it.
+
+    home, tables: ``tables``: the folder whose files are offered as tables.
+    root: the path of all pages. It is drawn: a browser sends a cookie to every program
+        that listens on 127.0.0.1, whatever its port, but to this path alone.
+    hosts: under which names pages are asked for; a browser says which.
+    """
+
+    home: Path
+    tables: Path
+    root: str
+    hosts: frozenset[str]
+    visits: Visits
+    openings: Openings
+    background: SupervisorThread
+    connection: Connection = field(default_factory=Connection.read_environment)
+    ca_file: Path | None = None
+    allow_http: bool = False
+    stop: Event = field(default_factory=Event)
+    rooms: Sequence[Room] = ()
+
+    @property
+    def orders(self) -> Orders:
+        """Return the orders of this home."""
+        return Orders(self.home)
+
+    @property
+    def own_home(self) -> Home:
+        """Return this home, which asks analysts for no longer than a person waits."""
+        trust = Trust(ca_file=self.ca_file, allow_http=self.allow_http)
+        return Home(path=self.home, trust=trust, patience=_PATIENCE)
+
+    def connect(self, url: str) -> CoordinatedAnalyst:
+        """Return an analyst that is asked for no longer than a person waits."""
+        trust = Trust(ca_file=self.ca_file, allow_http=self.allow_http)
+        return connect(url, trust, patience=_PATIENCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields of a form; a name may stand in it several times."""
+
+    fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def one(self, name: str) -> str:
+        """Return the value of a field; empty where it is not there.
+
+        Raises InvalidParameters if it stands in the form twice.
+        """
+        found = self.all(name)
+        if len(found) > 1:
+            raise InvalidParameters("it stands in the form twice.", field=name)
+        return found[0] if found else ""
+
+    def all(self, name: str) -> Sequence[str]:
+        """Return all values of a field, in their order."""
+        return self.fields.get(name, ())
+
+
+def desk_of(request: Request) -> Desk:
+    """Return the desk whose page is asked for."""
+    found: Desk = request.app.state.desk
+    return found
+
+
+def form_of(request: Request) -> Form:
+    """Return the form that was sent; the gate has checked that it is one of ours."""
+    found: Form = request.state.form
+    return found
+
+
+def render_page(
+    request: Request,
+    model: Screen | Report,
+    *,
+    notice: Banner | None = None,
+    seconds: int = 0,
+    status: int = 200,
+) -> HTMLResponse:
+    """Return a model as a page with its frame.
+
+    seconds: after how long it is shown anew by itself; 0 for never.
+    """
+    return render_in_frame(
+        desk_of(request),
+        model,
+        getattr(request.state, "visitor", None),
+        address=_address(request),
+        notice=notice,
+        seconds=seconds,
+        status=status,
+    )
+
+
+def render_in_frame(
+    desk: Desk,
+    model: Screen | Report,
+    visitor: DeskVisitor | None,
+    *,
+    address: str = "",
+    notice: Banner | None = None,
+    seconds: int = 0,
+    status: int = 200,
+) -> HTMLResponse:
+    """Return the same where it is not known who asks: then the root is not told."""
+    root = "" if visitor is None else desk.root
+    links = () if visitor is None else tuple(_links(desk, address))
+    frame = Frame(
+        place="desk",
+        root=root,
+        address=address,
+        links=links,
+        token="" if visitor is None else visitor.token,
+        leave="" if visitor is None else f"{root}/leave",
+        leaving="Leave the desk",
+        notice=notice,
+        seconds=seconds,
+    )
+    return HTMLResponse(screen(model, frame), status_code=status, headers=dict(HEADERS))
+
+
+def _address(request: Request) -> str:
+    query = request.url.query
+    return request.url.path + (f"?{query}" if query else "")
+
+
+def _links(desk: Desk, address: str) -> list[Link]:
+    shown_path = address.partition("?")[0].removeprefix(desk.root)
+    longest = max(
+        (room.path for room in desk.rooms if shown_path.startswith(room.path)),
+        key=len,
+        default="",
+    )
+    return [
+        Link(href=f"{desk.root}{room.path}", text=room.text, here=room.path == longest)
+        for room in desk.rooms
+    ]
+
+
+def to(request: Request, path: str) -> RedirectResponse:
+    """Return the way to another page, named below the root, to be asked for by GET."""
+    address = f"{desk_of(request).root}{path}"
+    return RedirectResponse(address, status_code=303, headers=dict(HEADERS))
+
+
+def render_error(request: Request, error: CoterieError) -> HTMLResponse:
+    """Return the page of an error."""
+    problem = error.problem
+    told = Refusal(title=problem.title, detail=error.detail, remedy=error.remedy)
+    return render_page(request, told, status=problem.status)
+
+
+def refusal(request: Request, problem: Problem, detail: str) -> HTMLResponse:
+    """Return the page of a problem."""
+    return render_error(request, CoterieError.of(problem, detail))
+
+
+def bad(error: CoterieError) -> Banner:
+    """Return an error to be shown above the form that it is about."""
+    return Banner(
+        text=f"{error.problem.title}: {error.detail}", remedy=error.remedy, good=False
+    )
+
+
+def file(content: bytes, name: str, media_type: str) -> Response:
+    """Return a file to keep; it is never shown among the pages of this address."""
+    kept = {"Content-Disposition": f'attachment; filename="{_UNNAMED.sub("-", name)}"'}
+    said: dict[str, Any] = {**HEADERS, **kept}
+    return Response(content, media_type=media_type, headers=said)

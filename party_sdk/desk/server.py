@@ -1,0 +1,162 @@
+"""The desk's process: pages on 127.0.0.1, and the supervisor beside them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Final
+
+import uvicorn
+
+from clustering_protocols.common.errors import InvalidParameters
+from party_sdk.desk.app import create_app
+from party_sdk.desk.responses import Desk
+from party_sdk.desk.supervisor_thread import SupervisorThread
+from party_sdk.desk.visits import Openings, Visits
+from party_sdk.home.encryption import SecretFiles, passphrase_for
+from party_sdk.home.files import private_folder
+from party_sdk.home.locks import lock
+
+HOST: Final = "127.0.0.1"
+_GRACE_SECONDS: Final = 3
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeskAddress:
+    """Where a desk is: its process, and the link that opens it once."""
+
+    process: int
+    port: int
+    link: str
+
+
+def serve(
+    home: Path,
+    tables: Path,
+    *,
+    port: int,
+    idle: timedelta,
+    opened: Callable[[DeskAddress], None],
+    say: Say,
+    ca_file: Path | None = None,
+    allow_http: bool = False,
+) -> bool:
+    """Serve the desk of a home until a signal ends it.
+
+    port: 0 for any that is free.
+    opened: called with where the desk is, once it can be asked for. Where another
+        process has it, with where that one is, and a new link.
+    say: called with lines for the terminal; no secret, row or value is in them.
+
+    Returns bool: whether it was this process that served.
+
+    Raises InvalidParameters if the port is taken.
+    Raises NotReady if the home is sealed, and there is no passphrase.
+    """
+    openings = Openings(home)
+    with _alone(home) as held:
+        if held is None:
+            process, taken = _holder(home)
+            opened(
+                DeskAddress(process=process, port=taken, link=_link(taken, openings))
+            )
+            return False
+        if SecretFiles(home).is_sealed:
+            passphrase_for(home)  # asked for now, while somebody is at the terminal
+        with _open_listener(port) as listener:
+            port = listener.getsockname()[1]
+            held.write(f"{os.getpid()} {port}\n".encode())
+            desk = Desk(
+                home=home,
+                tables=tables.absolute(),
+                root=f"/{secrets.token_urlsafe(12)}",
+                hosts=frozenset({f"{HOST}:{port}", f"localhost:{port}"}),
+                visits=Visits(idle),
+                openings=openings,
+                background=SupervisorThread(home, say),
+                ca_file=ca_file,
+                allow_http=allow_http,
+            )
+            opened(
+                DeskAddress(process=os.getpid(), port=port, link=_link(port, openings))
+            )
+            _run(desk, listener, say)
+    return True
+
+
+def _run(desk: Desk, listener: socket.socket, say: Say) -> None:
+    config = uvicorn.Config(
+        create_app(desk, say),
+        lifespan="off",
+        ws="none",
+        access_log=False,  # an address may hold a link
+        log_config=None,
+        log_level="critical",
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        h11_max_incomplete_event_size=65_536,
+    )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # the server listens to them itself, and gives them back when it has ended
+        signal.signal(number, lambda *_: None)
+    desk.background.start()
+    try:
+        uvicorn.Server(config).run([listener])
+    finally:
+        desk.background.stop()
+
+
+def _link(port: int, openings: Openings) -> str:
+    return f"http://{HOST}:{port}/open/{openings.make()}"
+
+
+@contextmanager
+def _open_listener(port: int) -> Iterator[socket.socket]:
+    """Lend a socket that this machine alone can reach."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((HOST, port))
+        except OSError as error:
+            if error.errno not in {errno.EADDRINUSE, errno.EACCES}:
+                raise
+            raise InvalidParameters(
+                f"Port {port} is taken, or not for you: leave --port away."
+            ) from None
+        listener.listen(64)
+        yield listener
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[IO[bytes] | None]:
+    """Lend the locked file of the desk of a home; None where another process has it."""
+    path = private_folder(home) / "desk.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        if not lock(file, waits=False):
+            yield None
+            return
+        file.truncate(0)
+        yield file
+        file.truncate(0)
+
+
+def _holder(home: Path) -> tuple[int, int]:
+    """Return process and port of the desk that runs."""
+    words = (home / "desk.lock").read_text().split()
+    if len(words) != 2:
+        raise InvalidParameters(
+            "Another process is about to open the desk: try again in a moment."
+        )
+    return int(words[0]), int(words[1])

@@ -1,0 +1,1 @@
+"""What the tables of a home showed to whom, over all its sessions."""

@@ -1,0 +1,250 @@
+"""Keyed marks of the rows of a table, by which a home knows them again.
+
+A row is known by its id and by its cells as they were read, before any preparation. A
+table without ids of which other columns are read is known by what its columns have in
+common with those of an earlier one.
+
+A mark is a keyed hash of the words of a row, and AES of that: who has not the key learns
+nothing, not even which rows are alike in two homes. Hashes are taken of all rows of a
+batch at once; 0.2.0 took one of each row, and its marks are made only to compare them.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numpy.typing import NDArray
+
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import derive_key, length_prefixed
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from party_sdk.disclosures.column_sketches import Sketches, mix_words
+from party_sdk.home.encryption import SecretFiles
+from party_sdk.home.files import wait_for_lock
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+KEY_FILE: Final = "rows.key"
+PROFILED: Final = "profiled.arrays"
+"""What 0.2.0 kept: its key goes on, so that its marks are found again."""
+
+
+OLDER_IDS: Final = "ids.0.2.0"
+OLDER_ROWS: Final = "table.0.2.0"
+"""Kinds of marks that 0.2.0 made: of ids, and of cells in the order of the columns."""
+
+CLUSTERED: Final = "clustered"
+"""The kind of marks of clustered cells, where others are described; else of all cells."""
+
+_BATCH: Final = 1 << 15
+"""So many rows are hashed at once."""
+
+_MASKS: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
+"""Of the first so many bytes of a word."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowMarks:
+    """Marks of the rows of one table, in their order.
+
+    ids: uint64 (n,); of each row's id; None of a table without ids.
+    cells: uint64 (n,); of each row's cells, whatever the order of the columns.
+    clustered: uint64 (n,); of the cells that are clustered: a row that comes with more
+        variables to describe is the same row.
+    sketches: mapping of str to uint64 (2, m); of each column, by a mark of its name;
+        see :mod:`party_sdk.disclosures.column_sketches`.
+    older: mapping of str to uint64 (n,); as 0.2.0 made them, by kind; empty where there
+        are none to compare with.
+    """
+
+    ids: WordArray | None = field(repr=False)
+    cells: WordArray = field(repr=False)
+    clustered: WordArray = field(repr=False)
+    sketches: Mapping[str, WordArray] = field(repr=False)
+    older: Mapping[str, WordArray] = field(default_factory=dict, repr=False)
+
+    @property
+    def rows(self) -> WordArray:
+        """Return one mark of each row (n,): of its id; else of what is clustered."""
+        return self.clustered if self.ids is None else self.ids
+
+    @cached_property
+    def by_kind(self) -> Mapping[str, WordArray]:
+        """Return the marks by their kind, sorted; those of 0.2.0 are apart."""
+        found = {"cells": np.sort(self.cells)}
+        if self.clustered is not self.cells:
+            found[CLUSTERED] = np.sort(self.clustered)
+        return found if self.ids is None else {**found, "ids": np.sort(self.ids)}
+
+    @cached_property
+    def older_by_kind(self) -> Mapping[str, WordArray]:
+        """Return the marks that 0.2.0 made by their kind, sorted."""
+        return {kind: np.sort(each) for kind, each in self.older.items()}
+
+
+def row_key(home: Path) -> bytes:
+    """Return the 32 bytes under which a home marks rows; drawn at the first use."""
+    files, path = SecretFiles(home), home / KEY_FILE
+    if path.exists():
+        return files.read(path)
+    with wait_for_lock(path.with_name("rows.lock")):
+        if not path.exists():
+            files.write(path, _first_key(files, home / PROFILED))
+    return files.read(path)
+
+
+def _first_key(files: SecretFiles, profiled: Path) -> bytes:
+    if not profiled.exists():
+        return secrets.token_bytes(32)
+    return bytes.fromhex(codec.decode(files.read(profiled))[0]["key"])
+
+
+def marks_of(
+    key: bytes, data: DataSource, clustered: DataSource | None = None
+) -> RowMarks:
+    """Return the marks of a table's rows, in their order.
+
+    key: of :func:`row_key`.
+    data: as it was read; NaN is no value.
+    clustered: the columns of it that are clustered; all of them by default.
+    """
+    cells, sketches = _of_cells(key, data)
+    return RowMarks(
+        ids=_of_ids(key, data.ids),
+        cells=cells,
+        clustered=cells if clustered is None else _of_cells(key, clustered)[0],
+        sketches=sketches,
+    )
+
+
+def marks_of_0_2_0(key: bytes, data: DataSource) -> dict[str, WordArray]:
+    """Return the marks (n,) that 0.2.0 made of a table's rows, by their kind.
+
+    key, data: as of :func:`marks_of`.
+    """
+    named = sha256(key + length_prefixed(*data.columns)).digest()
+    batches = (_of_0_2_0(batch) for batch in data.batches())
+    rows = [_mark(named, row.data) for batch in batches for row in batch]
+    found = {OLDER_ROWS: np.array(rows, dtype=np.uint64)}
+    if data.ids is not None:
+        named = sha256(key + b"ids").digest()
+        ids = [_mark(named, each.encode()) for each in data.ids]
+        found[OLDER_IDS] = np.array(ids, dtype=np.uint64)
+    return found
+
+
+def _of_0_2_0(rows: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows))
+
+
+def _mark(key: bytes, content: bytes | memoryview) -> int:
+    return int.from_bytes(blake2b(content, key=key, digest_size=8).digest(), "little")
+
+
+def _of_cells(key: bytes, data: DataSource) -> tuple[WordArray, dict[str, WordArray]]:
+    """Return a number for each row (n,), and the sketch of each column.
+
+    Numbers are equal for equal rows of the same columns, in any order of these.
+    """
+    salts = [_salt(key, "cells", name) for name in data.columns]
+    sketches = Sketches(key, data.columns)
+    found, begin = np.zeros(data.n_rows, dtype=np.uint64), 0
+    for batch in data.batches():
+        for low in range(0, len(batch), _BATCH):
+            columns, lacks = _one_form(batch[low : low + _BATCH].T)
+            total = found[begin : begin + columns.shape[1]]
+            for place, (values, salt) in enumerate(zip(columns, salts, strict=True)):
+                hashes = mix_words(values.view(np.uint64) ^ salt)
+                sketches.add(place, hashes if lacks is None else hashes[~lacks[place]])
+                total += hashes
+            begin += len(total)
+    return _encipher_words(key, "cells", found), sketches.found
+
+
+def _one_form(values: FloatArray) -> tuple[FloatArray, NDArray[np.bool_] | None]:
+    """Return values with one form of zero and of no value, and which have none, if any.
+
+    Readers write both with different bits.
+    """
+    found = np.add(values, 0.0, order="C")
+    if not np.isnan(found.min(initial=0.0)):  # NaN if there is one
+        return found, None
+    lacks = np.isnan(found)
+    found[lacks] = np.nan
+    return found, lacks
+
+
+def _of_ids(key: bytes, ids: Sequence[str] | None) -> WordArray | None:
+    """Return a number for each id (n,)."""
+    if ids is None:
+        return None
+    # not above: who joins or coordinates has no table yet, and starts without Arrow
+    import pyarrow as pa
+
+    from party_sdk.tables.spool import ArrowIds
+
+    if not isinstance(ids, ArrowIds):
+        ids = ArrowIds([pa.array(ids, pa.large_string())])
+    texts = ids.arrow
+    parts = [
+        _of_texts(key, texts[low : low + _BATCH]) for low in range(0, len(ids), _BATCH)
+    ]
+    return _encipher_words(key, "ids", np.concatenate([np.empty(0, np.uint64), *parts]))
+
+
+def _of_texts(key: bytes, texts: pa.ChunkedArray) -> WordArray:
+    """Return the hashes (b,) of texts in UTF-8: of their lengths and of each 8 bytes."""
+    content, ends = _bytes_of(texts)
+    lengths = np.diff(ends)
+    total = mix_words(lengths.astype(np.uint64) ^ _salt(key, "ids", "length"))
+    # eight bytes from wherever one begins; what is beyond a text is masked
+    words = np.ndarray(len(content) - 7, "<u8", content, strides=(1,))
+    for number in range(-(-int(lengths.max(initial=0)) // 8)):
+        rows = np.flatnonzero(lengths > 8 * number)
+        left = np.minimum(lengths[rows] - 8 * number, 8)
+        taken = words[ends[rows] + 8 * number] & _MASKS[left]
+        total[rows] += mix_words(taken ^ _salt(key, "ids", str(number)))
+    return total
+
+
+def _bytes_of(texts: pa.ChunkedArray) -> tuple[NDArray[np.uint8], IntArray]:
+    """Return texts in UTF-8 one behind the other, 8 zeros, and where (b + 1,) each ends."""
+    piece = texts.combine_chunks()
+    _, offsets, data = piece.buffers()
+    # a slice has the buffers of the whole: its texts begin and end somewhere inside
+    ends = np.frombuffer(offsets, np.int64)[piece.offset :][: len(piece) + 1]
+    first, last = int(ends[0]), int(ends[-1])
+    content = np.zeros(last - first + 8, dtype=np.uint8)
+    content[:-8] = np.frombuffer(data, np.uint8)[first:last]
+    return content, ends - first
+
+
+def _salt(key: bytes, what: str, name: str) -> np.uint64:
+    drawn = derive_key(key, "row marks", what, name)
+    return np.uint64(int.from_bytes(drawn[:8], "little"))
+
+
+def _encipher_words(key: bytes, what: str, words: WordArray) -> WordArray:
+    """Return words (n,) under AES: who has not the key learns nothing of them."""
+    # one block a word and no message: equal rows are to have equal marks
+    cipher = Cipher(algorithms.AES(derive_key(key, "row marks", what)), modes.ECB())  # noqa: S305  see above
+    encryptor, marks = cipher.encryptor(), np.empty(len(words), dtype=np.uint64)
+    blocks = np.zeros((_BATCH, 2), dtype="<u8")
+    made = np.empty((_BATCH + 1, 2), dtype="<u8")  # a block more, as the library asks
+    for begin in range(0, len(words), _BATCH):
+        some = words[begin : begin + _BATCH]
+        blocks[: len(some), 0] = some
+        encryptor.update_into(blocks[: len(some)].data.cast("B"), made.data.cast("B"))
+        marks[begin : begin + len(some)] = made[: len(some), 0]
+    return marks

@@ -1,0 +1,1 @@
+"""A home on disk: policy, identities, files, locks and encryption."""

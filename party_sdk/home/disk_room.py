@@ -1,0 +1,48 @@
+"""A full disk of this machine, said so that nobody looks at the analyst's."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from clustering_protocols.common.errors import StorageFull
+
+
+def is_full(error: OSError) -> bool:
+    """Return whether a disk, or the quota of its user, has no room left."""
+    return error.errno in {errno.ENOSPC, errno.EDQUOT}
+
+
+def no_room(folder: Path | None, what: str) -> StorageFull:
+    """Return the error that this machine has no room left.
+
+    folder: where there is none, if that is known.
+    what: what was to be written: a sentence.
+    """
+    place = f" in {folder}" if folder else ""
+    return StorageFull(
+        f"This machine has no room left{place}. {what}",
+        remedy="Free space here, then run the same command again: nothing is lost. The "
+        "analyst is another machine.",
+    )
+
+
+@contextmanager
+def report_full_disk(folder: Path | None, what: str) -> Iterator[None]:
+    """Turn the error of a full disk into a sentence; others go on as they are.
+
+    folder: where something is written; by default that of the error's file.
+    what: what was to be written: a sentence.
+
+    Raises StorageFull if this machine has no room left.
+    """
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        if folder is None and error.filename:
+            folder = Path(error.filename).parent
+        raise no_room(folder, what) from None

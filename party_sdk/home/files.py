@@ -1,0 +1,128 @@
+"""Files that only their owner reads, and that a crash leaves whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from clustering_protocols.common.errors import InvalidParameters, NotReady, StorageFull
+from party_sdk.home.disk_room import report_full_disk
+from party_sdk.home.locks import lock
+
+_KEPT: Final = "Keys and answers are kept there."
+
+
+def default_home() -> Path:
+    """Return the folder for what coordinator and parties keep."""
+    given = os.environ.get("COTERIE_HOME")
+    return Path(given) if given else Path.home() / ".coterie"
+
+
+def private_folder(path: Path) -> Path:
+    """Create a folder that only its owner enters, and its parents alike.
+
+    Raises :class:`InvalidParameters` where it cannot be.
+    """
+    try:
+        for folder in (*reversed(path.parents), path):
+            if not folder.exists():
+                folder.mkdir(exist_ok=True, mode=0o700)
+        path.chmod(0o700)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "this is no path"
+        raise InvalidParameters(
+            f"The folder {path} cannot be made or used: {why}."
+        ) from None
+    return path
+
+
+@contextmanager
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from what they lock alike; :class:`NotReady` if one is there."""
+    with (private_folder(folder) / "lock").open("wb") as file:
+        if not lock(file, waits=False):
+            raise NotReady(f"Another process is at work in {folder}.")
+        yield
+
+
+@contextmanager
+def wait_for_lock(path: Path) -> Iterator[None]:
+    """Let one process at a time go on, by a file of this name; others wait."""
+    private_folder(path.parent)
+    with path.open("wb") as file:
+        lock(file, waits=True)
+        yield
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file in one step; durable when it returns; mode 0600.
+
+    Raises StorageFull if there is no room; the file is as it was.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with report_full_disk(path.parent, _KEPT):
+            _write_synced(fresh, content)
+    except (OSError, StorageFull):
+        fresh.unlink(missing_ok=True)
+        raise
+    fresh.replace(path)
+    _sync_folder(path.parent)
+
+
+def overwrite_private(path: Path, content: bytes) -> None:
+    """Write a file where it lies; durable when it returns, by one sync; mode 0600.
+
+    A crash may leave part of it: for who keeps another one to go back to.
+
+    Raises StorageFull if there is no room; the file is damaged.
+    """
+    is_new = not path.exists()
+    with report_full_disk(path.parent, _KEPT):
+        _write_synced(path, content)
+    if is_new:
+        _sync_folder(path.parent)
+
+
+def append_private(path: Path, content: bytes, *, at: int, durable: bool) -> None:
+    """Write content behind the first ``at`` bytes of a file; mode 0600.
+
+    What stood there is cut off: a crash may have left part of what was to follow. Unless
+    ``durable``, the content is synced with what is appended next.
+
+    Raises StorageFull if there is no room; what follows the first ``at`` bytes does not
+        count.
+    """
+    is_new = not path.exists()
+    with report_full_disk(path.parent, _KEPT):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.truncate(at)
+            file.seek(at)
+            file.write(content)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+    if is_new:
+        _sync_folder(path.parent)
+
+
+def _sync_folder(path: Path) -> None:
+    if os.name == "nt":  # which opens no folders
+        return
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _write_synced(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

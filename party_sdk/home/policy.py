@@ -1,0 +1,217 @@
+"""What a party agrees to: its guards, on by default, checked before anything is sent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from clustering_protocols.common.errors import GuardRefused, RiskNotAccepted
+from party_sdk.home.addresses import are_same, host_of
+
+if TYPE_CHECKING:
+    from clustering_protocols.terms.terms import Terms
+
+_LEAST_KNOWN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """A party's own rules; the terms of a session can only be stricter.
+
+    accepted_risks: risk codes that this party has read and accepts.
+    protocols: protocols that it takes part in; None for all.
+    minimum_rows: fewest rows of this party.
+    ids_per_row: most ids that any other party of the row group may bring, for each row
+        of this party, where rows are aligned by their ids. Every id may be a guess at
+        one of this party's: a register of the whole town reads off who of the town is a
+        patient here. Such a register is named by its numbers, and let in by hand.
+    intersections_limit: most sessions of one coordinator in which the ids of one table
+        are intersected.
+    least_known: fewest other members whose cards were trusted, or who read the safety
+        number themselves. By default two, or all where there are fewer, of open slots
+        too.
+    epsilon_limit, epsilon_total: largest ε of differential privacy that one session,
+        and all sessions on one table together, may cost each person. Answers without
+        noise cost an infinite ε.
+    coordinators: who may invite: names of trusted cards, or public keys; None for all.
+    analysts: addresses of the analysts that are asked; None for all. A stranger's
+        invitation in an inbox leads to an address inside the institution only if it
+        stands here.
+    largest_weight: largest weight that the terms may give a field when it is prepared,
+        and how many times the smallest it may be: a field that outweighs the others is
+        nearly all that the clusters show.
+    sums_limit: the largest share of own rows that may follow from the sums that a
+        session, and those before it over the same table, are answered with.
+    """
+
+    accepted_risks: frozenset[str] = frozenset()
+    protocols: frozenset[str] | None = None
+    minimum_rows: int = 10
+    ids_per_row: float = 10.0
+    intersections_limit: int = 5
+    least_known: int | None = None
+    epsilon_limit: float | None = None
+    epsilon_total: float | None = None
+    coordinators: frozenset[str] | None = None
+    analysts: frozenset[str] | None = None
+    largest_weight: float | None = None
+    sums_limit: float = 0.25
+
+    def check_terms(self, terms: Terms) -> None:
+        """Refuse terms that this policy does not cover.
+
+        Raises RiskNotAccepted: with code and sentence of every risk that is not
+            accepted.
+        Raises GuardRefused, VersionMismatch, InvalidParameters.
+        """
+        # not above: the help of the commands tells the defaults of a policy
+        from clustering_protocols.catalogue import check_opening, check_terms
+
+        self._check_epsilon(check_terms(terms).epsilon_per_person)
+        check_opening(terms)
+        name = terms.protocol.name
+        if self.protocols is not None and name not in self.protocols:
+            raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
+        self._check_weights(terms)
+        if left := self.not_accepted(terms):
+            raise RiskNotAccepted(" ".join(f"{c}: {said}" for c, said in left.items()))
+
+    def _check_weights(self, terms: Terms) -> None:
+        """Refuse weights of which the largest is too many times the smallest."""
+        if self.largest_weight is None or not terms.preparation:
+            return
+        weights = {
+            field.name: preparation.of(field).weight
+            for schema, preparation in zip(
+                terms.dictionary or (), terms.preparation, strict=True
+            )
+            for field in schema.clustered_part.fields
+        }
+        name = max(weights, key=lambda each: weights[each])
+        least = min(weights.values())
+        if weights[name] > self.largest_weight * min(least, 1.0):
+            raise GuardRefused(
+                f"The terms give {name!r} the weight {weights[name]:g}, and another "
+                f"field {least:g}; 'largest_weight' is {self.largest_weight:g}."
+            )
+
+    def check_inviter(
+        self, url: str, coordinator: str, known: Mapping[str, str]
+    ) -> None:
+        """Refuse an analyst or a coordinator who is not listed, before any is asked.
+
+        url: the analyst's address, as the invitation says.
+        coordinator: the public key that signed the invitation.
+        known: the public key of each name whose card was trusted.
+
+        Raises GuardRefused.
+        """
+        if not self.names_analyst(url) and self.analysts is not None:
+            raise GuardRefused(
+                f"The analyst at {host_of(url)} is not on the list 'analysts'. Add its "
+                "address there, if your institution trusts it."
+            )
+        self._check_coordinator(coordinator, known)
+
+    def names_analyst(self, url: str) -> bool:
+        """Return whether the address of an analyst stands in the list ``analysts``."""
+        return any(are_same(url, listed) for listed in self.analysts or ())
+
+    def _check_coordinator(self, coordinator: str, known: Mapping[str, str]) -> None:
+        """Refuse a coordinator who may not invite; :class:`GuardRefused`.
+
+        known: the public key of each name whose card was trusted.
+        """
+        if self.coordinators is None:
+            return
+        allowed = {known.get(listed, listed) for listed in self.coordinators}
+        if coordinator not in allowed:
+            named = ", ".join(sorted(self.coordinators)) or "nobody"
+            raise GuardRefused(
+                "This invitation is signed by a coordinator who is not on the list "
+                f"'coordinators': {named}. A name counts once its card is trusted "
+                "(coterie identity trust)."
+            )
+
+    def not_accepted(self, terms: Terms) -> dict[str, str]:
+        """Return the risks of terms that this policy does not accept, with sentences."""
+        from clustering_protocols.catalogue import risks_in
+
+        found = risks_in(terms)
+        return {code: found[code] for code in found if code not in self.accepted_risks}
+
+    def accept_risks(self, codes: Iterable[str]) -> Policy:
+        """Return this policy with further risks accepted."""
+        return replace(self, accepted_risks=self.accepted_risks.union(codes))
+
+    def _check_epsilon(self, epsilon: float) -> None:
+        """Refuse what is too much for one session, whatever others have cost."""
+        for name in ("epsilon_limit", "epsilon_total"):
+            limit = getattr(self, name)
+            if limit is not None and epsilon > limit:
+                raise GuardRefused(
+                    f"The terms cost each person ε = {epsilon:.4g}"
+                    f"{', because answers carry no noise' * math.isinf(epsilon)}; "
+                    f"{name!r} is {limit:.4g}."
+                )
+
+    def check_roster(self, agreement: bytes, slot: str) -> None:
+        """Refuse a row group in which another may test too many ids against this one's.
+
+        Raises GuardRefused: with the numbers, before any id leaves, blinded or not.
+        """
+        from clustering_protocols.catalogue import check_terms
+        from clustering_protocols.terms.agreements import read_agreement
+
+        agreed, terms = read_agreement(agreement)
+        if not check_terms(terms).selects_rows:
+            return
+        own = agreed.member(slot).n_rows
+        for name in terms.layout.row_group(terms.layout.slot(slot).row):
+            brought = agreed.member(name).n_rows
+            if brought > self.ids_per_row * own:
+                raise GuardRefused(
+                    f"{name!r} may bring {brought} ids for your {own} rows, "
+                    f"{brought / own:.4g} times as many, and learn which of them you "
+                    f"hold; 'ids_per_row' is {self.ids_per_row:g}."
+                )
+
+    def check_members(
+        self, agreement: bytes, slot: str, known: Collection[str]
+    ) -> None:
+        """Refuse to sit with too few members that are known.
+
+        A coordinator may invent institutions; those that are known here it cannot.
+
+        known: the public keys of the trusted cards, and of who read the safety number.
+
+        Raises GuardRefused: with how many are known.
+        """
+        from clustering_protocols.terms.agreements import read_agreement
+
+        agreed, _ = read_agreement(agreement)
+        own = agreed.member(slot).identity
+        others = [m.identity for m in agreed.roster if m.identity != own]
+        least = _LEAST_KNOWN if self.least_known is None else self.least_known
+        needed, found = min(least, len(others)), len(set(others) & set(known))
+        if found < needed:
+            raise GuardRefused(
+                f"You know {found} of the {len(others)} other members; 'least_known' is "
+                f"{needed}. Trust their cards (coterie identity trust), or have them read "
+                "the safety number to you (--confirm-safety-number, and --confirmed-with "
+                "for each)."
+            )
+
+    def check_rows(
+        self, terms: Terms, n_rows: int, *, are_linked: bool = False
+    ) -> None:
+        """Refuse to take part with too few rows; :class:`GuardRefused`.
+
+        ``are_linked``: to rows of others. How many is not told before it is accepted.
+        """
+        needed = max(self.minimum_rows, terms.guards.minimum_rows)
+        if n_rows < needed:
+            found = "fewer" if are_linked else str(n_rows)
+            raise GuardRefused(f"'minimum_rows' is {needed}; {found} rows take part.")

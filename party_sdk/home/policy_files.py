@@ -1,0 +1,145 @@
+"""A party's policy in its home: ``policy.toml``, written by people, and by ``--remember``.
+
+Keys are the names of :class:`~party_sdk.home.policy.Policy`. What is remembered is put
+behind the rest, as tables of ``consents``: whatever people wrote stays as it is,
+comments too.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from clustering_protocols.common.errors import InvalidParameters
+from party_sdk.home.addresses import mistaken
+from party_sdk.home.files import private_folder, write_private
+from party_sdk.home.policy import Policy
+
+_CONSENTS: Final = "consents"
+ORDERS: Final = "orders"
+"""The tables that say which invitation gets which table; the supervisor reads them."""
+
+
+class _Form(NamedTuple):
+    """What a key of the file may hold, in words, and how that is told."""
+
+    words: str
+    fits: Callable[[Any], bool]
+    read: Callable[[Any], Any] = lambda value: value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and isinstance(value, int)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _is_share(value: Any) -> bool:
+    return _is_number(value) and value <= 1
+
+
+_TEXTS: Final = _Form('a list of texts, ["…", "…"]', _are_texts, frozenset)
+_ADDRESSES: Final = _Form(
+    'a list of addresses, ["https://…"]',
+    lambda value: _are_texts(value) and not any(map(mistaken, value)),
+    frozenset,
+)
+_COUNT: Final = _Form("a whole number, 0 or more", _is_count)
+_NUMBER: Final = _Form("a number, 0 or more", _is_number, float)
+
+_FORMS: Final = {
+    "accepted_risks": _TEXTS,
+    "protocols": _TEXTS,
+    "coordinators": _TEXTS,
+    "analysts": _ADDRESSES,
+    "minimum_rows": _COUNT,
+    "least_known": _COUNT,
+    "ids_per_row": _NUMBER,
+    "intersections_limit": _COUNT,
+    "epsilon_limit": _NUMBER,
+    "epsilon_total": _NUMBER,
+    "largest_weight": _NUMBER,
+    "sums_limit": _Form("a share, from 0 to 1", _is_share, float),
+}
+
+
+def policy_file(home: Path) -> Path:
+    """Return where a home's policy is."""
+    return home / "policy.toml"
+
+
+def read_policy(home: Path) -> Policy:
+    """Return the policy of a home; what the file does not say, or no file, is default.
+
+    Raises InvalidParameters: with the line, or the key, that cannot be read.
+    """
+    path = policy_file(home)
+    return _policy(path.read_bytes(), path) if path.exists() else Policy()
+
+
+def remember(home: Path, codes: Iterable[str], terms: str, at: datetime) -> None:
+    """Put accepted risks into a home's policy: they hold for later sessions too.
+
+    terms: the digest of the terms for which they were accepted.
+    at: when, with its time zone.
+    """
+    path = policy_file(home)
+    before = path.read_bytes() if path.exists() else b""
+    kept = _policy(before, path).accepted_risks
+    fresh = sorted(set(codes) - kept)
+    if not fresh:
+        return
+    when = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    written = "".join(
+        f'\n[[{_CONSENTS}]]\nrisk = "{code}"\naccepted_at = {when}\nterms = "{terms}"\n'
+        for code in fresh
+    )
+    gap = b"" if before.endswith(b"\n") or not before else b"\n"
+    content = before + gap + written.encode()
+    _policy(content, path)  # nothing is written that could not be read again
+    private_folder(home)
+    write_private(path, content)
+
+
+def _policy(content: bytes, path: Path) -> Policy:
+    try:
+        said = tomllib.loads(content.decode())
+    except UnicodeDecodeError:
+        raise InvalidParameters(f"{path.name}: it is no text in UTF-8.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidParameters(f"{path.name}: {error}.") from None
+    remembered = _consents(said.pop(_CONSENTS, []), path)
+    said.pop(ORDERS, None)
+    values = {key: _value(key, value, path) for key, value in said.items()}
+    return Policy(**values).accept_risks(remembered)
+
+
+def _value(key: str, value: Any, path: Path) -> Any:
+    form = _FORMS.get(key)
+    if form is None:
+        near = difflib.get_close_matches(key, _FORMS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_FORMS)}."
+        raise InvalidParameters(f"{path.name}: {key!r} is no key of a policy; {hint}")
+    if not form.fits(value):
+        raise InvalidParameters(f"{path.name}: {key!r} must be {form.words}.")
+    return form.read(value)
+
+
+def _consents(value: Any, path: Path) -> list[str]:
+    tables = value if isinstance(value, list) else [value]
+    risks = [table.get("risk") if isinstance(table, dict) else None for table in tables]
+    if not all(isinstance(risk, str) for risk in risks):
+        raise InvalidParameters(
+            f"{path.name}: each of {_CONSENTS!r} must name a 'risk'."
+        )
+    return [str(risk) for risk in risks]

@@ -1,0 +1,94 @@
+"""An analyst of one's own, on this machine, for as long as it is wanted."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from clustering_protocols.common.errors import Unavailable
+from clustering_protocols.common.extras import require_service
+from clustering_protocols.secrecy.identities import Institution
+from party_sdk.home.files import private_folder, write_private
+
+PROGRAM = [sys.executable, "-P", "-m", "party_sdk.cli.own_analyst"]
+_START_SECONDS = 120
+_LOOK_SECONDS = 0.02
+
+
+class LocalAnalyst(NamedTuple):
+    """Where an analyst listens, and a coordinator's key for it."""
+
+    url: str
+    key: str
+
+
+@contextmanager
+def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]:
+    """Run an analyst on SQLite in a process of its own; it is gone afterwards.
+
+    Settings of the service in the environment (``COTERIE_…``) do not count: they are
+    another analyst's.
+
+    folder: for all that it stores, and its log.
+    identity: with whose key it signs.
+
+    Raises InvalidParameters if the service is not installed.
+    Raises Unavailable if it did not start; the last line of its log says why.
+    """
+    require_service("An analyst of your own is the service")
+    port = _free_port()
+    log = private_folder(folder) / "analyst.log"
+    write_private(folder / "identity.json", identity.to_bytes())
+    with log.open("wb") as lines:
+        process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
+            [*PROGRAM, str(port)],
+            env=_environment(folder),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=lines,
+            start_new_session=True,  # Ctrl-C is for whoever holds it
+        )
+    with process:
+        try:
+            key = process.stdout.readline().decode().strip() if process.stdout else ""
+            _wait(process, port, log)
+            yield LocalAnalyst(f"http://127.0.0.1:{port}", key)
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()  # at which it ends
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    usual = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("COTERIE_")
+    }
+    own = {"COTERIE_DATA_DIR": str(folder), "COTERIE_POLL_SECONDS": "0.05"}
+    return usual | own
+
+
+def _wait(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < until:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(_LOOK_SECONDS)
+    told = log.read_text(errors="replace").strip().splitlines()
+    raise Unavailable(
+        f"The analyst did not start: {told[-1] if told else 'nothing is in its log'}",
+        remedy=f"Read its log: {log}",
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,237 @@
+"""A real session on one machine: an analyst and all parties, over HTTP."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import (
+    Cancelled,
+    CoterieError,
+    InvalidParameters,
+    SessionOver,
+)
+from clustering_protocols.contract import Params
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.terms import About, Layout
+from party_sdk.application.home import Home
+from party_sdk.application.outputs import Outputs, TableInMemory
+from party_sdk.coordinator.coordinator import Coordinator
+from party_sdk.coordinator.missing_values import Rule, as_list, read_preparation
+from party_sdk.coordinator.session import CoordinatedSession
+from party_sdk.home.policy import Policy
+from party_sdk.lab.local_analyst import local_analyst
+from party_sdk.lab.trials.layouts import Lattice, read_layout
+from party_sdk.party.participant import Party
+
+if TYPE_CHECKING:
+    from party_sdk.results.results import Result
+    from party_sdk.tables import IdColumns
+
+_SESSION = "local-session"
+
+
+class LocalSession:
+    """A session of which all members are on this machine; see :func:`local_session`.
+
+    session: as its coordinator sees it.
+    parties: in the order of the layout; they have been invited, and have not joined.
+    """
+
+    def __init__(
+        self,
+        session: CoordinatedSession,
+        homes: Mapping[str, Home],
+        parties: dict[str, Party],
+    ) -> None:
+        self.session = session
+        self.parties = parties
+        self._homes = homes
+
+    @property
+    def risks(self) -> Mapping[str, str]:
+        """Return the risk codes of the session, with a sentence each."""
+        return catalogue.risks_in(self.session.terms)
+
+    def run(
+        self,
+        tables: Sequence[Any] | Mapping[str, Any],
+        *,
+        id_column: IdColumns = None,
+        columns: list[str] | None = None,
+    ) -> list[Result]:
+        """Let every party take part with its table, all at the same time.
+
+        tables: one for each party; a sequence in the order of the layout. A table is
+            what :meth:`Party.run` takes.
+        id_column, columns: as for :meth:`Party.run`, of every table.
+
+        Returns list of Result: in the order of the layout.
+
+        Raises CoterieError: what stopped the first party that stopped; the session is
+            cancelled then.
+        """
+        own = self._of_slots(tables)
+        with ThreadPoolExecutor(len(own)) as pool:
+            try:
+                running = self._start_parties(pool, own, id_column, columns)
+                wait(running.values(), return_when=FIRST_EXCEPTION)
+            finally:
+                self.end()  # so that no party waits for one that does not come
+        return _results(running)
+
+    def _start_parties(
+        self,
+        pool: ThreadPoolExecutor,
+        own: Mapping[str, Any],
+        id_column: IdColumns,
+        columns: list[str] | None,
+    ) -> dict[str, Future[Result]]:
+        with _interrupted_later():  # a pool forgets a thread whose start is interrupted
+            return {
+                slot: pool.submit(
+                    self._homes[slot].run,
+                    self.parties[slot],
+                    TableInMemory(table, id_column, columns),
+                    Outputs(),
+                )
+                for slot, table in own.items()
+            }
+
+    def end(self) -> None:
+        """Cancel the session, unless it is over."""
+        with suppress(CoterieError):
+            if not self.session.status().is_over:
+                self.session.cancel()
+
+    def _of_slots(self, tables: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+        names = list(self.parties)
+        if not isinstance(tables, Mapping):
+            if len(tables) != len(names):
+                raise InvalidParameters(
+                    f"The session has {len(names)} parties, and there are {len(tables)} "
+                    "tables."
+                )
+            return dict(zip(names, tables, strict=True))
+        if set(tables) != set(names):
+            raise InvalidParameters(
+                f"Bring a table for each of {', '.join(names)}, and for nobody else."
+            )
+        return {name: tables[name] for name in names}
+
+
+@contextmanager
+def _interrupted_later() -> Iterator[None]:
+    """Let Ctrl-C count only once what is inside is done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no other thread is ever interrupted
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
+
+
+def _results(running: Mapping[str, Future[Result]]) -> list[Result]:
+    """Return all results; raise what stopped a party, rather than what stopped others."""
+    errors = {slot: future.exception() for slot, future in running.items()}
+    stopped = [(slot, error) for slot, error in errors.items() if error is not None]
+    first = [
+        each for each in stopped if not isinstance(each[1], Cancelled | SessionOver)
+    ]
+    for slot, error in first or stopped:
+        error.add_note(f"This stopped the party {slot!r}.")
+        raise error
+    return [future.result() for future in running.values()]
+
+
+@contextmanager
+def local_session(
+    params: Params,
+    layout: Layout | Lattice,
+    *,
+    about: str | About = _SESSION,
+    dictionary: Schema | Sequence[Schema] | None = None,
+    preparation: Rule | Preparation | Sequence[Preparation] | None = None,
+    policy: Policy | None = None,
+    choices: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    **sections: Any,
+) -> Iterator[LocalSession]:
+    """Open a session, with an analyst and all parties on this machine.
+
+    The analyst is a process of its own, the parties speak HTTP to it, each from a folder
+    of its own: what runs is what runs between institutions. When the context ends,
+    however it does, the analyst has ended and the folders are gone.
+
+    params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
+    layout: Layout or (int, int); which parties there are; a pair is row groups × column
+        groups.
+    about: as for :meth:`Coordinator.create_session`.
+    dictionary, preparation: as for
+        :func:`~party_sdk.lab.simulate`.
+    policy: of every party. By default each accepts all risks of the session; read them
+        as ``risks``.
+    choices: what every party decides alone; see :meth:`Party.join`.
+    seed: stands for all chance, as in a simulation; drawn by default. Who knows it can
+        work out every secret: it is for trials.
+    **sections: what else terms may say, as for :meth:`Coordinator.create_session`.
+
+    Raises InvalidParameters if the service is not installed, or parameters and layout
+        do not fit.
+    """
+    layout = read_layout(layout)
+    fields = as_list(dictionary)
+    prepared = read_preparation(preparation, fields)
+    seed = secrets.randbits(52) if seed is None else seed
+    keys = simulation.entropies(seed, _SESSION, [simulation.ANALYST, *layout.names])
+    identity = Institution.derive(keys[simulation.ANALYST])
+    with ExitStack() as stack:
+        folder = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="coterie-"))
+        )
+        analyst = stack.enter_context(local_analyst(folder / "analyst", identity))
+        coordinator = stack.enter_context(
+            Coordinator(
+                *analyst,
+                home=folder / "coordinator",
+                entropy=keys[simulation.COORDINATOR],
+            )
+        )
+        session = coordinator.create_session(
+            about,
+            params,
+            layout,
+            session_id=_SESSION,
+            seed=seed,
+            dictionary=fields,
+            preparation=prepared,
+            **sections,
+        )
+        usual = Policy(accepted_risks=frozenset(session.terms.risks), least_known=0)
+        invitations = session.invite()
+        homes = {
+            slot: Home(path=folder / "parties" / slot, entropy=keys[slot])
+            for slot in layout.names
+        }
+        parties = {
+            slot: stack.enter_context(
+                home.join(invitations[slot], policy or usual, choices)
+            )
+            for slot, home in homes.items()
+        }
+        yield LocalSession(session, homes, parties)

@@ -1,0 +1,163 @@
+"""A session played at home, to read what would leave: nothing of it is sent.
+
+All roles run in this process: the analyst, the own party with its own table, and others
+with made-up ones. What others hold is drawn from the own table, column by column, and
+from the terms' dictionary where they hold other columns; so figures and labels mean
+nothing, while names, shapes, types and sizes are those of a real session whose others
+are as large.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols.engine.inspection import Inspection, Rehearsal, RehearsedRound
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.session_risks import SUMS_LIMIT
+from clustering_protocols.terms.terms import Terms
+
+_SEED = 1
+
+
+def rehearse(
+    terms: Terms,
+    slot: str,
+    data: DataSource,
+    choices: Mapping[str, Any] | None = None,
+) -> Rehearsal:
+    """Play a session of these terms in this process; return what would leave.
+
+    data: the own table, read by the terms' dictionary.
+
+    Raises CoterieError: with what the own party, or the protocol, would refuse.
+    """
+    played = _PlayedSession(terms, slot, data, choices or {})
+    played.to_the_end()
+    found = [Inspection.of(a.contribution, a.notes, a.question) for a in played.answers]
+    return Rehearsal(
+        session=terms.session,
+        slot=slot,
+        protocol=terms.protocol.name,
+        n_rows=played.data[slot].n_rows,
+        rounds=0 if played.last is None else played.last.round,
+        n_bytes=sum(each.n_bytes for each in found),
+        seconds=played.costs[slot].seconds,
+        left=tuple(_group_rounds(found)),
+        notes={name: value for each in found for name, value in each.notes.items()},
+        asks=tuple(each.asks for each in found if each.asks),
+    )
+
+
+class _PlayedSession(simulation.Session):
+    """A session that keeps what one of its parties answers."""
+
+    def __init__(
+        self, terms: Terms, slot: str, data: DataSource, choices: Mapping[str, Any]
+    ) -> None:
+        self.answers: list[engine.TaskOutcome] = []
+        self._own = slot
+        super().__init__(
+            catalogue.check_terms(terms),
+            terms.layout,
+            _tables(terms, slot, data),
+            _SEED,
+            choices={**_lift_sums_limits(terms), slot: choices},
+            timer=time.monotonic,
+            session=terms.session,
+            **terms.optional_sections,
+        )
+
+    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
+        answer = super().ask(slot, task)
+        if slot == self._own:
+            self.answers.append(answer)
+        return answer
+
+
+def _lift_sums_limits(terms: Terms) -> dict[str, Mapping[str, Any]]:
+    """Return the choices of made-up parties: none of their rows is anybody's."""
+    return {name: {SUMS_LIMIT: 1.0} for name in terms.layout.names}
+
+
+def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
+    """Return the own table, and made-up ones of the others."""
+    rng = np.random.default_rng(_SEED)
+    values, place = matrix(data), terms.layout.slot(own)
+    tables: dict[str, DataSource] = {}
+    for slot in terms.layout.slots:
+        if slot.name == own:
+            tables[own] = data
+            continue
+        names: Sequence[str] = data.columns
+        drawn = _resample_columns(values, rng)
+        if slot.column != place.column:
+            schema = terms.dictionary_of(slot.name)
+            if schema is None:
+                names = [f"made_up_{number}" for number in range(1, len(names) + 1)]
+            else:
+                names, drawn = schema.names, _by_dictionary(schema, len(values), rng)
+        ids = data.ids
+        if ids is not None and slot.row != place.row:
+            ids = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
+        tables[slot.name] = MatrixSource(drawn, names, ids, gaps=True)
+    return tables
+
+
+def _resample_columns(values: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return as many rows, each column drawn from its own values."""
+    places = rng.integers(0, len(values), values.shape)
+    return np.take_along_axis(values, places, axis=0)
+
+
+def _by_dictionary(schema: Schema, n_rows: int, rng: np.random.Generator) -> FloatArray:
+    return np.column_stack([_field(each, n_rows, rng) for each in schema.fields])
+
+
+def _field(field: Field, n_rows: int, rng: np.random.Generator) -> FloatArray:
+    """Return made-up values of a field: within its bounds, whole where it is whole."""
+    low, high = field.extremes
+    if not np.isfinite(low) or not np.isfinite(high):
+        middle = low if np.isfinite(low) else high if np.isfinite(high) else 0.0
+        spread = 50.0 if field.type in {"integer", "date"} else 1.0
+        drawn = middle + spread * np.abs(rng.normal(size=n_rows))
+        drawn = np.clip(
+            drawn if not np.isfinite(high) else 2 * middle - drawn, low, high
+        )
+    else:
+        drawn = rng.uniform(low, high, n_rows)
+    return drawn if field.type == "number" else np.clip(np.round(drawn), low, high)
+
+
+def _group_rounds(found: Sequence[Inspection]) -> Iterator[RehearsedRound]:
+    """Yield contributions of one kind and form that follow each other as one."""
+    group: list[Inspection] = []
+    for each in found:
+        if group and _form(group[0]) != _form(each):
+            yield _one(group)
+            group = []
+        group.append(each)
+    if group:
+        yield _one(group)
+
+
+def _one(group: Sequence[Inspection]) -> RehearsedRound:
+    return RehearsedRound(
+        first=group[0].round,
+        last=group[-1].round,
+        n=len(group),
+        example=group[0],
+        n_bytes=sum(each.n_bytes for each in group),
+    )
+
+
+def _form(found: Inspection) -> Any:
+    arrays = [(each.name, each.shape, each.dtype) for each in found.arrays]
+    envelopes = [(each.receiver, each.kind) for each in found.envelopes]
+    return found.stage, found.kind, arrays, envelopes, sorted(found.values)

@@ -1,0 +1,361 @@
+"""`coterie.simulate`: tables are dealt, a session is played in this process, and measured.
+
+The one path: `simulate` and the estimators come with tables, the commands with a table
+that they have read; :func:`play` runs the session and holds it against the pooled run.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from clustering_protocols import catalogue, result_warnings, simulation
+from clustering_protocols.contract import Params
+from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.simulation import Cost, Simulated
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.terms import Layout
+from party_sdk.coordinator.missing_values import Rule, as_list, read_preparation
+from party_sdk.lab.trials.layouts import Said, layout_of_one
+from party_sdk.lab.trials.parties import AgreedFields, Deal, bring_tables, has_names
+from party_sdk.lab.trials.split import deal
+from party_sdk.results.label_files import naming_of
+from party_sdk.results.results import Result
+from party_sdk.tables import IdColumns, open_table
+
+_P = TypeVar("_P", bound=Params)
+_LOSSLESS = 0.95
+
+
+class SimulatedRun(NamedTuple):
+    """One run: how many clusters were asked for, and what they are like where known."""
+
+    n_clusters: int | None
+    figures: Figures | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SimulatedSession:
+    """How a simulated session went.
+
+    results: what each party gets, in the order of the slots.
+    labels: int64 (n,), or list of int64 arrays; of a table that was dealt out, in its
+        order; of several, those of each.
+    n_clusters: of the run that counts.
+    figures: of that run, where the protocol computes them.
+    quality: mapping of str to array; those of each run, a column each, as
+        ``pandas.DataFrame`` takes them: ``n_clusters`` as asked, ``clusters_with_rows``,
+        and each figure that some run has; NaN where another has none.
+    runs: each run, with its figures as parties are told them.
+    chosen: the number of the run that counts, from 0.
+    fidelity: the adjusted Rand index between the labels and those of the same
+        clustering of the pooled tables; 1 means that nothing was lost. None where a
+        cell of the layout is empty: nobody holds what would be pooled.
+    costs: seconds and bytes sent of the analyst and of each party.
+    warnings: what may have spoilt the result; each was a ``UserWarning`` of
+        :func:`simulate`.
+    """
+
+    layout: Layout
+    results: tuple[Result, ...] = field(repr=False)
+    labels: IntArray | list[IntArray] = field(repr=False)
+    n_clusters: int | None
+    figures: Figures | None
+    quality: Mapping[str, Any] = field(repr=False)
+    runs: tuple[SimulatedRun, ...] = field(repr=False)
+    chosen: int
+    fidelity: float | None
+    rounds: int
+    costs: Mapping[str, Cost] = field(repr=False)
+    whole: Whole = field(repr=False)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Whole:
+    """What nobody sees in a session that is no simulation: all rows beside their labels.
+
+    X: float64 (n, m); NaN where nobody holds a value.
+    named: whether the tables name them; of matrices they are ``x0 …``.
+    order: int64 (m,); these columns as parties hold them, column group by column group.
+    numbers: bool (m,); which columns are numbers, not places of levels.
+    labels, pooled: int64 (n,); of the session, and of the same clustering of the pooled
+        tables; -1 for rows that did not take part. ``pooled`` is -1 throughout where
+        nobody holds what would be pooled.
+    memberships: float64 (n, n_clusters).
+    """
+
+    X: FloatArray
+    columns: Sequence[str]
+    named: bool
+    order: IntArray
+    numbers: Any
+    labels: IntArray
+    pooled: IntArray
+    memberships: FloatArray | None
+
+
+def simulate(
+    params: Params,
+    tables: Any,
+    layout: Said | None = None,
+    *,
+    id_column: IdColumns = None,
+    dictionary: Schema | Sequence[Schema] | None = None,
+    preparation: Rule | Preparation | Sequence[Preparation] | None = None,
+    evaluation: Evaluation | None = None,
+    choices: Mapping[str, Any] | None = None,
+    allow: Sequence[str] = (),
+    seed: int = 0,
+    **sections: Any,
+) -> SimulatedSession:
+    """Play all roles of a session in this process.
+
+    params: of any protocol, e.g. ``DataCollaboration(n_clusters=3)``.
+    tables: one table for each party, in the order of the slots. Or one table that is
+        dealt out: rows and columns are shuffled by the seed. A table is what
+        :func:`~party_sdk.tables.open_table` takes: a path, a matrix, or a table of
+        pandas, polars or pyarrow.
+    layout: 'rows', 'columns', (int, int) or Layout; 'rows': each party holds other rows
+        of the same columns. 'columns': each holds other columns of the same rows. A
+        pair: row groups and column groups, parties in the order of rows. Without it
+        tables with the same columns are split by rows, tables without a common column
+        by columns. One table needs a pair or a Layout.
+    id_column: what names the rows of every table. Parties that hold the same rows find
+        them by it. Without it these rows stand in the same order, and, unless the
+        parameters say how rows are aligned, they are aligned by their position.
+    dictionary: what columns mean, of each column group; of one table, all of it.
+    preparation: {'drop', 'mean', 'median'}, Preparation or sequence of it; what becomes
+        of gaps and categories: one rule (see
+        :func:`~party_sdk.coordinator.missing_values.by_rule`), or what is said of each
+        column group.
+    evaluation: several numbers of clusters, of which that of ``params`` is the largest.
+    choices: what every party decides alone; see :meth:`Party.join`.
+    allow: guards of tables that are switched off; see :class:`~party_sdk.tables.How`.
+    seed: stands for all chance.
+    **sections: what else terms may say, by name, e.g. ``release``.
+
+    Raises CoterieError: with what a session of these parties would end with.
+
+    Warns with UserWarning: of what may have spoilt the result: clusters that coincide,
+        that kept their place or still moved, parties of few columns that leave a
+        dimension out, much noise.
+    """
+    params, dealt = _open_tables(
+        params,
+        tables,
+        layout,
+        id_column=id_column,
+        dictionary=dictionary,
+        preparation=preparation,
+        allow=allow,
+        seed=seed,
+    )
+    played = play(
+        dealt, params, seed, choices=choices, evaluation=evaluation, **sections
+    )
+    for sentence in played.warnings:
+        warnings.warn(sentence, UserWarning, stacklevel=2)
+    return played
+
+
+def _open_tables(
+    params: _P,
+    tables: Any,
+    layout: Said | None,
+    *,
+    id_column: IdColumns,
+    dictionary: Schema | Sequence[Schema] | None,
+    preparation: Rule | Preparation | Sequence[Preparation] | None,
+    allow: Sequence[str],
+    seed: int,
+) -> tuple[_P, Deal]:
+    """Return what each party holds, and by which parameters its rows are aligned."""
+    fields = None if dictionary is None else [s.used for s in as_list(dictionary) or ()]
+    agreed = AgreedFields(
+        dictionary=fields, preparation=read_preparation(preparation, fields)
+    )
+    if isinstance(tables, list | tuple):
+        held = bring_tables(
+            tables,
+            layout,
+            id_column=id_column,
+            agreed=agreed,
+            allow=allow,
+            compared=lambda name: params.normalise_id(name, shared=True),
+        )
+        return _by_position(params, held.parts.data), held
+    schema, prepared = agreed.of(0)
+    source = open_table(
+        tables, id_column=id_column, schema=schema, preparation=prepared, allow=allow
+    )
+    return params, deal(
+        matrix(source),
+        source.columns,
+        agreed,
+        layout_of_one(layout),
+        seed,
+        named=has_names(source),
+        ids=source.ids,
+        naming=naming_of(source),
+    )
+
+
+def _by_position(params: _P, data: Mapping[str, DataSource]) -> _P:
+    """Align rows without ids by their position, unless the parameters say how."""
+    if not isinstance(params, AlignedParams) or "alignment" in params.model_fields_set:
+        return params
+    if any(source.ids is not None for source in data.values()):
+        return params
+    position = params.alignment.model_copy(update={"method": "position"})
+    return params.model_copy(update={"alignment": position})
+
+
+# Simulated, and measured
+
+
+def play(
+    held: Deal,
+    params: Params,
+    seed: int,
+    *,
+    choices: Mapping[str, Any] | None = None,
+    evaluation: Evaluation | None = None,
+    **sections: Any,
+) -> SimulatedSession:
+    """Play all roles over what the parties hold; measure what came of it.
+
+    choices: what every party decides alone.
+    evaluation, **sections: as for :func:`simulate`; also ``session`` and ``analyst``,
+        its id and the key that the terms name, of a session that is played again.
+
+    Raises CoterieError: with what a session of these parties would end with.
+    """
+    names = held.layout.names
+    simulated = simulation.run(
+        params,
+        held.layout,
+        held.parts.data,
+        seed,
+        choices=dict.fromkeys(names, choices or {}),
+        timer=time.perf_counter,
+        dictionary=held.agreed.dictionary,
+        preparation=held.agreed.preparation,
+        evaluation=evaluation,
+        **sections,
+    )
+    measured = simulation.measure(simulated, held.pooled_values, held.parts)
+    fidelity = measured.fidelity if held.layout.regular else None
+    runs = catalogue.runs_of(params, evaluation)
+    numbers = [getattr(run, "n_clusters", None) for run in runs]
+    results = tuple(_result(held, simulated, slot) for slot in names)
+    # of one run some protocols tell the coordinator alone, to fewer digits
+    told = results[0].figures or simulated.figures or (None,) * len(numbers)
+    return SimulatedSession(
+        layout=held.layout,
+        results=results,
+        labels=[result.labels for result in results]
+        if held.table is None
+        else measured.labels,
+        n_clusters=numbers[simulated.chosen],
+        figures=simulated.figures[simulated.chosen] if simulated.figures else None,
+        quality=_tabulate(numbers, simulated.figures),
+        runs=tuple(map(SimulatedRun, numbers, told)),
+        chosen=simulated.chosen,
+        fidelity=fidelity,
+        rounds=simulated.rounds,
+        costs=simulated.costs,
+        whole=_whole(held, simulated, measured),
+        warnings=tuple(dict.fromkeys(_cautions(simulated, fidelity))),
+    )
+
+
+def _result(held: Deal, simulated: Simulated, slot: str) -> Result:
+    data = held.parts.data[slot]
+    own = held.agreed.of(held.layout.slot(slot).column)
+    result = Result.of(simulated.outcomes[slot], data, data.columns, *own)
+    if held.table is None:
+        return result
+    return replace(result, ids=held.ids_of(slot), naming=held.naming)
+
+
+def _whole(held: Deal, simulated: Simulated, measured: simulation.Evaluated) -> Whole:
+    parts = held.parts
+    order = np.concatenate(list(parts.columns))
+    numbers = np.ones(len(order), dtype=bool)
+    for group, schema in zip(parts.columns, held.agreed.dictionary or (), strict=False):
+        numbers[group] = [
+            not field.is_category and field.role == "cluster" for field in schema.fields
+        ]
+    return Whole(
+        X=held.pooled_values,
+        columns=held.columns,
+        named=held.named,
+        order=order,
+        numbers=numbers,
+        labels=measured.labels,
+        pooled=measured.pooled,
+        memberships=_memberships(held, simulated),
+    )
+
+
+def _memberships(held: Deal, simulated: Simulated) -> FloatArray | None:
+    """Return those of all rows; zeros of rows that did not take part."""
+    found: FloatArray | None = None
+    for slot, outcome in simulated.outcomes.items():
+        if outcome.memberships is None:
+            return None
+        if found is None:
+            found = np.zeros((len(held.pooled_values), outcome.memberships.shape[1]))
+        found[held.parts.held[slot]] = np.nan_to_num(outcome.memberships)
+    return found
+
+
+def _tabulate(
+    numbers: Sequence[int | None], figures: Sequence[Figures]
+) -> Mapping[str, Any]:
+    """Return the figures of runs as columns; see ``SimulatedSession.quality``."""
+    table: dict[str, Any] = {"n_clusters": np.array(numbers)}
+    told = [each.values for each in figures]
+    for name in told[0] if told else ():
+        column = [run[name] for run in told]
+        known = [value is not None for value in column]
+        if any(known):
+            called = "clusters_with_rows" if name == "n_clusters" else name
+            kind = None if all(known) else np.float64
+            table[called] = np.array(column, dtype=kind)
+    return table
+
+
+def _cautions(simulated: Simulated, fidelity: float | None) -> Iterator[str]:
+    """Yield sentences on what may have spoilt a session.
+
+    What its terms let expect is said where fidelity shows it, or is not known.
+    """
+    session = simulated.trace.session
+    run, layout = session.runs[simulated.chosen], session.layout
+    if fidelity is None or fidelity < _LOSSLESS:
+        groups = map(layout.column_group, range(layout.n_column_groups))
+        widths = [session.member(group[0]).n_columns for group in groups]
+        here = "" if fidelity is None else f" Here it is {fidelity:.2f}."
+        for said in result_warnings.of_session(run, layout, widths):
+            yield f"{said}{here}"
+    for outcome in simulated.outcomes.values():
+        sizes = outcome.cluster_sizes
+        yield from result_warnings.of_result(
+            run,
+            layout=layout,
+            report=outcome.report,
+            figures=outcome.figures[outcome.chosen] if outcome.figures else None,
+            sizes=None if sizes is None else sizes.tolist(),
+        )

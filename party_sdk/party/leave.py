@@ -1,0 +1,100 @@
+"""How a party says no: a check refuses, its people decline, or they leave for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from clustering_protocols.common.errors import (
+    CoterieError,
+    GuardRefused,
+    InvalidData,
+    InvitationUsed,
+    NotReady,
+    ShapeConflict,
+)
+from clustering_protocols.wire.states import SlotState
+from party_sdk.analyst_client.analyst import Analyst
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.party.folder import PartyFolder
+
+_LEFT: Final = "You left this session"
+
+
+def decline(analyst: Analyst, code: str, reason: str, check: str | None = None) -> None:
+    """Tell the others why a party does not join.
+
+    reason: in the words of its people.
+    check: the name of the check that refused, in place of a reason.
+    """
+    state = SlotState.REFUSED if check else SlotState.DECLINED
+    analyst.decline(code, state, check or reason)
+
+
+@contextmanager
+def telling_refusals(analyst: Analyst, code: str) -> Iterator[None]:
+    """Tell the others which check refuses this party, while its slot is free.
+
+    They read the check's name and no value; with another table it may still come.
+    """
+    try:
+        yield
+    except (InvalidData, GuardRefused, ShapeConflict) as refused:
+        with suppress(CoterieError):  # what refused is what the operator has to read
+            decline(analyst, code, "", refused.problem.slug)
+        raise
+
+
+def leave(
+    folder: PartyFolder, analyst: Analyst, reason: str, code: str | None = None
+) -> bool:
+    """Stop a party for good, and decline its slot if nobody has taken it yet.
+
+    It stops before the analyst is asked: whatever comes of that, nothing more is sent.
+
+    code: of the invitation that counts now; that which the party accepted, by default.
+
+    Returns bool: whether the others are told. Once the slot is taken they wait for it
+        until the coordinator cancels the session, or until the deadline.
+
+    Raises NotReady if nothing is kept of the session here, or it is over.
+    Raises CoterieError if the analyst cannot be told, or refuses.
+    """
+    identity = folder.load_identity()
+    if folder.load_result() is not None:
+        raise NotReady("This session is completed: nothing more is sent.")
+    if identity.ended:
+        raise NotReady(f"This session is {identity.ended}: nothing more is sent.")
+    with folder.lock():
+        said = f"{_LEFT}{f': {reason}' if reason else ''}."
+        folder.leave(said)
+    if folder.has_joined:
+        return False
+    code = code or Invitation.parse(identity.invitation).code
+    try:
+        decline(analyst, code, reason)
+    except InvitationUsed:  # it joined, and the answer was lost
+        return False
+    return True
+
+
+def come_back(folder: PartyFolder) -> None:
+    """Take back that a party left, where nobody has taken its slot yet."""
+    if folder.exists and has_left(folder) and not folder.has_joined:
+        with folder.lock():
+            folder.go_on()
+
+
+def has_left(folder: PartyFolder) -> bool:
+    """Return whether a party has left its session."""
+    journal = folder.load_standing().journal
+    if journal.left is None:  # a release before 0.3.0 said it in the sentence alone
+        return journal.stopped.startswith(_LEFT)
+    return journal.left
+
+
+def check_staying(folder: PartyFolder) -> None:
+    """Refuse to go on with a session that was left; :class:`GuardRefused`."""
+    if has_left(folder):
+        raise GuardRefused(folder.load_standing().journal.stopped)

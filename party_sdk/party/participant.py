@@ -1,0 +1,608 @@
+"""A party in a session: the loop from invitation to labels.
+
+Killed anywhere, it goes on where it was: what it sent is on its disk, byte for byte,
+and everything that it asks of the analyst may be asked again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from clustering_protocols import engine
+from clustering_protocols.catalogue import check_choices, check_terms, limits_of
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidArray,
+    NotReady,
+    SessionOver,
+    ShapeConflict,
+    Unauthenticated,
+)
+from clustering_protocols.contract import Outcome
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.numerics.blocks import LocalEngine
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import safety_number as number_of
+from clustering_protocols.shared_stages.row_selection import Arrival
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.agreements import Member
+from clustering_protocols.terms.session_risks import SHOWN_TOGETHER, SUMS_LIMIT
+from clustering_protocols.terms.terms import Terms, read_terms
+from clustering_protocols.wire.answers import Preview
+from clustering_protocols.wire.states import SessionState
+from party_sdk.analyst_client.analyst import Analyst, end_of
+from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.disclosures.intersections import Intersection
+from party_sdk.home.files import default_home
+from party_sdk.home.policy import Policy
+from party_sdk.home.policy_files import read_policy
+from party_sdk.party.folder import Identity, PartyFolder
+from party_sdk.party.join import check_again, first_time, take_slot
+from party_sdk.party.leave import check_staying, telling_refusals
+from party_sdk.party.new_rows import TrainedSummary
+from party_sdk.party.notification_requests import leave_addresses, name_addresses
+from party_sdk.party.notifications import OwnReceivers
+from party_sdk.party.planned_use import moved_rows, use_of
+from party_sdk.party.resume_checks import data_digest, fingerprint, same_choices
+from party_sdk.party.roster import Meeting, OnRoster
+from party_sdk.party.rounds import Confirm, OnNotes, Oversight, Responder
+from party_sdk.party.table_admission import (
+    SlotFields,
+    agreed_in,
+    arrival_of,
+    open_by,
+    select_clustered,
+    units_of,
+)
+from party_sdk.party.watch import OnProgress, SessionWatch
+
+# Libraries of tables are imported when rows are read: who joins has not come to that
+if TYPE_CHECKING:
+    from party_sdk.results.new_rows import NewRows
+    from party_sdk.results.results import Result
+    from party_sdk.tables import IdColumns, TableMapping
+
+
+class Party:
+    """One party of one session.
+
+    Use :meth:`join` with an invitation, then :meth:`run` with a table. Both may be
+    repeated, in another process too. As a context manager it closes its connections.
+    """
+
+    def __init__(
+        self,
+        invitation: Invitation,
+        folder: PartyFolder,
+        analyst: Analyst,
+        policy: Policy,
+        preview: Preview | None,
+        choices: Mapping[str, Any],
+        oversight: Oversight,
+        meeting: Meeting,
+    ) -> None:
+        self.invitation = invitation
+        self.folder = folder
+        self.preview = preview
+        self._analyst = analyst
+        self._identity = folder.load_identity()
+        self._policy = policy.accept_risks(self._identity.accepted_risks)
+        self._choices = choices
+        self._oversight = oversight
+        self._meeting = meeting
+
+    @classmethod
+    def join(
+        cls,
+        invitation: str,
+        *,
+        policy: Policy | None = None,
+        home: Path | None = None,
+        entropy: bytes | None = None,
+        analyst: Analyst | None = None,
+        choices: Mapping[str, Any] | None = None,
+        on_notes: OnNotes | None = None,
+        confirm: Confirm | None = None,
+        on_roster: OnRoster | None = None,
+        safety_number: str | None = None,
+        confirmed_with: Collection[str] = (),
+        accept_moved: bool = False,
+    ) -> Party:
+        """Read what an invitation is for, check it, and remember it.
+
+        policy: what this party accepts; by default what ``policy.toml`` of the home
+            says.
+        home: where to keep memory and the institution's identity; ``$COTERIE_HOME`` or
+            ``~/.coterie`` by default.
+        entropy: 32 bytes from which all of this party's chance follows, and its
+            identity; from the operating system by default, and the identity of the
+            home.
+        choices: what this party decides alone; the protocol's README lists what it
+            knows, for `dc` a fitted ``transformer`` and a ``rebuild_limit``.
+        on_notes: called with what a protocol wants the operator to read before an
+            answer is sent.
+        confirm: called with everything in a contribution before it is sent; False stops
+            it.
+        on_roster: called with who takes part, and whether enough of them are known,
+            before anything of the data leaves; True where each of the other members has
+            read the safety number to the operator.
+        safety_number: what the others read: another number stops this party.
+        confirmed_with: the names of the members that read it themselves; they count as
+            known.
+        accept_moved: whether a later invitation to the same slot may name another
+            address of the analyst, who is sent this party's token there.
+
+        Raises RiskNotAccepted, GuardRefused, VersionMismatch, InvalidParameters: before
+            anything of the data is known to the analyst.
+        """
+        parsed = Invitation.parse(invitation)
+        home = home or default_home()
+        folder = PartyFolder(home, parsed.session, parsed.slot)
+        if folder.exists:
+            check_again(parsed, folder, accept_moved=accept_moved)
+        analyst = analyst or connect(parsed.url)
+        policy = policy or read_policy(home)
+        meeting = Meeting(home, entropy, on_roster, safety_number, confirmed_with)
+        preview = None
+        if not folder.exists:
+            preview = first_time(parsed, folder, analyst, policy, meeting)
+        oversight = Oversight(on_notes=on_notes, confirm=confirm)
+        choices = choices or {}
+        return cls(
+            parsed, folder, analyst, policy, preview, choices, oversight, meeting
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._analyst.close()
+
+    @property
+    def terms(self) -> Terms:
+        """Return the terms that were previewed."""
+        return read_terms(self._identity.terms.encode())
+
+    @property
+    def identity(self) -> Institution:
+        """Return who this party is: its institution's name and key."""
+        return self._meeting.institution
+
+    @property
+    def safety_number(self) -> str | None:
+        """Return the number that the members compare, once all have joined."""
+        agreement = self.folder.load_agreement()
+        return None if agreement is None else number_of(agreement)
+
+    def enrol(self, data: DataSource) -> Arrival:
+        """Take the slot: tell the analyst sizes and public keys; return what arrives.
+
+        The keys follow from entropy that is on disk already, so that a join whose
+        response was lost is repeated with the same keys.
+        """
+        if self._identity.token is None:  # what was accepted then is accepted
+            self._policy.check_terms(self.terms)
+        arrival, digest = self._arrival(data), data_digest(data)
+        self._check_table(arrival, digest)
+        if self._identity.token is not None:
+            self._go_on()
+            return arrival
+        # first, so that a party that is known to have joined knows its rows, too
+        self.folder.save_arrived(arrival.arrived)
+        known = self._identity
+        member = known.member or self._member(data, arrival)
+        update = {
+            "member": member,
+            "data_digest": digest,
+            "columns": tuple(data.columns),
+            "choices": fingerprint(self._choices),
+        }
+        self._remember(known.model_copy(update=update))
+        try:
+            self._take_slot(member)
+        except (GuardRefused, ShapeConflict):
+            self._remember(known)  # the slot is free still: other data may come
+            raise
+        return arrival
+
+    def _check_table(self, arrival: Arrival, digest: str) -> None:
+        """Refuse rows that may not take part, or are not those that joined."""
+        self._policy.check_rows(self.terms, arrival.data.n_rows)
+        check_choices(self.terms.protocol.name, self._choices)
+        self._check_shown(arrival.data)
+        self._check_same(digest)
+        self._intersections(arrival).check()
+        self.folder.spending.check(
+            digest,
+            self.folder.use,
+            check_terms(self.terms).epsilon_per_person,
+            self._policy.epsilon_total,
+        )
+
+    def _intersections(self, arrival: Arrival) -> Intersection:
+        """Return what this session is among those that intersect the table's ids."""
+        return self.folder.intersections.of(
+            self.terms,
+            self.invitation.slot,
+            arrival.data.ids,
+            self.folder.use,
+            self._policy.intersections_limit,
+        )
+
+    def _check_shown(self, data: DataSource) -> None:
+        use = use_of(self.folder, self.terms, data.columns)
+        described = self.terms.described_names(self.folder.slot)
+        self.folder.shown.check(use, data, described, allowed=self._shown_together)
+
+    @property
+    def _shown_together(self) -> bool:
+        given = (self._choices, self._identity.choices)
+        return any(bool(choices.get(SHOWN_TOGETHER)) for choices in given)
+
+    def _check_same(self, digest: str) -> None:
+        if self._identity.data_digest not in {None, digest}:
+            raise GuardRefused(
+                "This party joined with other data: rows, ids, columns or their order "
+                "have changed since. Name the table as at first, --id-column and "
+                "--columns too."
+            )
+
+    def _member(self, data: DataSource, arrival: Arrival) -> Member:
+        """Return this party's line of the roster."""
+        return roster_entries.enrol(
+            self.invitation.secret,
+            self._identity.terms.encode(),
+            self.invitation.slot,
+            self._entropy,
+            self._meeting.institution,
+            n_rows=arrival.data.n_rows,
+            n_columns=len(self.terms.columns(self.invitation.slot, data.columns)),
+        )
+
+    def _take_slot(self, member: Member) -> None:
+        line = member.model_dump_json().encode()
+        self.folder.ledger.note_joining(sha256(line).hexdigest())
+        token = take_slot(self._analyst, self.invitation, self._entropy, member)
+        self._remember(self._identity.model_copy(update={"token": token}))
+
+    def _go_on(self) -> None:
+        """Keep to the choices that this party began with."""
+        limits = limits_of(self.terms.protocol.name)
+        self._choices = same_choices(self._identity.choices, self._choices, limits)
+
+    def _arrival(self, data: DataSource) -> Arrival:
+        return arrival_of(self.terms, self.invitation.slot, data)
+
+    def run(
+        self,
+        table: Any,
+        *,
+        id_column: IdColumns = None,
+        columns: list[str] | None = None,
+        mapping: TableMapping | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Result:
+        """Take part until there are labels.
+
+        table: as for :func:`party_sdk.tables.open_table`, or what that returns.
+        id_column: the column, or columns together, that name the rows; they never
+            leave.
+        columns: the columns to cluster; all but the id by default.
+        mapping: how the table becomes what the terms describe; by default the one that
+            is kept of this session. It is kept from then on.
+        on_progress: called with the session's status whenever something moved.
+
+        Raises CoterieError: with what is wrong and what to do.
+        """
+        from party_sdk.results.results import Result
+
+        with self.folder.lock(), self._noting_the_end():
+            check_staying(self.folder)
+            with self.tell_refusals():
+                data = self._open(table, id_column, columns, mapping)
+                arrival = self.enrol(data)
+            try:
+                outcome = self._to_the_end(arrival, on_progress)
+            except Unauthenticated:
+                # the token has expired, and the key gets a new one; where it was
+                # revoked, so was the invitation, and the analyst says so
+                self._remember(self._identity.model_copy(update={"token": None}))
+                arrival = self.enrol(data)
+                outcome = self._to_the_end(arrival, on_progress)
+        found = Result.of(outcome, data, self._identity.columns, *self.slot_fields)
+        return self._complete(found)
+
+    def _complete(self, found: Result) -> Result:
+        """Return a result that reads other tables as this party's own was read."""
+        mapping = self.folder.mappings.last()
+        return replace(found, _compare=self._summary.compare, _mapping=mapping)
+
+    def _open(
+        self,
+        table: Any,
+        id_column: IdColumns,
+        columns: list[str] | None,
+        mapping: TableMapping | None,
+        *,
+        keeps: bool = True,
+    ) -> DataSource:
+        """Return a table as rows, by the mapping that counts; keep that if it is new."""
+        if isinstance(table, DataSource):
+            return table
+        counts = self.folder.mappings.choose(mapping, lambda _: False)
+        data = open_by(self.slot_fields, table, id_column, columns, counts)
+        if keeps:
+            self.keep_mapping(counts, data)
+        return data
+
+    def keep_mapping(
+        self, mapping: TableMapping | None, data: DataSource | None = None
+    ) -> None:
+        """Keep a mapping of this party's table: from now on it counts.
+
+        data: the table as it makes it.
+
+        Raises GuardRefused if the party joined with other data.
+        """
+        if mapping is None:
+            return
+        kept, ledger = self.folder.mappings, self.folder.ledger
+        if mapping != kept.last():
+            if data is not None and self._identity.data_digest is not None:
+                self._check_same(data_digest(data))
+            kept.keep(mapping)
+        digest = kept.digest(mapping)
+        if (
+            ledger.mapping_digest != digest
+        ):  # a process that was killed in between wrote none
+            ledger.note_mapping(kept.version, digest)
+
+    @property
+    def slot_fields(self) -> SlotFields:
+        """Return what the terms say of the fields of this party's table, if they do."""
+        return agreed_in(self.terms, self.invitation.slot)
+
+    def tell_refusals(self) -> AbstractContextManager[None]:
+        """Tell the others which check refuses the table, as long as the slot is free."""
+        if self._identity.token is not None:
+            return nullcontext()
+        return telling_refusals(self._analyst, self.invitation.code)
+
+    def inspect(
+        self,
+        table: Any,
+        *,
+        id_column: IdColumns = None,
+        columns: list[str] | None = None,
+        mapping: TableMapping | None = None,
+    ) -> Inspection:
+        """Return what the answer to the open task would hold; nothing is sent or kept.
+
+        table, id_column, columns, mapping: as for :meth:`run`.
+
+        Raises NotReady if this party has not joined, or nothing is asked of it now.
+        """
+        data = self._open(table, id_column, columns, mapping, keeps=False)
+        if self._identity.token is None:
+            raise NotReady("This party has not joined yet: run it once with its data.")
+        self._go_on()
+        analyst = self._analyst.as_party(self._identity.token)
+        watch = SessionWatch(analyst, self.invitation.session, None)
+        try:
+            agreement = self._agreement(analyst, watch)
+        except SessionOver as over:
+            raise end_of(over.state, over.reason, over.detail) from None
+        task = analyst.task(self.invitation.session, wait=0)
+        if task is None:
+            raise NotReady("Nothing is asked of this party now.")
+        asked = packets.read(task)
+        here = (asked.address.round, asked.address.attempt)
+        last = self.folder.load_standing()
+        if here == last.answered.place:
+            return Inspection.of(last.sent_contribution, {})
+        before = last.answered.base(*here)
+        rows = moved_rows(self.folder, self.terms, self._arrival(data).data)
+        answer = self._engine(agreement).reply(last.journal, before, asked, rows)
+        return Inspection.of(answer.contribution, answer.notes)
+
+    def select_clustered(
+        self, data: DataSource, labels: IntArray
+    ) -> tuple[DataSource, IntArray]:
+        """Return rows as the columns that were clustered, and their labels.
+
+        Once the session is over. Rows without a value that they need are left out.
+        """
+        memory = self.folder.load_standing().answered.after
+        return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
+
+    def units(self, data: DataSource) -> FloatArray:
+        """Return by what the session divided each column (m,) of clustered rows."""
+        memory = self.folder.load_standing().answered.after
+        return units_of(self.terms, self.invitation.slot, memory, data)
+
+    def result(
+        self,
+        table: Any = None,
+        *,
+        id_column: IdColumns = None,
+        columns: list[str] | None = None,
+        mapping: TableMapping | None = None,
+    ) -> Result:
+        """Return the result of a completed session, from what is kept on this disk.
+
+        table, id_column, columns, mapping: as for :meth:`run`: what the party joined
+            with, whose ids then stand beside the labels. No id is kept: without the
+            table rows are numbered, in its order.
+
+        Raises NotReady if there is no result yet.
+        Raises GuardRefused if it is another table, or its rows are in another order.
+        """
+        from party_sdk.results.results import Result
+
+        kept = self.folder.load_result()
+        if kept is None:
+            raise NotReady("This party has no result yet: run it to the end.")
+        data = None
+        if table is not None:
+            data = self._open(table, id_column, columns, mapping, keeps=False)
+            self._check_same(data_digest(data))
+        found = Result.of(
+            self._conclude(kept, None), data, self._identity.columns, *self.slot_fields
+        )
+        return self._complete(found)
+
+    def predict(
+        self,
+        table: Any,
+        *,
+        id_column: IdColumns = None,
+        agree: Callable[[str], bool] | None = None,
+    ) -> NewRows:
+        """Label new rows with the result that is kept here; nothing is sent.
+
+        table, id_column, agree: as for :meth:`Result.predict`.
+
+        Raises CoterieError: as of :meth:`result` and :meth:`Result.predict`.
+        """
+        return self.result().predict(table, id_column=id_column, agree=agree)
+
+    @property
+    def _summary(self) -> TrainedSummary:
+        return TrainedSummary(self.folder, self.terms, self.invitation.slot)
+
+    def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
+        kept = self.folder.load_result()
+        if kept is not None:
+            return self._conclude(kept, arrival.data)
+        analyst = self._analyst.as_party(self._identity.token or "")
+        watch = SessionWatch(analyst, self.invitation.session, on_progress)
+        self._be_told(analyst)
+        party = self._engine(self._agreement(analyst, watch))
+        self._intersections(arrival).count()
+        rounds = Responder(
+            folder=self.folder,
+            analyst=analyst,
+            terms=self.terms,
+            policy=replace(self._policy, sums_limit=self._sums_limit),
+            oversight=self._oversight,
+            shown_together=self._shown_together,
+        )
+        rounds.send_again()
+        task: bytes | None = None
+        while True:
+            watch.tell(busy=task is not None)
+            task = task or watch.task()
+            if task is not None:
+                task = rounds.answer(party, task, arrival.data)
+            elif watch.look().state is SessionState.COMPLETED:
+                break
+        result = analyst.result(self.invitation.session)
+        outcome = self._conclude(result, arrival.data)
+        self.folder.ledger.sync()
+        if outcome.predict is not None:  # before the result, behind which nothing comes
+            self._summary.keep(arrival.data)
+        self.folder.save_result(result)  # not before it has been checked
+        # what was sent and got can no longer be opened; reading the result takes no key
+        self._remember(self._identity.model_copy(update={"entropy": ""}))
+        return outcome
+
+    @contextmanager
+    def _noting_the_end(self) -> Iterator[None]:
+        """Remember how the session ended, if it does meanwhile, and raise why.
+
+        That is the analyst's word: whoever goes on all the same asks again.
+        """
+        if self._identity.ended:
+            self._remember(self._identity.model_copy(update={"ended": ""}))
+        try:
+            yield
+        except SessionOver as over:
+            self._remember(self._identity.model_copy(update={"ended": over.state}))
+            raise end_of(over.state, over.reason, over.detail) from None
+
+    def notify(self, addresses: Iterable[str]) -> None:
+        """Have the analyst tell addresses, of mail or of a webhook, once it has a token.
+
+        It is given them by :meth:`run`, after this party has joined with its data.
+        """
+        with self.folder.lock():
+            name_addresses(self.folder, addresses)
+            self._identity = self.folder.load_identity()
+
+    def _be_told(self, analyst: Analyst) -> None:
+        """Give the analyst the addresses that were named for this party."""
+        receivers = OwnReceivers(analyst, self.invitation.session)
+        refused = leave_addresses(self.folder, receivers)
+        self._identity = self.folder.load_identity()
+        for address, reason in refused.items():
+            self._oversight.note({f"{address} is not told": reason})
+
+    def _agreement(self, analyst: Analyst, watch: SessionWatch) -> bytes:
+        """Return the agreement, once all have joined, after checking it."""
+        agreement = self.folder.load_agreement()
+        if agreement is not None:
+            self._meeting.compare(agreement)
+            return agreement
+        while watch.look().state is SessionState.RECRUITING:
+            engine.prepare_party(self.terms)
+            watch.task()
+        agreement = analyst.agreement(self.invitation.session)
+        if self._identity.member is None:
+            raise NotReady("This party has not joined yet.")
+        roster_entries.check_agreement(
+            agreement,
+            self._identity.terms.encode(),
+            self.invitation.secret,
+            self._identity.member,
+        )
+        self._policy.check_roster(agreement, self.invitation.slot)
+        self._meeting.meet(agreement, self.invitation.slot, self._policy)
+        self.folder.save_agreement(agreement)
+        return agreement
+
+    def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
+        """Return what a result says, in the order of the table; data as they arrived."""
+        party = self._engine(self.folder.load_agreement() or b"")
+        last = self.folder.load_standing()
+        acknowledged = self.folder.has_receipt(last.journal)
+        outcome = party.conclude(
+            last.journal, last.answered.after, result, data, acknowledged=acknowledged
+        )
+        member = self._identity.member
+        if member is not None and len(outcome.labels) != member.n_rows:
+            raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
+        arrived = self.folder.load_arrived()
+        return outcome if arrived is None else arrived.put_back(outcome)
+
+    def _engine(self, agreement: bytes) -> engine.PartyEngine:
+        return engine.PartyEngine(
+            agreement=agreement,
+            slot=self.invitation.slot,
+            entropy=self._entropy,
+            choices={**self._choices, SUMS_LIMIT: self._sums_limit},
+            engine=LocalEngine(os.cpu_count() or 1),
+        )
+
+    @property
+    def _sums_limit(self) -> float:
+        """Return the share of rows that may follow: as chosen, or as the policy says."""
+        limit: float = self._choices.get(SUMS_LIMIT, self._policy.sums_limit)
+        return limit
+
+    @property
+    def _entropy(self) -> bytes:
+        return bytes.fromhex(self._identity.entropy)
+
+    def _remember(self, identity: Identity) -> None:
+        self.folder.save_identity(identity)
+        self._identity = identity

@@ -1,0 +1,271 @@
+"""Rounds of a party: every task answered once, the answer kept before it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any
+
+from clustering_protocols import engine
+from clustering_protocols.common.errors import (
+    Equivocation,
+    GuardRefused,
+    NotReady,
+    RoundClosed,
+    SessionOver,
+)
+from clustering_protocols.contract import PrivacySpending
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.contract.selection import Selection
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.terms.signed_logs import check_receipt
+from clustering_protocols.terms.terms import Terms
+from clustering_protocols.wire.states import SessionState
+from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
+from party_sdk.disclosures.sum_history import KnownRows, SummedSession, history_of
+from party_sdk.home.policy import Policy
+from party_sdk.party.durable_state import AnsweredRound, DurableState
+from party_sdk.party.folder import PartyFolder
+from party_sdk.party.planned_use import moved_rows, use_of
+
+OnNotes = Callable[[Mapping[str, Any]], None]
+Confirm = Callable[[Inspection], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Oversight:
+    """What the operator wants to read, and to be asked, before an answer is sent."""
+
+    on_notes: OnNotes | None = None
+    confirm: Confirm | None = None
+
+    def note(self, notes: Mapping[str, Any]) -> None:
+        """Let the operator read something."""
+        if self.on_notes is not None:
+            self.on_notes(notes)
+
+    def show(self, answer: engine.TaskOutcome) -> None:
+        """Let the operator read what leaves, and stop it where they are asked.
+
+        What a protocol asks about leaves only once somebody has agreed to it.
+        """
+        if answer.notes:
+            self.note(answer.notes)
+        if self.confirm is None:
+            if answer.question:
+                raise GuardRefused(answer.question)
+        elif not self.confirm(
+            Inspection.of(answer.contribution, answer.notes, answer.question)
+        ):
+            raise GuardRefused("The operator did not let this contribution go.")
+
+
+@dataclass(kw_only=True)
+class Responder:
+    """The rounds of one party in one session; the caller has locked its folder.
+
+    ``shown_together``: whether the operator lets rows be shown beside what other
+    sessions showed of them.
+    """
+
+    folder: PartyFolder
+    analyst: Analyst
+    terms: Terms = field(repr=False)
+    policy: Policy
+    oversight: Oversight
+    shown_together: bool
+    _standing: DurableState = field(init=False, repr=False)
+    _rows: DataSource | None = field(default=None, init=False, repr=False)
+    _has_kept_shown: bool = field(default=False, init=False)
+    _known: KnownRows | None = field(default=None, init=False, repr=False)
+    _n_sums: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._standing = self.folder.load_standing()
+
+    def answer(
+        self, party: engine.PartyEngine, task: bytes, data: DataSource
+    ) -> bytes | None:
+        """Answer a task; one that was answered before gets the same bytes again.
+
+        Returns the next task, where the analyst has it soon enough.
+
+        A party that refuses an analyst which broke the rules stops for good.
+
+        Raises CoterieError: one of :data:`~clustering_protocols.engine.FINAL` if the
+            analyst may not ask this, for example something else under the same round
+            and attempt.
+        Raises GuardRefused if the party's policy, or its operator, does not let the
+            answer go.
+        """
+        try:
+            return self._answer(party, task, data)
+        except engine.FINAL as error:
+            if not self._standing.journal.stopped:
+                journal = self._standing.journal.stop(str(error))
+                self._stand(replace(self._standing, journal=journal))
+            raise
+
+    def _answer(
+        self, party: engine.PartyEngine, task: bytes, data: DataSource
+    ) -> bytes | None:
+        last = self._standing
+        last.journal.check_going()
+        asked, digest = packets.read(task), sha256(task).hexdigest()
+        here = (asked.address.round, asked.address.attempt)
+        if here == last.answered.place:
+            if digest != last.answered.task_digest:
+                raise Equivocation(f"Round {here[0]}, attempt {here[1]}.")
+            return self._send(last.sent_contribution)
+        before = last.answered.base(*here)
+        acknowledged = self.folder.has_receipt(last.journal)
+        answer = party.reply(
+            last.journal,
+            before,
+            asked,
+            self._move_rows(data),
+            acknowledged=acknowledged,
+        )
+        fresh = AnsweredRound(
+            round=here[0],
+            attempt=here[1],
+            task_digest=digest,
+            contribution_digest=sha256(answer.contribution).hexdigest(),
+            before=before,
+            after=answer.memory,
+        )
+        if party.shows_rows(asked):
+            self._keep_shown(data)
+        self._keep(fresh, answer, data)
+        return self._send(answer.contribution)
+
+    def send_again(self) -> None:
+        """Send what a crash, or a lost answer, has left without a receipt.
+
+        Lines of the ledger that a crash has taken are put back first.
+
+        Raises NotReady if something has left that nothing else on this disk knows of.
+        """
+        last, ledger = self._standing, self.folder.ledger
+        if last.lines:  # there are none before the first answer
+            ledger.write_lines(last.lines)
+        if ledger.last_sent > last.answered.place:
+            raise NotReady(
+                f"{self.folder.path} was changed: it knows less than its log says has "
+                "left. Put back what was there, or ask for a new session."
+            )
+        if ledger.awaits_receipt(last.answered.place):
+            self._send(last.sent_contribution)
+
+    def _move_rows(self, data: DataSource) -> DataSource:
+        """Return the rows as they leave, moved where the terms say so; once a process."""
+        if self._rows is None:
+            self._rows = moved_rows(self.folder, self.terms, data)
+        return self._rows
+
+    def _keep_shown(self, data: DataSource) -> None:
+        """Keep, once a process, that this session shows these rows."""
+        if not self._has_kept_shown:
+            use = use_of(self.folder, self.terms, data.columns)
+            described = self.terms.described_names(self.folder.slot)
+            shown = self.folder.shown
+            shown.keep(use, data, described, allowed=self.shown_together)
+            self._has_kept_shown = True
+
+    def _stand(self, standing: DurableState) -> None:
+        self.folder.save_standing(replace(standing, turn=standing.turn + 1))
+        self._standing = replace(standing, turn=standing.turn + 1)
+
+    def _keep(
+        self, fresh: AnsweredRound, answer: engine.TaskOutcome, data: DataSource
+    ) -> None:
+        """Keep a new answer, after the policy and the operator have let it go."""
+        selection = answer.memory.get(Selection)
+        if selection is not None:
+            self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
+        # before it counts as answered
+        self._let_go(answer)
+        self._spend(answer.memory)
+        self._count_sums(fresh, data)
+        self._stand(
+            replace(
+                self._standing,
+                answered=fresh,
+                journal=answer.journal,
+                contribution=answer.contribution,
+                lines=self.folder.ledger.about_to_leave(
+                    fresh.place,
+                    fresh.task_digest,
+                    fresh.contribution_digest,
+                    len(answer.contribution),
+                    answer.notes,
+                ),
+            )
+        )
+
+    def _let_go(self, answer: engine.TaskOutcome) -> None:
+        """Ask the operator; a no stands until they are asked again, and say yes."""
+        is_asked = self.oversight.confirm is not None
+        if self.folder.is_held and not is_asked:
+            raise GuardRefused(
+                "The operator did not let an earlier contribution go: go on with "
+                "--confirm, and say yes."
+            )
+        try:
+            self.oversight.show(answer)
+        except GuardRefused:
+            if is_asked:
+                self.folder.hold(refused=True)
+            raise
+        self.folder.hold(refused=False)
+
+    def _spend(self, memory: Memory) -> None:
+        """Count what a release costs the people of the table, before it leaves."""
+        spent = memory.get(PrivacySpending)
+        if spent is None:
+            return
+        table = self.folder.load_identity().data_digest
+        if table is not None:
+            total = self.policy.epsilon_total
+            self.folder.spending.spend(table, self.folder.use, spent, total)
+
+    def _count_sums(self, fresh: AnsweredRound, data: DataSource) -> None:
+        """Count in which sums rows stand, with those of earlier sessions."""
+        history = history_of(fresh.after, self.terms, self.folder.slot, data.n_rows)
+        if history is None or history.n_sums == self._n_sums:
+            return
+        if self._known is None:
+            digest = self.folder.load_identity().data_digest or ""
+            described = self.terms.described_names(self.folder.slot)
+            marks = self.folder.shown.marks(data, described)
+            self._known = KnownRows.of(marks, digest)
+        rows = SummedSession(self._known, history)
+        self.folder.summed.count(self.folder.use, rows, self.policy.sums_limit)
+        self._n_sums = history.n_sums
+
+    def _send(self, contribution: bytes) -> bytes | None:
+        """Send the last answer, which is kept; return the task that follows, if any."""
+        session, task = self.terms.session, None
+        answered = self._standing.answered
+        here, digest = answered.place, answered.contribution_digest
+        self.folder.ledger.write_lines(self._standing.lines)
+        try:
+            receipt, task = self.analyst.contribute(
+                session, *here, contribution, LONG_POLL_SECONDS, digest=digest
+            )
+            if self.terms.identities.analyst is not None:
+                check_receipt(self.terms.identities.analyst, receipt)
+            self.folder.ledger.note_receipt(here, receipt)
+        except RoundClosed:
+            status = self.analyst.session(session)
+            open_here = (status.round, status.attempt) == here
+            if status.state is SessionState.COLLECTING and open_here:
+                raise
+            # a quorum was enough: go on with what comes next
+        except SessionOver as over:
+            if over.state != SessionState.COMPLETED:
+                raise
+        return task

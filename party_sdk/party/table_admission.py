@@ -1,0 +1,147 @@
+"""A table arrives at a session: read by its dictionary, or refused if it does not fit."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from clustering_protocols.catalogue import check_terms
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.numerics.data_source import DataSource, keep_rows
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.imputation.stage import prepare_rows
+from clustering_protocols.shared_stages.row_selection import (
+    Arrival,
+    arrive,
+    shares_rows,
+)
+from clustering_protocols.shared_stages.statistics.by_leader import (
+    Moments,
+    PooledMoments,
+    measure,
+)
+from clustering_protocols.terms.preparation import (
+    Preparation,
+    check_fields,
+    clustered_columns,
+    whole_rows,
+)
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.terms import Terms
+
+# Libraries of tables are imported when rows are read
+if TYPE_CHECKING:
+    from party_sdk.tables import IdColumns, TableMapping
+
+
+UNSCALED: Final = frozenset({"none", "center", "unit_norm"})
+"""Scalings of protocols that keep a column's own unit."""
+
+
+class SlotFields(NamedTuple):
+    """What terms say of the fields of a slot, if they do."""
+
+    dictionary: Schema | None = None
+    preparation: Preparation | None = None
+
+
+def agreed_in(terms: Terms, slot: str) -> SlotFields:
+    """Return what terms say of the fields of a slot."""
+    if terms.dictionary is None:
+        return SlotFields()
+    column = terms.layout.slot(slot).column
+    plan = terms.plan(slot)
+    return SlotFields(
+        terms.dictionary[column], None if plan is None else plan.preparation
+    )
+
+
+def open_by(
+    agreed: SlotFields,
+    table: Any,
+    id_column: IdColumns,
+    columns: list[str] | None,
+    mapping: TableMapping | None = None,
+) -> DataSource:
+    """Return a table as rows, with the fields of a dictionary in its order.
+
+    Raises InvalidData if it cannot be read, or has other columns.
+    """
+    from party_sdk.tables import Table, open_table
+
+    dictionary, preparation = agreed
+    data = open_table(
+        table,
+        id_column=id_column,
+        columns=columns,
+        schema=dictionary,
+        preparation=preparation,
+        mapping=mapping,
+    )
+    if preparation is not None and not isinstance(data, Table):
+        raise InvalidData(
+            "The terms prepare fields by their names: bring a file or a data frame, not "
+            "a matrix."
+        )
+    if dictionary is not None:
+        check_fields(data, dictionary)
+    return data
+
+
+def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
+    """Return what the session sees of a table; its lines are named where ids recur."""
+    from party_sdk.tables import Table
+
+    params = check_terms(terms)
+    try:
+        return arrive(terms, params, slot, data)
+    except InvalidData:
+        form = partial(params.normalise_id, shared=shares_rows(terms, slot))
+        same = data.same_ids(form) if isinstance(data, Table) else ""
+        if not same:
+            raise
+        raise InvalidData(same) from None
+
+
+def select_clustered(
+    terms: Terms, slot: str, memory: Memory, data: DataSource, labels: IntArray
+) -> tuple[DataSource, IntArray]:
+    """Return rows as the columns that were clustered, and their labels.
+
+    Rows without a value that they need are left out.
+    """
+    plan = terms.plan(slot)
+    data = clustered_columns(data, terms.dictionary_of(slot))
+    if plan is None:
+        return data, labels
+    rows = whole_rows(data, plan)
+    if rows is not None:
+        data, labels = keep_rows(data, rows), labels[rows]
+    return prepare_rows(plan, data, memory), labels
+
+
+def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> FloatArray:
+    """Return by what the session divided each clustered column (m,) of a slot.
+
+    By pooled moments where the session had them, else by those of the party's own rows.
+
+    data: the slot's rows as the columns that were clustered.
+    """
+    scaling = getattr(check_terms(terms), "scaling", "standard")
+    if scaling in UNSCALED:
+        return np.ones(len(data.columns))
+    pooled: Moments | None = memory.get(PooledMoments)
+    if scaling == "minmax":
+        declared = terms.bounds(slot)
+        if declared is not None and np.isfinite(declared).all():
+            return declared.high - declared.low
+        if pooled is None or not len(pooled.minimum):
+            pooled = measure(data, moments=False, ranges=True)
+        return pooled.maximum - pooled.minimum
+    if pooled is None or not len(pooled.deviations):
+        pooled = measure(data, moments=True, ranges=False)
+    plan = terms.plan(slot)
+    return pooled.spread if plan is None else plan.units(pooled.spread)

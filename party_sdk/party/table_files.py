@@ -1,0 +1,113 @@
+"""A table that is named, and how it is read: not read yet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+# Libraries of tables are imported when rows are read
+if TYPE_CHECKING:
+    from clustering_protocols.numerics.data_source import DataSource
+    from clustering_protocols.terms.terms import Terms
+    from party_sdk.party.table_admission import SlotFields
+    from party_sdk.tables import CheckReport, How, TableMapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTable:
+    """A table by its path or address.
+
+    long_form: ``OBJECT,ITEM[,COUNT]`` of a file with one line per object and item.
+    objects_file: with ``long_form``: the ids of all objects.
+    """
+
+    path: str
+    how: How
+    long_form: str | None = None
+    objects_file: Path | None = None
+
+    @property
+    def table_mapping(self) -> TableMapping | None:
+        """Return how the table is mended, as far as the operator says it."""
+        return self.how.mapping
+
+    def with_mapping(self, mapping: TableMapping | None) -> Self:
+        """Return the same table, mended otherwise."""
+        return replace(self, how=replace(self.how, mapping=mapping))
+
+    def open(
+        self, agreed: SlotFields | None = None, columns: Sequence[str] | None = None
+    ) -> DataSource:
+        """Return its rows.
+
+        agreed: what the terms say of the fields, which counts instead of the
+            operator's.
+        columns: of the session, where the operator names none.
+
+        Raises InvalidData if it cannot be read, or does not fit.
+        """
+        how = self._build_how(agreed)
+        how = replace(how, columns=how.columns or columns or None)
+        if self.long_form is None:
+            from party_sdk.tables import open_as
+
+            return open_as(self.path, how)
+        from party_sdk.tables.long_form import LongForm, open_long, read_objects
+
+        form = LongForm.parse(self.long_form)
+        objects = read_objects(self.objects_file) if self.objects_file else None
+        return open_long(
+            Path(self.path),
+            form,
+            objects,
+            how.dialect,
+            mapping=how.mapping,
+            allow=how.allow,
+        )
+
+    def check_table(self, terms: Terms, slot: str) -> CheckReport:
+        """Return what hinders the table from taking part at a slot."""
+        from clustering_protocols.common.errors import GuardRefused, InvalidData
+        from party_sdk.home.policy import Policy
+        from party_sdk.party.id_patterns import id_warnings
+        from party_sdk.party.table_admission import agreed_in, arrival_of
+        from party_sdk.tables import examine
+        from party_sdk.tables.report import Finding
+
+        report, read = examine(self.path, self._build_how(agreed_in(terms, slot)))
+        found = () if read is None else tuple(read.unfit.shown)
+        if read is not None and not found:
+            try:
+                arrived = arrival_of(terms, slot, read).data
+                # of the terms alone: which policy will count is not known here
+                Policy(minimum_rows=0).check_rows(terms, arrived.n_rows)
+            except (GuardRefused, InvalidData) as refused:
+                found = (Finding(what=refused.detail),)
+        said = () if read is None else id_warnings(terms, slot, read)
+        return report.model_copy(
+            update={
+                "problems": (*report.problems, *found),
+                "warnings": (*report.warnings, *said),
+            }
+        )
+
+    def check_new_rows(self, agreed: SlotFields, columns: Sequence[str]) -> CheckReport:
+        """Return what hinders the table from getting labels, as new rows.
+
+        columns: of the session.
+        """
+        from party_sdk.tables import examine
+
+        how = replace(self._build_how(agreed), columns=columns or None)
+        report, read = examine(self.path, how)
+        found = () if read is None else tuple(read.unfit.shown)
+        return report.model_copy(update={"problems": (*report.problems, *found)})
+
+    def _build_how(self, agreed: SlotFields | None) -> How:
+        if agreed is None or agreed.dictionary is None:
+            return self.how
+        return replace(
+            self.how, schema=agreed.dictionary, preparation=agreed.preparation
+        )

@@ -1,0 +1,206 @@
+"""A party's own report: from its folder, without the analyst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.contract.selection import TOOK_PART
+from clustering_protocols.secrecy.identities import fingerprint
+from clustering_protocols.shared_stages.row_selection import shares_rows
+from clustering_protocols.terms.terms import Terms, digest
+from clustering_protocols.wire.answers import RunLine
+from coterie_pages.models import Points, RunReport, SentLine, Who
+from coterie_pages.views.result_views import matrix_of, outcomes_in, plain, sizes_of
+from coterie_pages.views.terms_sheet import sheet_of, versions_of
+from party_sdk.home.identities import Acquaintances
+from party_sdk.party.resume_checks import data_digest
+from party_sdk.party.roster import Roster
+from party_sdk.reports.report_parts import find_expected_figures, seats_of
+from party_sdk.results.unit_check import oddities
+from party_sdk.results.warnings import result_cautions
+
+if TYPE_CHECKING:
+    from clustering_protocols.numerics.data_source import DataSource
+    from clustering_protocols.numerics.profiles import Profile
+    from party_sdk.party.ledger import Ledger
+    from party_sdk.party.participant import Party
+    from party_sdk.results.results import Result
+
+_MOST_POINTS = 3_000
+
+
+def own_line(name: str, key: str) -> Who:
+    """Return the reader's own institution."""
+    return Who(name=name, known=True, fingerprint=fingerprint(key))
+
+
+def run_report(
+    member: Party,
+    home: Path,
+    *,
+    data: DataSource | None = None,
+) -> RunReport:
+    """Return what a party may say of its run, as far as it has come.
+
+    home: whose acquaintances count.
+    data: the party's own table, to draw its rows on two axes, and to say what they are
+        like beside a profile of all parties.
+
+    Raises GuardRefused if the table is another than the one with which the party
+        joined.
+    Raises NotReady if there is a table, and no result yet.
+    Raises InvalidParameters if there is a table of counts, which has too many columns
+        for two axes.
+    """
+    terms, slot, folder = member.terms, member.invitation.slot, member.folder
+    identity, agreement = folder.load_identity(), folder.load_agreement()
+    known, line = Acquaintances(home), identity.member
+    roster = None if agreement is None else Roster.of(agreement, known, slot)
+    result = _result(member)
+    points = None if data is None else _points(member, result, data)
+    told = {} if result is None else dict(told_of(terms, result))
+    if result is not None and data is not None:
+        told["profiles"] = _pair_profiles(member, result, data)
+    told["outcomes"] = outcomes_in(terms, told.get("profiles", ()))
+    way, measured = find_expected_figures(terms)
+    return RunReport(
+        session=terms.session,
+        title=terms.title,
+        protocol=terms.protocol.name,
+        sheet=sheet_of(
+            identity.terms.encode(),
+            terms,
+            known.names(),
+            url=member.invitation.url,
+            slot=slot,
+            you=None if line is None else own_line(line.institution, line.identity),
+        ),
+        agreement="" if agreement is None else digest(agreement),
+        seats=() if roster is None else tuple(seats_of(roster, terms.layout, slot)),
+        safety_number="" if roster is None else roster.safety_number,
+        way=way,
+        expected=measured,
+        versions=versions_of(terms),
+        slot=slot,
+        complete=result is not None,
+        ended=identity.ended,
+        n_rows=None if line is None else line.n_rows,
+        linked="" if result is None else linked_rows(terms, slot, result),
+        points=points,
+        accepted=terms.risks,
+        mapping=folder.ledger.mapping_digest,
+        left=tuple(left_of(folder.ledger)),
+        **told,
+    )
+
+
+def _result(member: Party) -> Result | None:
+    try:
+        return member.result()
+    except NotReady:
+        return None
+
+
+def linked_rows(terms: Terms, slot: str, result: Result) -> str:
+    """Return how many of the own rows are linked to rows of others, as ``n of m``.
+
+    Empty where nobody else holds the same rows.
+    """
+    if not shares_rows(terms, slot):
+        return ""
+    n = len(result.labels)
+    return str(result.report.get(TOOK_PART, f"{n} of {n}"))
+
+
+def told_of(terms: Terms, result: Result) -> Mapping[str, Any]:
+    """Return what a report says of a result."""
+    own, sizes = tuple(result.own_sizes.tolist()), sizes_of(result.cluster_sizes)
+    return {
+        "runs": tuple(runs_of(terms, result)),
+        "sizes": sizes,
+        "own_sizes": own,
+        "odd": (
+            *(oddities(own, sizes) if sizes else ()),
+            *result_cautions(terms, result),
+        ),
+        "without": len(result.labels) - sum(own),
+        "centroids": matrix_of(result.centroids, result.columns),
+        "profiles": result.profiles,
+        "told": plain(result.report),
+    }
+
+
+def runs_of(terms: Terms, result: Result) -> Iterator[RunLine]:
+    """Yield each run with its figures, the chosen one marked."""
+    numbers = numbers_of(terms, result)
+    for number, (k, each) in enumerate(zip(numbers, result.figures, strict=True)):
+        yield RunLine(n_clusters=k, figures=each.values, chosen=number == result.chosen)
+
+
+def numbers_of(terms: Terms, result: Result) -> Sequence[int]:
+    """Return the number of clusters that each run was asked for."""
+    if terms.evaluation is None:
+        return [each.n_clusters for each in result.figures]
+    return terms.evaluation.n_clusters
+
+
+def left_of(ledger: Ledger) -> Iterator[SentLine]:
+    """Yield the lines of a party's log, after checking its chain."""
+    for entry in ledger.read():
+        yield SentLine(
+            number=entry["number"],
+            at=entry["at"],
+            event=entry["event"],
+            round=entry.get("round", 0),
+            attempt=entry.get("attempt", 0),
+            digest=entry.get("digest", ""),
+            size=entry.get("size"),
+            entry=entry.get("sequence"),
+            signed=bool(entry.get("signature")),
+            told=entry.get("notes", {}),
+        )
+
+
+def _pair_profiles(
+    member: Party, result: Result, data: DataSource
+) -> tuple[Profile, ...]:
+    """Return the profiles, that of the own rows behind that of all over these fields.
+
+    It is made here, of the own table; what the terms let nobody read of all parties
+    has nothing beside it.
+    """
+    from clustering_protocols.shared_stages.profiles.own_profile import own_profile
+
+    terms, slot = member.terms, member.invitation.slot
+    schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
+    found: list[Profile] = []
+    for profile in result.profiles:
+        found.append(profile)
+        pooled = not profile.own and not profile.rounded and profile.column == column
+        if pooled and schema is not None and terms.release is not None:
+            smallest = terms.release.min_cluster_rows
+            found.append(own_profile(schema, data, result.labels, column, smallest))
+    return tuple(found)
+
+
+def _points(member: Party, result: Result | None, data: DataSource) -> Points:
+    from party_sdk.results.axes import principal_axes
+
+    if result is None:
+        raise NotReady("Rows are drawn once there is a result: run to the end first.")
+    if result.item_memberships is not None:
+        raise InvalidParameters(
+            "Objects with many items are not drawn on two axes; party run --picture draws "
+            "their matrix."
+        )
+    if member.folder.load_identity().data_digest != data_digest(data):
+        raise GuardRefused(
+            "This is not the table with which the party joined: rows, ids, columns or "
+            "their order differ."
+        )
+    rows, labels = member.select_clustered(data, result.labels)
+    found = principal_axes(rows, labels, units=member.units(rows), most=_MOST_POINTS)
+    return found.to_points(len(result.labels))

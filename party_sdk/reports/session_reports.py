@@ -1,0 +1,150 @@
+"""A coordinator's report of a session, and the archive of all that it may read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from clustering_protocols.secrecy.identities import fingerprint
+from clustering_protocols.terms.terms import digest
+from clustering_protocols.wire.states import SessionState
+from coterie_pages.models import SessionReport
+from coterie_pages.views.result_views import n_clusters_of, outcomes_in, result_of
+from coterie_pages.views.session_progress import describe_status, line_of, seats_shown
+from coterie_pages.views.terms_sheet import sheet_of, versions_here, versions_of
+from party_sdk.home.identities import Acquaintances
+from party_sdk.reports.report_parts import find_expected_figures, seats_of
+
+if TYPE_CHECKING:
+    from clustering_protocols.records.record import Record
+    from clustering_protocols.terms.signed_logs import SignedLog
+    from clustering_protocols.wire.answers import SessionStatus
+    from party_sdk.coordinator.coordinator import Coordinator
+    from party_sdk.coordinator.session import CoordinatedSession
+
+
+def audited_report(
+    coordinator: Coordinator, opened: CoordinatedSession, status: SessionStatus
+) -> tuple[SessionReport, SignedLog]:
+    """Return the report of a session, and the audit that is in it.
+
+    Raises what :func:`session_report` and :meth:`CoordinatedSession.audit` do.
+    """
+    log = opened.audit()
+    known = coordinator.acquaintances
+    return session_report(opened, status, log, log.entries(), known), log
+
+
+def session_report(
+    opened: CoordinatedSession,
+    status: SessionStatus,
+    log: SignedLog,
+    entries: Sequence[Mapping[str, Any]],
+    acquaintances: Acquaintances,
+) -> SessionReport:
+    """Return what a coordinator may say of a session, as far as it has come.
+
+    Terms, members and result are there where the session was opened: only there can they
+    be checked.
+
+    status: where it stands: :meth:`CoordinatedSession.status`.
+    log: its audit: :meth:`CoordinatedSession.audit`.
+    entries: what the audit says: its :meth:`~SignedLog.entries`, which take a while.
+
+    Raises AgreementMismatch, KeyNotAuthentic if what the analyst shows is not what was
+        signed.
+    """
+    profiles = opened.profiles()
+    return SessionReport(
+        **describe_status(status),
+        profiles=profiles,
+        outcomes=outcomes_in(opened.terms, profiles) if opened.is_ours else (),
+        audit=tuple(map(line_of, entries)),
+        signed_by=fingerprint(log.key),
+        **(
+            _checked_here(opened, status, acquaintances)
+            if opened.is_ours
+            else _describe_status(status)
+        ),
+    )
+
+
+def _checked_here(
+    opened: CoordinatedSession, status: SessionStatus, acquaintances: Acquaintances
+) -> dict[str, Any]:
+    """Return what can be held against what was signed on this machine."""
+    terms, known = opened.terms, acquaintances.names()
+    if terms.identities.coordinator is not None:  # it was signed on this machine
+        known.setdefault(terms.identities.coordinator, "you")
+    way, measured = find_expected_figures(terms)
+    said: dict[str, Any] = {
+        "sheet": sheet_of(opened.terms_text, terms, known, url=opened.url),
+        "way": way,
+        "expected": measured,
+        "versions": versions_of(terms),
+        "seats": tuple(seats_shown(status, terms.layout)),
+    }
+    if status.all_joined:
+        roster = opened.roster()
+        said["seats"] = tuple(seats_of(roster, terms.layout))
+        said["safety_number"] = roster.safety_number
+        said["agreement"] = digest(opened.agreement())
+    if status.state is SessionState.COMPLETED:
+        said |= result_of(opened.summary(), n_clusters_of(terms, status))
+    return said
+
+
+def _describe_status(status: SessionStatus) -> dict[str, Any]:
+    """Return what the analyst says, on another machine than that of the opening."""
+    return {
+        "sheet": None,
+        "seats": tuple(seats_shown(status)),
+        "versions": versions_here(status.protocol),
+    }
+
+
+def archive(
+    opened: CoordinatedSession,
+    status: SessionStatus,
+    report: SessionReport,
+    page: str,
+    log: SignedLog,
+) -> bytes:
+    """Return a zip file of everything that the coordinator may read, with its report.
+
+    ``terms.json`` and ``agreement.json`` are exact texts, whose digests others have
+    signed; ``audit.json`` is signed by the analyst (``coterie verify``).
+    """
+    files: dict[str, str | bytes] = {
+        "status.json": status.model_dump_json(indent=2),
+        "audit.json": log.model_dump_json(),
+        "report.json": report.model_dump_json(indent=2),
+        "report.html": page,
+    }
+    if opened.is_ours:
+        files["terms.json"] = opened.terms_text
+        if status.all_joined:
+            files["agreement.json"] = opened.agreement()
+        if status.state is SessionState.COMPLETED:
+            files["result.json"] = json.dumps(_as_json(opened.summary()), indent=2)
+    written = BytesIO()
+    with ZipFile(written, "w", ZIP_DEFLATED) as archived:
+        for name, content in sorted(files.items()):
+            archived.writestr(_entry(f"{opened.id}/{name}"), content)
+    return written.getvalue()
+
+
+def _as_json(summary: Record) -> dict[str, Any]:
+    arrays = {name: array.tolist() for name, array in summary.arrays.items()}
+    return {**summary.values, **arrays}
+
+
+def _entry(name: str) -> ZipInfo:
+    """Return an entry without the time of writing: equal content, equal bytes."""
+    entry = ZipInfo(name)
+    entry.compress_type = ZIP_DEFLATED
+    entry.external_attr = 0o600 << 16
+    return entry

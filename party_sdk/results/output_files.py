@@ -1,0 +1,138 @@
+"""Files that are written: tried before a run, and never in the place of another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters
+from party_sdk.home.disk_room import report_full_disk
+from party_sdk.home.files import write_private
+
+_WRITTEN = "outputs.json"
+_BEING_WRITTEN = "being written"
+_PIXELS = frozenset({".png", ".pdf", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"})
+
+
+def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> None:
+    """Refuse files that cannot be written, or that would replace what was read.
+
+    Raises InvalidParameters if a folder is missing, or may not be written into, or what
+        writes such a file is not installed.
+    Raises GuardRefused if a file is the one that is read.
+    """
+    for path in paths:
+        if path is None:
+            continue
+        if path.is_dir() or not path.parent.is_dir():
+            raise InvalidParameters(f"{path.name!r} cannot be written: no such folder.")
+        if not force and _same(path, source):
+            raise GuardRefused(
+                f"{path.name!r} is the table that is read: name another file, or --force."
+            )
+        if path.suffix.lower() == ".xlsx":
+            # not above: nothing is written by whoever only reads
+            from party_sdk.results.label_files import require_excel
+
+            require_excel()
+        if path.suffix.lower() in _PIXELS:
+            check_picture(path)
+        fresh = path.with_name(f".{path.name}.new")
+        try:
+            fresh.touch()
+            fresh.unlink()
+        except OSError:
+            raise InvalidParameters(f"{path.name!r} may not be written here.") from None
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a file that is no SVG: pictures are drawn as nothing else."""
+    if path.suffix.lower() != ".svg":
+        raise InvalidParameters(
+            f"No picture is written as {path.suffix!r}.",
+            remedy=f"Name a file that ends in .svg, such as {path.stem}.svg: browsers "
+            "and word processors show it.",
+        )
+
+
+def keep_others(
+    paths: Iterable[Path | None], home: Path | None, *, force: bool
+) -> None:
+    """Refuse to replace files, unless they are what this session wrote.
+
+    home: the folder of a session, which remembers what was written.
+    """
+    written = {} if home is None else _load_written(home)
+    for path in paths:
+        if path is None or force or not (path.exists() or path.is_symlink()):
+            continue
+        known = written.get(str(path.resolve()))
+        if path.is_symlink() or known not in {_digest(path), _BEING_WRITTEN}:
+            stranger = (
+                "" if home is None else ", and is nothing that this session wrote"
+            )
+            raise GuardRefused(
+                f"{path.name!r} is there already{stranger}: name another file, or --force."
+            )
+
+
+@contextmanager
+def remember_outputs(paths: Iterable[Path | None], home: Path) -> Iterator[None]:
+    """Note which files a session writes within the block.
+
+    Killed in it, the session may write them again: what is there is its own, or was
+    allowed to be replaced.
+    """
+    names = {str(path.resolve()): path for path in paths if path is not None}
+    _note(home, dict.fromkeys(names, _BEING_WRITTEN))
+    yield
+    _note(home, {name: _digest(path) for name, path in names.items()})
+
+
+def _note(home: Path, digests: Mapping[str, str]) -> None:
+    written = {**_load_written(home), **digests}
+    write_private(home / _WRITTEN, json.dumps(written).encode())
+
+
+def _load_written(home: Path) -> dict[str, str]:
+    path = home / _WRITTEN
+    try:
+        found: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
+    except ValueError:  # it was damaged: then nothing counts as written by us
+        return {}
+    return found
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        digest = sha256()
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _same(path: Path, source: Path) -> bool:
+    try:
+        return path.exists() and path.samefile(source)
+    except OSError:
+        return False
+
+
+def write_whole(content: bytes, path: Path) -> None:
+    """Write a file in one step; a link is replaced, not followed.
+
+    Raises InvalidParameters if it cannot be written there.
+    Raises StorageFull if there is no room.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with report_full_disk(path.parent, f"{path.name!r} was to be written."):
+            fresh.write_bytes(content)
+            fresh.replace(path)
+    except OSError:
+        raise InvalidParameters(f"{path.name!r} cannot be written there.") from None
+    finally:
+        fresh.unlink(missing_ok=True)

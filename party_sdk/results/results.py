@@ -1,0 +1,247 @@
+"""What a party gets: labels, in the order of its table, and files of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from clustering_protocols.common.errors import GuardRefused, InvalidData
+from clustering_protocols.contract import Outcome, Placement
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.profiles import Profile
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.schema import Schema
+from party_sdk.results.html import summary
+from party_sdk.results.label_files import naming_of, write_labels
+from party_sdk.results.row_labels import append_columns, check_ids, check_size, drawable
+from party_sdk.tables import IdColumns, Table, TableMapping, open_table
+
+if TYPE_CHECKING:
+    from party_sdk.results.new_rows import NewRows, Review
+    from party_sdk.results.plots import Picture
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Result:
+    """What a party gets, in the order of its table.
+
+    labels: int64 (n_rows,); cluster of each row, from 0; -1 for rows of no cluster, or
+        that did not take part.
+    cluster_sizes: int64 (n_clusters,) or None; rows of all parties in each cluster.
+    centroids, coordinates, memberships: float64 arrays or None; where the protocol and
+        the terms give them out; coordinates are the rows in the space of the centroids.
+    item_memberships: float64 (n_clusters, n_columns) or None; how much each column
+        belongs to each cluster, where columns are clustered too.
+    naming: the columns of the table that hold the ids.
+    columns: the columns that were clustered, in the order of the session.
+    figures: of each run of the session, where the protocol computes them.
+    chosen: which of the runs this is the result of.
+    profiles: what the clusters are like, where the terms release it: over the own
+        fields first, exactly, then what everybody was told.
+    report: what else the protocol tells the operator.
+    """
+
+    labels: IntArray = field(repr=False)
+    cluster_sizes: IntArray | None
+    centroids: FloatArray | None = field(repr=False)
+    coordinates: FloatArray | None = field(repr=False)
+    memberships: FloatArray | None = field(repr=False)
+    item_memberships: FloatArray | None = field(repr=False)
+    ids: Sequence[str] | None = field(repr=False)
+    naming: tuple[str, ...]
+    columns: tuple[str, ...]
+    figures: tuple[Figures, ...] = field(repr=False)
+    chosen: int
+    profiles: tuple[Profile, ...] = field(repr=False)
+    report: Mapping[str, Any]
+    _predict: Callable[[DataSource], Placement] | None = field(repr=False)
+    _schema: Schema | None = field(repr=False)
+    _preparation: Preparation | None = field(repr=False)
+    _compare: Callable[[DataSource, IntArray], Review] | None = field(
+        default=None, repr=False
+    )
+    _mapping: TableMapping | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        outcome: Outcome,
+        data: DataSource | None,
+        columns: Sequence[str] = (),
+        schema: Schema | None = None,
+        preparation: Preparation | None = None,
+    ) -> Result:
+        """Return an outcome with the ids of the party's rows beside it.
+
+        ``schema`` and ``preparation`` are those by which new rows have to be read: these
+        need no variable that is only described.
+        """
+        described = frozenset(() if schema is None else schema.described_names)
+        return cls(
+            labels=outcome.labels,
+            cluster_sizes=outcome.cluster_sizes,
+            centroids=outcome.centroids,
+            coordinates=outcome.coordinates,
+            memberships=outcome.memberships,
+            item_memberships=outcome.item_memberships,
+            ids=None if data is None else data.ids,
+            naming=naming_of(data),
+            columns=tuple(name for name in columns if name not in described),
+            figures=tuple(outcome.figures),
+            chosen=outcome.chosen,
+            profiles=tuple(outcome.profiles),
+            report=outcome.report,
+            _predict=outcome.predict,
+            _schema=None if schema is None else schema.clustered_part,
+            _preparation=preparation,
+        )
+
+    def predict(
+        self,
+        table: Any,
+        *,
+        id_column: IdColumns = None,
+        mapping: TableMapping | None = None,
+        agree: Callable[[str], bool] | None = None,
+    ) -> NewRows:
+        """Label new rows at home, with what the terms release; nothing is sent.
+
+        table, id_column: as for :func:`open_table`. The columns of the session are
+            found by name, in whichever order the table has them; a matrix has no names,
+            and its columns have to stand as in the session.
+        mapping: how the table becomes what the session describes; that of the session
+            by default.
+        agree: called where the rows look like other units than those of the session,
+            with why; True labels them all the same.
+
+        Raises GuardRefused if the terms release nothing that labels new rows, or the
+            rows look like other units and nobody agrees.
+        Raises InvalidData if a column of the session is missing, or the table is not as
+            it was agreed.
+        """
+        from party_sdk.results.new_rows import NewRows
+
+        place = self.check_labels_new_rows()
+        data = self._open(table, id_column, mapping)
+        review = None if self._compare is None else self._compare(data, self.own_sizes)
+        doubt = "" if review is None else review.doubt
+        if doubt and not (agree is not None and agree(doubt)):
+            raise GuardRefused(doubt)
+        return NewRows.of(place(data), data, review)
+
+    @property
+    def labels_new_rows(self) -> bool:
+        """Return whether the terms release what labels new rows."""
+        return self._predict is not None
+
+    def check_labels_new_rows(self) -> Callable[[DataSource], Placement]:
+        """Return what labels new rows.
+
+        Raises GuardRefused if the terms release nothing that does.
+        """
+        if self._predict is None:
+            raise GuardRefused(
+                "The terms of this session release nothing that labels new rows. Those "
+                "of 'dc' do with the parameter 'predictor'."
+            )
+        return self._predict
+
+    def _open(
+        self, table: Any, id_column: IdColumns, mapping: TableMapping | None
+    ) -> DataSource:
+        """Return new rows with the columns of the session, in its order."""
+        is_matrix = isinstance(table, np.ndarray | DataSource) or issparse(table)
+        data = open_table(
+            table,
+            id_column=id_column,
+            columns=None if is_matrix or not self.columns else self.columns,
+            schema=self._schema,
+            preparation=self._preparation,
+            mapping=None if is_matrix else mapping or self._mapping,
+        )
+        if isinstance(table, Table) and data.columns != self.columns:
+            raise InvalidData(
+                f"The session clustered the columns {', '.join(self.columns[:20])}, in "
+                "this order."
+            )
+        return data
+
+    @property
+    def own_sizes(self) -> IntArray:
+        """Return how many of the party's rows are in each cluster."""
+        known = 0 if self.cluster_sizes is None else len(self.cluster_sizes)
+        clustered = self.labels[self.labels >= 0]
+        counts: IntArray = np.bincount(clustered, minlength=known).astype(np.int64)
+        return counts
+
+    def to_frame(self, table: Any) -> Any:
+        """Return a party's table with the labels beside its own columns.
+
+        table: the rows of the session, in the order in which they took part.
+
+        Returns table of the same kind: with a column ``label``, and ``membership_0 …``
+            where there are memberships; a name that is taken gets ``_`` behind it.
+
+        Raises InvalidData if these are other rows: another number of them or, where
+            they have ids, other ids or another order.
+        """
+        self._check_ids(table)
+        return append_columns(table, {"label": self.labels, **self._by_cluster()})
+
+    def plot(self, table: Any) -> Picture:
+        """Draw a party's own rows by cluster; a notebook shows the picture by itself.
+
+        Rows stand on their two principal axes. Where columns were clustered too, the
+        matrix is drawn, rows and columns sorted by cluster.
+
+        table: the rows of the session, in the order in which they took part. Where a
+            preparation was agreed, fields with levels are left out, and a gap stands at
+            the mean of its field.
+
+        Raises InvalidData: as of :meth:`to_frame`.
+        """
+        from party_sdk.results.plots import draw
+
+        described = (self._schema, self._preparation, self._mapping)
+        data = drawable(table, self.columns, *described)
+        check_size(data.n_rows, len(self.labels))
+        self._check_ids(table)
+        return draw(data, self)
+
+    def _check_ids(self, table: Any) -> None:
+        """Refuse other rows, or another order, where rows have ids by name."""
+        if self.ids is not None and self.naming:
+            check_ids(table, self.ids, self.naming, self.columns, self._mapping)
+
+    def _repr_html_(self) -> str:
+        """Return sizes and figures as HTML, for notebooks; no row is in it."""
+        return summary(self.labels, self.cluster_sizes, self.figures, self.chosen)
+
+    def _by_cluster(self) -> dict[str, FloatArray]:
+        """Return the memberships of each cluster by their name in files and frames."""
+        columns = [] if self.memberships is None else list(self.memberships.T)
+        return {f"membership_{k}": column for k, column in enumerate(columns)}
+
+    def top_items(self, columns: Sequence[str], n: int = 10) -> list[list[str]]:
+        """Return the n items that belong most to each cluster, the surest first.
+
+        Empty where the protocol does not cluster items.
+        """
+        if self.item_memberships is None:
+            return []
+        order = np.argsort(-self.item_memberships, axis=1, kind="stable")[:, :n]
+        return [[columns[item] for item in items] for items in order]
+
+    def save(self, path: str | Path) -> Path:
+        """Write labels (and memberships): CSV, or Parquet or Excel by the path's ending."""
+        path = Path(path)
+        return write_labels(
+            path, self.labels, self.ids, self.naming, self._by_cluster()
+        )

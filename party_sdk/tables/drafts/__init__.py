@@ -1,0 +1,1 @@
+"""Dictionaries that people write, row by row."""

@@ -1,0 +1,1 @@
+"""A table is mended at home by a file that says how; nothing of it is sent."""

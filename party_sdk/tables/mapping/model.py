@@ -1,0 +1,260 @@
+"""What a mapping says: columns, levels, units and rows of a table, in a session's terms."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    field_validator,
+    model_validator,
+)
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.limits import CONTROLS
+from clustering_protocols.common.validation_messages import did_you_mean
+from clustering_protocols.shared_stages.statistics.conversions import (
+    CONVERSIONS,
+    find_conversion,
+)
+from clustering_protocols.terms.schema import MOST_LEVELS, normal
+from party_sdk.tables.parsing.dialect import Dialect
+
+VERSION: Final = 1
+MOST_COLUMNS: Final = 20_000
+MOST_CODES: Final = 1_000
+MOST_LINES: Final = 1_000
+_LEAST_FACTOR: Final = 1e-12
+_LARGEST: Final = 1e12
+
+_LONGEST: Final = 200
+_ONE_LINE: Final = re.compile(rf"[^{CONTROLS}]*")
+
+_Text = Annotated[str, Field(max_length=_LONGEST, pattern=rf"^[^{CONTROLS}]*$")]
+_Name = Annotated[_Text, AfterValidator(normal), Field(min_length=1)]
+
+
+def _text_of(value: Any) -> str:
+    """Return a level as a table has it: TOML has numbers and truths of its own."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return normal(value) if isinstance(value, str) else repr(value)
+
+
+_Level = Annotated[
+    StrictBool | StrictInt | StrictFloat | _Name, AfterValidator(_text_of)
+]
+
+
+def _check_spellings(given: Any) -> Any:
+    """Refuse two keys that differ in blanks or in their form of Unicode alone."""
+    if isinstance(given, Mapping):
+        counted = Counter(normal(key) for key in given if isinstance(key, str))
+        if any(count > 1 for count in counted.values()):
+            raise ValueError("two names are the same but for blanks")
+    return given
+
+
+_Once = BeforeValidator(_check_spellings)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+    )
+
+
+class ColumnMapping(_Part):
+    """One column of a session, and how a table has it.
+
+    source: its name in the table; ``from`` in the file; the session's by default.
+    levels: what a cell of the table stands for in the session. A cell that is not named
+        stays as it is.
+    convert: the name of a known conversion of units, such as ``HbA1c, % to mmol/mol``.
+    factor, offset: ``value in the session = factor * value in the table + offset``.
+    missing: cells of the table that stand for no value, in this column.
+    """
+
+    source: _Name | None = Field(default=None, alias="from")
+    levels: Annotated[dict[_Name, _Level], _Once] = Field(
+        default={}, max_length=MOST_LEVELS
+    )
+    convert: _Text | None = None
+    factor: float | None = None
+    offset: float | None = None
+    missing: tuple[Annotated[_Text, AfterValidator(normal)], ...] = Field(
+        default=(), max_length=MOST_CODES
+    )
+
+    @field_validator("convert")
+    @classmethod
+    def _check_convert(cls, name: str | None) -> str | None:
+        if name is not None and find_conversion(name) is None:
+            known = [each.name for each in CONVERSIONS if each.quantity]
+            hint = did_you_mean(name, known, 0.4)
+            raise ValueError(f"no conversion has this name; say factor.{hint}")
+        return name
+
+    @field_validator("factor", "offset")
+    @classmethod
+    def _check_number(cls, value: float | None) -> float | None:
+        if value is not None and abs(value) > _LARGEST:
+            raise ValueError(f"give a number between {-_LARGEST:g} and {_LARGEST:g}")
+        return value
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.convert is not None and (self.factor, self.offset) != (None, None):
+            raise ValueError("convert, or factor and offset: say the unit once")
+        if self.factor is not None and abs(self.factor) < _LEAST_FACTOR:
+            raise ValueError("a factor of 0 makes all values alike")
+        if set(self.missing) & set(self.levels):
+            raise ValueError("a cell stands for no value, and for a level too")
+        return self
+
+    @property
+    def unit(self) -> tuple[float, float] | None:
+        """Return factor and offset; None where values keep their unit."""
+        if self.convert is not None:
+            found = find_conversion(self.convert)
+            return None if found is None else (found.factor, found.offset)
+        if self.factor is None and self.offset is None:
+            return None
+        factor = 1.0 if self.factor is None else self.factor
+        return factor, self.offset or 0.0
+
+    @property
+    def changes_cells(self) -> bool:
+        """Return whether more than the column's name is another one."""
+        return bool(self.levels or self.missing or self.unit is not None)
+
+    @property
+    def gives_numbers(self) -> bool:
+        """Return whether all levels are numbers in the session."""
+        return bool(self.levels) and all(
+            _is_number(str(level)) for level in self.levels.values()
+        )
+
+
+class OmittedRows(_Part):
+    """Rows of the table that do not take part.
+
+    lines: of the file, or rows of a sheet, as errors name them.
+    values: of a column of the table: cells by which a row is left out.
+    """
+
+    lines: tuple[Annotated[StrictInt, Field(ge=1, le=2**53)], ...] = Field(
+        default=(), max_length=MOST_LINES
+    )
+    values: Annotated[
+        dict[
+            _Name,
+            Annotated[
+                tuple[Annotated[_Text, AfterValidator(normal)], ...],
+                Field(min_length=1, max_length=MOST_CODES),
+            ],
+        ],
+        _Once,
+    ] = Field(default={}, max_length=100)
+
+    def __bool__(self) -> bool:
+        return bool(self.lines or self.values)
+
+
+def _read_dialect(given: Any) -> Any:
+    """Return a dialect from the names and values of a file's part."""
+    if not isinstance(given, Mapping):
+        return given
+    words: list[str] = []
+    for name, value in given.items():
+        values = value if name == "missing" and isinstance(value, list) else [value]
+        for each in values:
+            if isinstance(each, bool) or not isinstance(each, str | int):
+                raise ValueError(f"{name}: give a text, or a whole number")  # noqa: TRY004  pydantic's
+            words.append(f"{name}={each}")
+    if len(words) > MOST_CODES or any(len(word) > 250 for word in words):
+        raise ValueError("this is too long")
+    try:
+        return Dialect.parse(words)
+    except InvalidParameters as error:
+        raise ValueError(error.detail.replace("--csv ", "")) from None
+
+
+def _write_dialect(dialect: Dialect) -> dict[str, Any]:
+    """Return what a dialect says beside its defaults, as a file has it."""
+    plain, said = Dialect(), {}
+    for name in Dialect.__dataclass_fields__:
+        value = getattr(dialect, name)
+        if value != getattr(plain, name):
+            said[name] = list(value) if isinstance(value, tuple) else value
+    return said
+
+
+_FileDialect = Annotated[
+    Dialect, BeforeValidator(_read_dialect), PlainSerializer(_write_dialect)
+]
+
+
+class TableMapping(_Part):
+    """How a table becomes what a session's dictionary describes.
+
+    file: how the file is written; see :class:`~party_sdk.tables.parsing.dialect.Dialect`.
+    columns: by their names in the session. Columns that are not named stay as they are.
+    leave_out: rows that do not take part.
+    """
+
+    version: Literal[1] = VERSION
+    file: _FileDialect = Dialect()
+    columns: Annotated[dict[_Name, ColumnMapping], _Once] = Field(
+        default={}, max_length=MOST_COLUMNS
+    )
+    leave_out: OmittedRows = OmittedRows()
+
+    @field_validator("columns")
+    @classmethod
+    def _check_columns(
+        cls, columns: dict[str, ColumnMapping]
+    ) -> dict[str, ColumnMapping]:
+        sources = Counter(each.source or name for name, each in columns.items())
+        if any(count > 1 for count in sources.values()):
+            raise ValueError("two columns of the session come from one of the table")
+        return columns
+
+    def source_of(self, name: str) -> str:
+        """Return what the table calls a column of the session."""
+        mapped = self.columns.get(name)
+        return name if mapped is None else mapped.source or name
+
+    def changes(self, name: str) -> bool:
+        """Return whether cells of a column of the session differ from the table's."""
+        mapped = self.columns.get(name)
+        return mapped is not None and mapped.changes_cells
+
+
+def can_be_written(text: str) -> bool:
+    """Return whether a text may stand in a mapping, as a name or as a cell."""
+    return 0 < len(text) <= _LONGEST and _ONE_LINE.fullmatch(text) is not None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return "_" not in text and math.isfinite(float(text))
+    except ValueError:
+        return False

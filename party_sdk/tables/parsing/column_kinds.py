@@ -1,0 +1,90 @@
+"""What the cells of a column hold, guessed from the beginning of a text file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, TypeAlias
+
+from party_sdk.tables.parsing.dialect import Dialect
+
+Kind: TypeAlias = Literal["number", "integer", "boolean", "date", "words", "nothing"]
+
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_NUMBERS: Final = {
+    ".": re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"),
+    ",": re.compile(r"[+-]?(?:\d+(?:,\d*)?|,\d+)(?:[eE][+-]?\d+)?"),
+}
+_IN_THOUSANDS: Final = re.compile(
+    r"[+-]?\d{1,3}([.,' \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?"
+)
+_INFINITE: Final = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+_DATE: Final = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d*)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+    r"|\d{1,2}([./-])\d{1,2}\1\d{2,4}"
+)
+BOOLEANS: Final = {
+    "true": 1.0, "false": 0.0, "t": 1.0, "f": 0.0,
+    "wahr": 1.0, "falsch": 0.0, "vrai": 1.0, "faux": 0.0,
+}  # fmt: skip
+"""Spellings that are yes or no in any column."""
+
+
+def guess(cells: Iterable[str], dialect: Dialect) -> Kind:
+    """Return the kind of most cells: single ones that differ are for the operator."""
+    values = [cell.strip() for cell in cells]
+    codes = dialect.codes
+    given = [value for value in values if value not in codes]
+    if not given:
+        return "nothing"
+    if all(value.lower() in BOOLEANS for value in given):
+        return "boolean"
+    number = _NUMBERS[dialect.decimal or "."]
+    numbers = [v for v in given if number.fullmatch(v) or _INFINITE.fullmatch(v)]
+    if 2 * len(numbers) > len(given) or (numbers and len(given) < 3):
+        whole = all(_INTEGER.fullmatch(value) for value in numbers)
+        return "integer" if whole else "number"
+    if 2 * sum(map(is_date, given)) > len(given):
+        return "date"
+    return "words"
+
+
+def columns_of(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """Return the cells of each column; ragged rows are left out."""
+    whole = [cells for cells in rows if len(cells) == width]
+    return [[cells[index] for cells in whole] for index in range(width)]
+
+
+def in_thousands(cells: Iterable[str], dialect: Dialect) -> bool:
+    """Return whether cells that are no numbers are such with separators of thousands."""
+    values = {cell.strip() for cell in cells} - dialect.codes
+    return bool(values) and all(
+        is_number(value, dialect) or _IN_THOUSANDS.fullmatch(value) for value in values
+    )
+
+
+def ambiguous(cells: Sequence[Sequence[str]], dialect: Dialect) -> list[str]:
+    """Say that a decimal comma may be a separator of thousands."""
+    sign = dialect.decimal or "."
+    if sign == ".":
+        return []
+    fractions = [
+        cell.partition(sign)[2]
+        for column in cells
+        for cell in column
+        if sign in cell and is_number(cell, dialect)
+    ]
+    if fractions and all(len(part) == 3 for part in fractions):
+        what = "Every number with a comma has three digits behind it"
+        return [f"{what}: read as a decimal comma (--csv decimal=.)."]
+    return []
+
+
+def is_date(cell: str) -> bool:
+    """Return whether a cell looks like a date."""
+    return _DATE.fullmatch(cell.strip()) is not None
+
+
+def is_number(cell: str, dialect: Dialect) -> bool:
+    """Return whether a cell is a number as the dialect writes it."""
+    return _NUMBERS[dialect.decimal or "."].fullmatch(cell.strip()) is not None

@@ -1,0 +1,232 @@
+"""DuckDB, kept to itself: it reads one file, and reaches no other and no network.
+
+A file's name is a parameter, and what would be a pattern in it is taken by its letter;
+columns are called by position. So nothing of an operator's file becomes a statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import duckdb
+import pyarrow as pa
+
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.numerics.data_source import BATCH_ROWS
+from party_sdk.tables.parsing.dialect import Dialect
+from party_sdk.tables.parsing.limits import MOST_CELL
+
+MEMORY_BYTES: Final = 512 << 20
+MOST_COLUMNS: Final = 20_000
+MOST_NUMBERS: Final = 2_000_000
+"""Most cells of a batch: a table of many columns comes in shorter ones."""
+_MANY: Final = 2_000
+_MOST_REJECTS: Final = 10_000
+
+
+@contextmanager
+def open_database(
+    path: Path, folder: Path, n_columns: int = 0
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Lend a database in memory that may read one file, and write into a folder.
+
+    Columns are held 2,048 rows at a time, so that thousands of them take more memory.
+    """
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "memory_limit": f"{max(MEMORY_BYTES, n_columns << 17)}B",
+        "temp_directory": str(folder / "spill"),
+        "threads": 2 if n_columns < _MANY else 1,
+    }
+    with duckdb.connect(":memory:", config=config) as connection:
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute(f"SET allowed_paths = [{_literal(str(path))}]")
+        connection.execute(f"SET allowed_directories = [{_literal(f'{folder}/')}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+
+
+def batch_rows(n_columns: int) -> int:
+    """Return how many rows of so many columns are held at once."""
+    return max(1, min(BATCH_ROWS, MOST_NUMBERS // max(1, n_columns)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """How to read a text file in UTF-8.
+
+    types: DuckDB's type of each column of the file.
+    wanted: the positions of the columns to yield.
+    codes: cells that stand for no value, texts too: ``force_not_null`` of DuckDB 2.0
+        takes other columns where not all of them are wanted.
+    longest: bytes of the longest line that was seen.
+    """
+
+    dialect: Dialect
+    types: Sequence[str]
+    wanted: Sequence[int]
+    codes: Sequence[str]
+    longest: int
+
+
+def read_text(
+    connection: duckdb.DuckDBPyConnection, path: Path, plan: ReadPlan
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns of a text file, in the order of its rows."""
+    dialect = plan.dialect
+    columns = ", ".join(f"'c{i}': '{kind}'" for i, kind in enumerate(plan.types))
+    options = {
+        "columns": f"{{{columns}}}",
+        "auto_detect": "false",
+        "header": "true",
+        "strict_mode": "true",
+        "store_rejects": "true",
+        "rejects_limit": str(_MOST_REJECTS),
+        "delim": _literal(dialect.delimiter or ","),
+        "quote": _literal(dialect.quote),
+        "escape": _literal(dialect.quote),
+        "skip": str(dialect.skip or 0),
+        "decimal_separator": _literal(dialect.decimal or "."),
+        "nullstr": _literals(plan.codes),
+        "max_line_size": str(max(MOST_CELL, 4 * plan.longest)),
+        "hive_partitioning": "false",
+    }
+    if dialect.date_format is not None:
+        options["dateformat"] = _literal(dialect.date_format)
+    told = ", ".join(f"{name} = {value}" for name, value in options.items())
+    chosen = ", ".join(f"c{i}" for i in plan.wanted)
+    query = f"SELECT {chosen} FROM read_csv($path, {told})"  # noqa: S608  positions alone
+    yield from _batches(connection, query, path, len(plan.wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """What was not read: where it begins, counted from 0, in which record, and why."""
+
+    at: int
+    record: int
+    column: int
+    why: str
+
+
+def read_rejects(connection: duckdb.DuckDBPyConnection) -> list[Reject]:
+    """Return what the last reading rejected, in the order of the file."""
+    query = (
+        "SELECT coalesce(byte_position, line_byte_position)::BIGINT - 1, line, "
+        "coalesce(column_idx, 0)::BIGINT - 1, error_type::VARCHAR "
+        "FROM reject_errors ORDER BY 1, 3"
+    )
+    return [Reject(*line) for line in connection.execute(query).fetchall()]
+
+
+def parquet_names(
+    connection: duckdb.DuckDBPyConnection, path: Path
+) -> list[tuple[str, str]]:
+    """Return names and types of a Parquet file's columns.
+
+    DuckDB counts names alike that differ in case, and changes them; the file's own schema
+    has them as they are.
+    """
+    query = "SELECT name, num_children FROM parquet_schema($path)"
+    kept = connection.execute(query, {"path": literally(path)}).fetchall()[1:]
+    own = _outer(kept)
+    described = connection.execute(
+        "DESCRIBE SELECT * FROM read_parquet($path, hive_partitioning = false)",
+        {"path": literally(path)},
+    ).fetchall()
+    names = own if len(own) == len(described) else [line[0] for line in described]
+    return [(name, line[1]) for name, line in zip(names, described, strict=True)]
+
+
+def _outer(nodes: Sequence[tuple[str, int | None]]) -> list[str]:
+    """Return the names of a tree's first level; nodes come before their children."""
+    names, within = [], 0
+    for name, children in nodes:
+        if not within:
+            names.append(name)
+        within = max(within - 1, 0) + (children or 0)
+    return names
+
+
+def parquet_size(
+    connection: duckdb.DuckDBPyConnection, path: Path, names: Sequence[str]
+) -> tuple[int, int]:
+    """Return how many rows a Parquet file has, and how many bytes its pages unpack to.
+
+    names: the columns whose pages are counted, nested ones with all their parts.
+    """
+    rows = "SELECT coalesce(sum(num_rows), 0)::BIGINT FROM parquet_file_metadata($path)"
+    pages = (
+        "SELECT coalesce(sum(total_uncompressed_size), 0)::BIGINT "
+        "FROM parquet_metadata($path) WHERE list_contains($names, path_in_schema) "
+        "OR list_contains($names, split_part(path_in_schema, ', ', 1))"
+    )
+    said = {"path": literally(path)}
+    [(n_rows,)] = connection.execute(rows, said).fetchall()
+    [(n_bytes,)] = connection.execute(pages, {**said, "names": list(names)}).fetchall()
+    return n_rows, n_bytes
+
+
+def read_parquet(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    casts: Sequence[tuple[int, str]],
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns of a Parquet file by position, cast to types."""
+    chosen = ", ".join(
+        f"CAST(#{place + 1} AS {kind}) AS c{i}" for i, (place, kind) in enumerate(casts)
+    )
+    query = f"SELECT {chosen} FROM read_parquet($path, hive_partitioning = false)"  # noqa: S608  positions alone
+    yield from _batches(connection, query, path, len(casts))
+
+
+def json_to_text(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path) -> None:
+    """Write a JSON file's objects as text: one line each, whose keys are columns."""
+    read = "read_json($path, sample_size = -1, hive_partitioning = false)"
+    query = f"COPY (FROM {read}) TO {_literal(str(copy))} (FORMAT csv, HEADER)"
+    connection.execute(query, {"path": literally(path)})
+
+
+def _batches(
+    connection: duckdb.DuckDBPyConnection, query: str, path: Path, n_columns: int
+) -> Iterator[pa.RecordBatch]:
+    relation = connection.sql(query, params={"path": literally(path)})
+    yield from relation.to_arrow_reader(batch_rows(n_columns))
+
+
+def literally(path: Path) -> str:
+    """Return a path as DuckDB takes it: what begins a pattern stands in brackets."""
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in str(path))
+
+
+def _literal(text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+def _literals(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_literal, texts))}]"
+
+
+def unreadable(path: Path, error: Exception) -> InvalidData:
+    """Return what to say of a file that DuckDB does not read; its words may hold cells.
+
+    Raises MemoryError if it took too much.
+    """
+    if isinstance(error, duckdb.OutOfMemoryException):
+        raise MemoryError from None  # noqa: TRY004  no type is wrong
+    found = None
+    for word in ("in line ", "Line: ", "line: "):
+        _, there, rest = str(error).partition(word)
+        digits = rest[: next((i for i, c in enumerate(rest) if not c.isdigit()), 0)]
+        if there and digits:
+            found = digits
+            break
+    place = f", line {found}" if found else ""
+    return InvalidData(f"{path.name!r} is no readable table{place}.")

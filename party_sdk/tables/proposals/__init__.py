@@ -1,0 +1,1 @@
+"""A mapping is drafted from a table and a dictionary, for a person to complete."""

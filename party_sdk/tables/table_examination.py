@@ -1,0 +1,89 @@
+"""A source is read to its end: a report, and a table unless there are problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.common.validation_messages import did_you_mean
+from party_sdk.tables import guards, names as named
+from party_sdk.tables.columns import Column
+from party_sdk.tables.mapping.model import TableMapping
+from party_sdk.tables.read_options import How
+from party_sdk.tables.report import CheckReport
+from party_sdk.tables.scratch import Scratch
+from party_sdk.tables.source import Again, Source
+from party_sdk.tables.table import Table
+from party_sdk.tables.table_reading import TableReading
+
+
+def examine(
+    source: Source, how: How, file: Path | None, scratch: Scratch
+) -> tuple[CheckReport, Table | None]:
+    """Return how a source is read, and its table unless there are problems.
+
+    Raises InvalidData if columns that are named do not exist, or the source cannot be
+        read.
+    Raises InvalidParameters if a guard is to be switched off that does not exist.
+    """
+    allow = guards.check_switches(how.allow)
+    naming = named.normalise_id_columns(how.id_column)
+    columns = _columns(source, how, naming)
+    while True:
+        try:
+            reading = TableReading(
+                source,
+                columns,
+                naming,
+                allow,
+                how.preparation,
+                how.mapping,
+                scratch,
+            )
+            reading.run()
+            break
+        except Again:
+            continue
+    return reading.result(file)
+
+
+def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:
+    """Return the columns to read: the dictionary's, those chosen, or all but the ids."""
+    said = how.columns
+    if how.schema is not None:
+        used = how.schema.used.names
+        if unknown := sorted(set(said or ()) - set(used)):
+            hint = did_you_mean(unknown[0], used)
+            what = (
+                "leaves out" if unknown[0] in how.schema.names else "does not describe"
+            )
+            raise InvalidData(f"The dictionary {what} {unknown[0]!r}.{hint}")
+        said = said or used
+    wanted = named.choose_columns(source.names, naming, said)
+    kinds = dict(zip(source.names.all, source.kinds, strict=True))
+    codes = frozenset({*how.file_dialect.codes})
+    columns = [Column.of(name, kinds[name], how.schema, codes) for name in wanted]
+    return (
+        columns if how.mapping is None else _map_columns(columns, how.mapping, naming)
+    )
+
+
+def _map_columns(
+    columns: Sequence[Column], mapping: TableMapping, naming: Sequence[str]
+) -> list[Column]:
+    """Return columns as a mapping leaves them: codes of the table are no cells any more."""
+    if changed := [name for name in naming if mapping.changes(name)]:
+        raise InvalidData(
+            f"The mapping changes the ids in {changed[0]!r}: a column that names the rows "
+            "can have another name, and no other levels, unit or codes."
+        )
+    return [
+        replace(
+            column,
+            codes=frozenset() if mapping.changes(column.name) else column.codes,
+            header=mapping.source_of(column.name),
+        )
+        for column in columns
+    ]

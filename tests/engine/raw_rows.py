@@ -1,0 +1,44 @@
+"""Rows of a party, and sums of two of them, looked for in messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from clustering_protocols.records import codec
+
+
+def tell_tales(X: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    """Rows without gaps, sums of two, and both scaled by the column's mean and spread."""
+    X = X[~np.isnan(X).any(axis=1)]
+    pairs = np.array([X[i] + X[j] for i, j in combinations(range(len(X)), 2)])
+    yield from (X, pairs, X - X.mean(axis=0), (X - X.mean(axis=0)) / X.std(axis=0))
+
+
+def contains(
+    found: np.ndarray[Any, Any], rows: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """Return for each row whether all of its numbers occur among those found."""
+    places = np.searchsorted(found, rows - 1e-9 * np.abs(rows))
+    return np.all(np.abs(found[places] - rows) <= 2e-9 * np.abs(rows), axis=1)
+
+
+def numbers(payload: bytes) -> np.ndarray[Any, Any]:
+    """Return all floating-point numbers in a payload, wherever they stand."""
+    header, arrays = codec.decode(payload)
+    floats = [a.ravel() for a in arrays.values() if a.dtype.kind == "f"]
+    return np.concatenate([*floats, [float(v) for v in leaves(header)]])
+
+
+def leaves(value: Any) -> Iterator[float]:
+    if isinstance(value, Mapping):
+        for item in value.values():
+            yield from leaves(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, float):
+        yield value

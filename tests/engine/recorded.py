@@ -1,0 +1,106 @@
+"""Honest sessions of every protocol, with where all roles stood before every round."""
+
+from __future__ import annotations
+
+from copy import copy
+from functools import cache
+from typing import Any, NamedTuple
+
+from support.examples import dealt
+
+from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols.contract import Example
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.engine import Journal
+
+SEED = 3
+
+
+class Standing(NamedTuple):
+    """Where a party stood when a task came, and the task."""
+
+    journal: Journal
+    memory: Memory
+    task: bytes
+
+
+class _Before(NamedTuple):
+    """Where all roles stood before a round."""
+
+    move: engine.Opened
+    memories: dict[str, Memory]
+    journals: dict[str, Journal]
+
+
+class Recorded(simulation.Session):
+    """A session that keeps where its roles stood before every round.
+
+    standings: one for each task that a party was told.
+    """
+
+    def __init__(self, example: Example[Any], session: str = "simulation") -> None:
+        self.standings: dict[str, list[Standing]] = {
+            s: [] for s in example.layout.names
+        }
+        self._before: list[_Before] = []
+        super().__init__(
+            example.params,
+            example.layout,
+            dealt(example, SEED).data,
+            SEED,
+            session=session,
+            **example.sections,
+        )
+
+    @property
+    def n_rounds(self) -> int:
+        """Return how many rounds there were so far, new attempts counted."""
+        return len(self._before)
+
+    def turn(self, *args: Any, **kwargs: Any) -> None:
+        """Go on, and keep where it stood."""
+        now = _Before(self.open, dict(self.memories), dict(self.journals))
+        self._before.append(now)
+        super().turn(*args, **kwargs)
+
+    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
+        """Tell a party a task, and keep where it stood."""
+        known = Standing(self.journals[slot], self.memories[slot], task)
+        self.standings[slot].append(known)
+        return super().ask(slot, task)
+
+    def answered(self, slot: str, opened: engine.Opened) -> bytes:
+        """Return what a party sent in a round."""
+        when = (slot, opened.round, opened.attempt)
+        return next(
+            m.payload
+            for m in self.received_messages
+            if (m.sender, m.round, m.attempt) == when
+        )
+
+    def branch(self, index: int) -> Recorded:
+        """Return the session as it stood before a round: it may go on otherwise."""
+        at, other = self._before[index], copy(self)
+        other.move = other.last = at.move
+        other.memories, other.journals = dict(at.memories), dict(at.journals)
+        other.standings = {slot: [] for slot in self.standings}
+        other.asked, other.sent, other.stored, other._before = {}, [], [], []
+        return other
+
+
+@cache
+def honest(name: str, number: int = 0, session: str = "simulation") -> Recorded:
+    """Return an example of a protocol that went to its end."""
+    recorded = Recorded(catalogue.protocol(name).examples()[number], session)
+    recorded.to_the_end()
+    return recorded
+
+
+def small(name: str) -> list[int]:
+    """Return the numbers of examples that show most of a protocol in little time.
+
+    The first, and the first in which rows are selected or else the second.
+    """
+    known = catalogue.protocol(name).examples()
+    others = [number for number in range(1, len(known)) if known[number].missing]
+    return [0, *(others or range(1, len(known)))[:1]]

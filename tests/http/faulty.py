@@ -1,0 +1,99 @@
+"""`coterie` with places at which it kills itself when it is told to: run as a program.
+
+A test writes the name of a place into the file ``COTERIE_TEST_FAULT``; whoever comes
+there removes the file and dies. The product knows nothing of this: functions of it are
+wrapped here.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+UPLOAD = (
+    "after the headers",
+    "within the body",
+    "after the last byte",
+    "after the sync",
+)
+COMMIT = ("after the rename", "after the commit", "before the response")
+PIECES = (
+    "within the body",
+    "after the sync",
+    "after the rename",
+    "after a piece",
+    "after the commit",
+)
+STEP = ("stepping", "stepped, not stored", "just after stepping")
+PARTY = (
+    "before the ledger",
+    "before the send",
+    "between send and receipt",
+    "after the receipt",
+)
+
+
+def die(fault: str) -> None:
+    """End here, if this is the place: no handler, no flush, no goodbye."""
+    armed = Path(os.environ["COTERIE_TEST_FAULT"])
+    if armed.exists() and armed.read_text() == fault:
+        armed.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def wrap(owner: Any, name: str, *, before: str = "", after: str = "") -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        die(before)
+        result = original(*args, **kwargs)
+        die(after)
+        return result
+
+    setattr(owner, name, wrapped)
+
+
+def wrap_response(exchange: Any) -> None:
+    send = exchange.send
+
+    async def wrapped(self: Any, message: Any) -> None:
+        if message.get("status") == 201 and self.received:
+            die("before the response")
+        await send(self, message)
+
+    exchange.send = wrapped
+
+
+def wrap_all() -> None:
+    # here, and not above: worker processes read this file too, and wrap nothing
+    from analyst_service.blobs.files import FileDraft
+    from analyst_service.contributions import uploads
+    from analyst_service.jobs.driver import Driver
+    from analyst_service.middleware.request_log import _Exchange
+    from analyst_service.resumable_uploads import uploads as pieces
+    from party_sdk.analyst_client.http_analyst import HttpAnalyst
+    from party_sdk.party.ledger import Ledger
+
+    wrap(uploads, "check_headers", after="after the headers")
+    wrap(FileDraft, "write", after="within the body")
+    wrap(FileDraft, "seal", before="after the last byte", after="after the sync")
+    wrap(FileDraft, "keep", after="after the rename")
+    wrap(uploads, "_keep", after="after the commit")
+    wrap(pieces, "_add", after="after a piece")
+    wrap_response(_Exchange)
+    wrap(Driver, "_begin", after="stepping")
+    wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")
+    wrap(Ledger, "write_lines", before="before the ledger", after="before the send")
+    wrap(HttpAnalyst, "contribute", after="between send and receipt")
+    wrap(Ledger, "note_receipt", after="after the receipt")
+
+
+if __name__ == "__main__":
+    from party_sdk.cli import main
+
+    wrap_all()
+    main(prog_name="coterie")

@@ -1,0 +1,433 @@
+"""Analysts that lie: a role, or the engine of the service's worker, patched.
+
+Each takes the patch and returns a list to which it adds what it lied about: a test sees
+that there was a lie at all. Parties run what they always run: they import none of this.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from support.lies import alter
+
+from analyst_service.jobs import worker
+from analyst_service.members import service as members
+from clustering_protocols import engine
+from clustering_protocols.contract import Ask, Finish, Reopen, SessionContext
+from clustering_protocols.engine import packets, signatures, transcript
+from clustering_protocols.engine.packets import Packet
+from clustering_protocols.engine.session_state import OngoingSession
+from clustering_protocols.protocols.llf import (
+    closing_sums,
+    columns_analyst,
+    messages as llf,
+    participants,
+    rows_analyst,
+)
+from clustering_protocols.protocols.llf.columns_party import build_distance_encoding
+from clustering_protocols.records import hash_chain
+from clustering_protocols.records.arrays import WordArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import PartyKeys
+from clustering_protocols.secrecy.masks import add_all
+from clustering_protocols.shared_stages import sum_stage
+from clustering_protocols.shared_stages.statistics import moments
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.agreements import Member
+
+Patch = pytest.MonkeyPatch
+Lies = list[Any]
+Liar = Callable[[Patch], Lies]
+Move = engine.Opened | engine.Closed
+Given = Mapping[str, Record]
+
+# Split rows of `llf`: the question for the result at another time than at the end
+
+
+def closes_at_once(patch: Patch) -> Lies:
+    """After the first update, as if the centroids rested."""
+    lies: Lies = []
+
+    def close(session: Any, now: llf.UpdateState, *, stop: bool) -> Ask:
+        lies.append((now.number, stop))
+        return rows_analyst._ask_close(session, now)
+
+    patch.setattr(rows_analyst, "_next", close)
+    return lies
+
+
+def _zeros(n_words: int) -> WordArray:
+    return np.zeros(n_words, dtype=np.uint64)
+
+
+def tells_at_once(patch: Patch) -> Lies:
+    """After the first update, and nobody has closed."""
+    lies: Lies = []
+
+    def tell(session: Any, now: llf.UpdateState, *, stop: bool) -> Ask:
+        lies.append((now.number, stop))
+        width = session.member(session.slots[0]).n_columns
+        made_up = {
+            "closed_in": now.updates[-1, 1:],
+            "closed_by": now.cohort,
+            "closing": _zeros(closing_sums.n_words_of_labels(session.params, width)),
+            "gathered_in": now.updates[-1, 1:],
+            "gathered_by": now.cohort,
+            "gathered": _zeros(closing_sums.n_words_around(session.params)),
+        }
+        return rows_analyst._ask_tell(
+            session, participants.replace_fields(now, **made_up)
+        )
+
+    patch.setattr(rows_analyst, "_next", tell)
+    return lies
+
+
+def leaves_one_out(patch: Patch) -> Lies:
+    """Ask all but the last for the second update: the difference is that party's own."""
+    lies: Lies = []
+    honest = rows_analyst._update_task
+
+    def ask(session: Any, now: llf.UpdateState) -> Ask:
+        if now.number != 2:
+            return honest(session, now)
+        cohort = now.cohort.copy()
+        cohort[-1] = 0
+        lies.append(cohort)
+        return honest(session, participants.replace_fields(now, cohort=cohort))
+
+    patch.setattr(rows_analyst, "_update_task", ask)
+    return lies
+
+
+def tells_twice(patch: Patch) -> Lies:
+    """Once more in a round of its own, after everybody has answered."""
+    lies: Lies = []
+
+    def again(session: Any, now: llf.UpdateState, given: Given) -> Ask:
+        lies.append(sorted(given))
+        return rows_analyst._ask_tell(session, now)
+
+    patch.setattr(rows_analyst, "_finish_session", again)
+    return lies
+
+
+def tells_another_total(patch: Patch) -> Lies:
+    """Once more in the same round, with a total that puts the centroids elsewhere."""
+    lies: Lies = []
+
+    def again(session: Any, now: llf.UpdateState, given: Given) -> Reopen:
+        lies.append(sorted(given))
+        steered = participants.replace_fields(now, closing=now.closing + np.uint64(1))
+        ask = rows_analyst._ask_tell(session, steered)
+        return Reopen(state=ask.state, reason="a lie", ask=ask)
+
+    patch.setattr(rows_analyst, "_finish_session", again)
+    return lies
+
+
+# Totals of moments, with something added
+
+
+def adds_to_moments(phase: int) -> Liar:
+    """Make all features but the first so wide that only the first is left of a row."""
+
+    def liar(patch: Patch) -> Lies:
+        lies: Lies = []
+        honest = sum_stage.PhasesAnalyst.step
+
+        def step(
+            role: Any, session: SessionContext, state: sum_stage.AddingUp, given: Any
+        ) -> Ask | Reopen | Finish:
+            move = honest(role, session, state, given)
+            if not isinstance(move, Ask) or state.phase + 1 != phase:
+                return move
+            lies.append(phase)
+            return replace(move, tasks={s: _bent(t) for s, t in move.tasks.items()})
+
+        patch.setattr(sum_stage.PhasesAnalyst, "step", step)
+        return lies
+
+    return liar
+
+
+def _bent(task: Record) -> sum_stage.AddUp:
+    asked = sum_stage.AddUp.narrow(task)
+    total: WordArray = np.array(asked.total)
+    if asked.phase in {2, 4}:  # counted powers, and a tag: their sum stays as it is
+        counts = total[:-1].reshape(
+            -1, moments.HIGHEST_POWER - moments.LOWEST_POWER + 1
+        )
+        counts[1:, 0] -= np.uint64(1)
+        counts[1:, -1] += np.uint64(1)
+    else:
+        total[1:-1] += np.uint64(1 << 61)
+    return sum_stage.AddUp(phase=asked.phase, total=total)
+
+
+# One party is told something else than the others
+
+
+class SecondStory:
+    """What one party is told, from some round on: consistent in itself."""
+
+    def __init__(self, victim: str) -> None:
+        self.victim = victim
+        self.lines: dict[int, str] = {}
+
+    def begins_with(self, packet: Packet) -> None:
+        """Take the last line of a packet for the first of the story."""
+        line = packet.history[-1]
+        self.lines[transcript.number_of(line)] = line
+
+    def retold(self, message: bytes) -> bytes:
+        """Return a message with the history that the victim knows."""
+        packet = packets.read(message)
+        lines = [self._line(line) for line in packet.history]
+        return packets.encode(replace(packet, history=lines))
+
+    def _line(self, line: str) -> str:
+        number = transcript.number_of(line)
+        if number - 1 in self.lines and number not in self.lines:
+            before = hash_chain.digest(self.lines[number - 1])
+            said = {**json.loads(line), "previous": before}
+            self.lines[number] = _written(said)
+        return self.lines.get(number, line)
+
+
+def _written(said: Mapping[str, Any]) -> str:
+    return json.dumps(said, sort_keys=True, separators=(",", ":"))
+
+
+def two_camps(victim: str, begin: int) -> Liar:
+    """Tell one party from a round on that somebody else was left out."""
+
+    def liar(patch: Patch) -> Lies:
+        story, lies = SecondStory(victim), Lies()
+
+        def lie(agreement: bytes, move: Move) -> Move:
+            del agreement
+            if isinstance(move, engine.Opened) and move.round == begin:
+                lies.append(begin)
+                return _told(move, victim, _other_absence(story, move.tasks[victim]))
+            return _retold(story, move)
+
+        _patch_moves(patch, lie)
+        _check_no_signature(patch)
+        return lies
+
+    return liar
+
+
+def _other_absence(story: SecondStory, task: bytes) -> bytes:
+    packet = packets.read(task)
+    *before, line = packet.history
+    said = {**json.loads(line), "left_out": ["r1c1"]}
+    lie = replace(packet, history=[*before, _written(said)])
+    story.begins_with(lie)
+    return packets.encode(lie)
+
+
+def other_labels(victim: str, shift: int) -> Liar:
+    """Tell one of the hospitals labels shifted by so many rows, then all the same ones.
+
+    Shifted by none, the story is true. In the second task a cluster is empty, so its
+    centre is the one of before: the victim's would differ from that of the others as
+    the analyst chose. The list gets, of every total after the first lie, whether the
+    analyst can read it.
+    """
+
+    def liar(patch: Patch) -> Lies:
+        story, lies = SecondStory(victim), Lies()
+        honest = columns_analyst.ColumnsAnalyst.step
+
+        def step(role: Any, session: Any, state: llf.ColumnsState, given: Any) -> Any:
+            if not story.lines:
+                return honest(role, session, state, given)
+            total = add_all(each.words for each in given.values())
+            lies.append(build_distance_encoding(session).fits(total - total[:, :1]))
+            return _one_cluster(session, state)
+
+        def lie(agreement: bytes, move: Move) -> Move:
+            if not isinstance(move, engine.Opened) or story.lines:
+                return _retold(story, move)
+            task = packets.read(move.tasks[victim])
+            if task.header.record["values"].get("number") != 2:
+                return move
+            other = alter(
+                agreement,
+                move.tasks[victim],
+                lambda asked: {"labels": np.roll(asked.labels, shift)},
+            )
+            story.begins_with(packets.read(other))
+            return _told(move, victim, other)
+
+        patch.setattr(columns_analyst.ColumnsAnalyst, "step", step)
+        _patch_moves(patch, lie)
+        _check_no_signature(patch)
+        return lies
+
+    return liar
+
+
+def _one_cluster(session: Any, state: llf.ColumnsState) -> Ask | Finish:
+    """Go on with labels of its own, whatever the distances are."""
+    following = state.model_copy(
+        update={
+            "number": state.number + 1,
+            "labels": np.zeros_like(state.labels),
+            "tolerances": np.append(state.tolerances, 1.0),
+        }
+    )
+    if state.number > session.params.max_iter:
+        figures = columns_analyst._figures(following)
+        return columns_analyst._finish(session, following, figures)
+    return columns_analyst._ask(session, following)
+
+
+# The opening and the end
+
+
+def forges_signatures(how: Callable[[Any], Any]) -> Liar:
+    """Show other signatures of the opening than those that were made."""
+    return spoils_tasks(partial(_signed, how=how))
+
+
+def spoils_tasks(how: Callable[[bytes], bytes]) -> Liar:
+    """Hand out tasks of the second round that no honest analyst writes."""
+
+    def liar(patch: Patch) -> Lies:
+        lies: Lies = []
+
+        def lie(agreement: bytes, move: Move) -> Move:
+            del agreement
+            if not isinstance(move, engine.Opened) or move.round != 2:
+                return move
+            lies.append(move.round)
+            return replace(move, tasks={s: how(t) for s, t in move.tasks.items()})
+
+        _patch_moves(patch, lie)
+        return lies
+
+    return liar
+
+
+def forges_the_roster(patch: Patch) -> Lies:
+    """Sit in the place of the last party, without the secret of the invitations."""
+    lies: Lies = []
+
+    def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
+        *_, last = roster
+        keys = PartyKeys(bytes(32), "s", last).public
+        lies.append(last)
+        forged = roster[last].model_copy(update={"keys": keys})
+        return roster_entries.agree(terms, {**roster, last: forged})
+
+    patch.setattr(members, "agree", agree)
+    return lies
+
+
+def plays_all_but(victim: str, secret: bytes) -> Liar:
+    """Sit in every other place, with the secret that one invitation holds."""
+
+    def liar(patch: Patch) -> Lies:
+        lies: Lies = []
+
+        def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:
+            puppets = {
+                slot: roster_entries.enrol(
+                    secret,
+                    terms,
+                    slot,
+                    bytes(32),
+                    Institution.derive(bytes(32)),
+                    n_rows=line.n_rows,
+                    n_columns=line.n_columns,
+                )
+                for slot, line in roster.items()
+                if slot != victim
+            }
+            lies.append(sorted(puppets))
+            return roster_entries.agree(terms, {**roster, **puppets})
+
+        patch.setattr(members, "agree", agree)
+        return lies
+
+    return liar
+
+
+def other_results(*, follows: bool) -> Liar:
+    """Hand out other labels than were signed; ``follows``: what was told fits them."""
+
+    def liar(patch: Patch) -> Lies:
+        lies: Lies = []
+
+        def lie(agreement: bytes, move: Move) -> Move:
+            if not isinstance(move, engine.Closed):
+                return move
+            lies.append(sorted(move.results))
+            return replace(
+                move,
+                results={s: _relabelled(agreement, r) for s, r in move.results.items()},
+            )
+
+        def _relabelled(agreement: bytes, result: bytes) -> bytes:
+            other = alter(agreement, result, lambda r: {"labels": np.roll(r.labels, 1)})
+            if follows:
+                return other
+            history = packets.read(result).history
+            return packets.encode(replace(packets.read(other), history=history))
+
+        _patch_moves(patch, lie)
+        return lies
+
+    return liar
+
+
+def _signed(message: bytes, how: Callable[[Any], Any]) -> bytes:
+    packet = packets.read(message)
+    return packets.encode(replace(packet, signatures=how(packet.signatures)))
+
+
+# How the worker's engine is made to lie
+
+
+def _patch_moves(patch: Patch, lie: Callable[[bytes, Move], Move]) -> None:
+    honest = worker._advance
+
+    def advance(job: worker.Job, blobs: Any) -> Move:
+        return lie(job.agreement, honest(job, blobs))
+
+    patch.setattr(worker, "_advance", advance)
+
+
+def _check_no_signature(patch: Patch) -> None:
+    """Let the analyst take any signature for one of what it told the others."""
+
+    def signed(ongoing: OngoingSession, records: Given) -> OngoingSession:
+        if ongoing.index and not ongoing.is_last_stage:
+            return ongoing
+        found = signatures.collect(ongoing.session, records)
+        return replace(ongoing, signatures=found)
+
+    patch.setattr(OngoingSession, "collect_signatures", signed)
+
+
+def _told(move: engine.Opened, slot: str, task: bytes) -> engine.Opened:
+    return replace(move, tasks={**move.tasks, slot: task})
+
+
+def _retold(story: SecondStory, move: Move) -> Move:
+    if isinstance(move, engine.Closed):
+        told = story.retold(move.results[story.victim])
+        return replace(move, results={**move.results, story.victim: told})
+    if story.victim not in move.tasks:
+        return move
+    return _told(move, story.victim, story.retold(move.tasks[story.victim]))

@@ -1,0 +1,177 @@
+"""All parties of a session in this process: the SDK as it is, a thread each."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import httpx
+import sqlalchemy as sa
+
+from analyst_service.blobs.files import FileBlobStore
+from analyst_service.storage.models import Contribution
+from clustering_protocols import simulation
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.contract import Params
+from clustering_protocols.engine import packets
+from clustering_protocols.terms.schema import Schema
+from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.states import SessionState
+from coterie import Party, Policy
+from party_sdk.analyst_client.http_analyst import connect
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+SESSION = "s-sitting"
+"""One name for all sittings: equal parties draw equal numbers."""
+_ROUND_SECONDS = 60
+
+
+class Upload(NamedTuple):
+    """What the analyst has stored of a party, and where it belongs."""
+
+    round: int
+    attempt: int
+    slot: str
+    stage: str
+    kind: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a party ended: with labels; or with an error, and how its next run did."""
+
+    labels: list[int] | None = None
+    error: CoterieError | None = None
+    again: CoterieError | None = None
+    n_sent_again: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sitting:
+    """What came of a session.
+
+    open: (round, attempt); the last that was opened.
+    """
+
+    endings: dict[str, Ending]
+    uploads: set[Upload]
+    open: tuple[int, int]
+
+    def before(self, round_: int, attempt: int) -> set[Upload]:
+        """Return what was uploaded before an attempt of a round."""
+        return {u for u in self.uploads if (u.round, u.attempt) < (round_, attempt)}
+
+
+class _Counting(httpx.BaseTransport):
+    """Passes requests on and counts the contributions among them."""
+
+    def __init__(self, inner: httpx.BaseTransport) -> None:
+        self.inner = inner
+        self.n_sent = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.n_sent += request.url.path.endswith("/contribution")
+        return self.inner.handle_request(request)
+
+
+def sit(
+    api: Api,
+    params: Params,
+    parts: simulation.Split,
+    home: Path,
+    *,
+    named: bool = False,
+    dictionary: Sequence[Schema] | None = None,
+) -> Sitting:
+    """Run a session to where every party has ended.
+
+    A party that stops runs once more while the session is open still, as its operator
+    would have it; others that wait for it wait to the deadline of the round. ``named``:
+    the terms say which institution sits where.
+    """
+    session = api.open(
+        params,
+        parts,
+        session=SESSION,
+        named=named,
+        deadlines={"round": _ROUND_SECONDS},
+        dictionary=dictionary and [s.model_dump(mode="json") for s in dictionary],
+    )
+    endings: dict[str, Ending] = {}
+
+    def end(slot: str) -> None:
+        endings[slot] = _ending(api, session, slot, home / slot)
+
+    with ThreadPoolExecutor(len(parts.layout.slots)) as pool:
+        running = [pool.submit(end, slot) for slot in parts.layout.names]
+        while not all(each.done() for each in running):
+            _end_waiting(api, session, set(endings))
+            time.sleep(0.1)
+    for each in running:
+        each.result()
+    status = SessionStatus.model_validate(session.status)
+    return Sitting(
+        endings=endings,
+        uploads=_uploads(api, session),
+        open=(status.round, status.attempt),
+    )
+
+
+def _end_waiting(api: Api, session: ByHand, ended: set[str]) -> None:
+    """Let time run out where all that a round waits for have ended."""
+    status = SessionStatus.model_validate(session.status)
+    awaited = set(status.awaited_slots)
+    if status.state is SessionState.COLLECTING and awaited and awaited <= ended:
+        api.clock.forward(_ROUND_SECONDS)
+
+
+def _ending(api: Api, session: ByHand, slot: str, home: Path) -> Ending:
+    try:
+        return Ending(
+            labels=_run(_Counting(api.client._transport), session, slot, home)
+        )
+    except CoterieError as error:
+        first = error
+    after = _Counting(api.client._transport)
+    try:
+        _run(after, session, slot, home)
+    except CoterieError as again:
+        return Ending(error=first, again=again, n_sent_again=after.n_sent)
+    return Ending(error=first, n_sent_again=after.n_sent)
+
+
+def _run(wire: _Counting, session: ByHand, slot: str, home: Path) -> list[int]:
+    risks = frozenset(json.loads(session.drawn)["risks"])
+    http = httpx.Client(base_url="http://127.0.0.1", transport=wire)
+    with Party.join(
+        session.invitation(slot),
+        policy=Policy(accepted_risks=risks, least_known=0),
+        home=home,
+        entropy=session.keys[slot],
+        analyst=connect("http://127.0.0.1", patience=5, http=http),
+    ) as party:
+        labels: list[int] = party.run(session.parts.data[slot]).labels.tolist()
+    return labels
+
+
+def _uploads(api: Api, session: ByHand) -> set[Upload]:
+    blobs = FileBlobStore(api.service.settings.blob_place.folder)
+    of = Contribution
+    query = sa.select(of.round, of.attempt, of.slot, of.digest).where(
+        of.session_id == session.id
+    )
+    with api.service.database.engine.connect() as connection:
+        rows = connection.execute(query).all()
+    found = set()
+    for row in rows:
+        packet = packets.read(blobs.map(row.digest))
+        stage, kind = packet.address.stage, packet.header.record["kind"]
+        found.add(Upload(row.round, row.attempt, row.slot, stage, kind))
+    return found

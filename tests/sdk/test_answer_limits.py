@@ -1,0 +1,318 @@
+"""What an answer may take: whoever answers fills no memory, and holds up nobody."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import tracemalloc
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import pytest
+
+from analyst_service.app import create_app
+from analyst_service.configuration.settings import Settings
+from clustering_protocols.common.errors import GuardRefused, Unavailable
+from clustering_protocols.records.codec import MEDIA_TYPE
+from coterie_http import resumption
+from party_sdk.analyst_client import answer_limits as limits
+from party_sdk.analyst_client.diagnosis import look_at_analyst
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+from party_sdk.analyst_client.transport import Trust
+
+MEBIBYTE = 1 << 20
+OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+KEY = b'{"key": "' + b"0" * 64 + b'"}'
+
+Send = Callable[[bytes], None]
+Answer = Callable[[Send], None]
+
+
+class Peer:
+    """Whoever answers at an address, byte by byte, and what it was asked."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
+        self.asked: list[bytes] = []
+        self.closing = threading.Event()
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.port = self.server.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def serve(self) -> None:
+        while not self.closing.is_set():
+            with suppress(OSError):
+                self._serve(self.server.accept()[0])
+
+    def _serve(self, line: socket.socket) -> None:
+        with line, suppress(OSError):
+            while head := self._head(line):
+                self.asked.append(head)
+                self.answer(line.sendall)
+
+    @staticmethod
+    def _head(line: socket.socket) -> bytes:
+        head = b""
+        while b"\r\n\r\n" not in head:
+            piece = line.recv(1 << 16)
+            if not piece:
+                return b""
+            head += piece
+        return head
+
+
+@contextmanager
+def answering(answer: Answer) -> Iterator[Peer]:
+    peer = Peer(answer)
+    thread = threading.Thread(target=peer.serve)
+    thread.start()
+    try:
+        yield peer
+    finally:
+        peer.closing.set()
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", peer.port)).close()
+        peer.server.close()
+        thread.join(10)
+
+
+def whole(content: bytes, coding: bytes = b"") -> Answer:
+    """An answer that says how long it is."""
+    said = b"Content-Encoding: " + coding + b"\r\n" if coding else b""
+    length = f"Content-Length: {len(content)}\r\n\r\n".encode()
+    return lambda send: send(OK + said + length + content)
+
+
+def without_end(send: Send) -> None:
+    send(CHUNKED)
+    chunk = b"100000\r\n" + b" " * MEBIBYTE + b"\r\n"
+    while True:
+        send(chunk)
+
+
+def announced(n_bytes: int) -> Answer:
+    return lambda send: send(OK + f"Content-Length: {n_bytes}\r\n\r\n".encode())
+
+
+def bomb(n_bytes: int) -> bytes:
+    packing = zlib.compressobj(9, zlib.DEFLATED, 31)
+    pieces = [packing.compress(bytes(MEBIBYTE)) for _ in range(n_bytes // MEBIBYTE)]
+    return b"".join([*pieces, packing.flush()])
+
+
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """Fail if more is held at once than one document and some pieces."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < 2 * limits.DOCUMENT_BYTES
+    finally:
+        tracemalloc.stop()
+
+
+ROUTES: dict[str, Callable[[HttpAnalyst], Any]] = {
+    "preview": lambda client: client.preview("code"),
+    "identity": lambda client: client.identity(),
+    "session": lambda client: client.session("s"),
+    "sessions": lambda client: client.sessions(),
+    "agreement": lambda client: client.agreement("s"),
+    "audit": lambda client: client.audit("s"),
+}
+ARRAYS: dict[str, Callable[[HttpAnalyst], Any]] = {
+    "task": lambda client: client.task("s", 0),
+    "next task": lambda client: client.contribute("s", 1, 1, b"bytes", 20),
+    "result": lambda client: client.result("s"),
+}
+
+
+@pytest.mark.threat(158)
+@pytest.mark.parametrize("route", ROUTES)
+def test_an_endless_document_is_refused_within_memory(
+    route: str,
+) -> None:
+    with (
+        answering(without_end) as peer,
+        connect(peer.url, patience=0) as analyst,
+        little_memory(),
+        pytest.raises(GuardRefused, match="more than 16 MiB") as refused,
+    ):
+        ROUTES[route](analyst.as_party("token"))
+    assert "Nothing of it was kept" in refused.value.remedy
+
+
+@pytest.mark.threat(158)
+@pytest.mark.parametrize("fetch", ARRAYS)
+def test_too_large_arrays_are_refused_before_the_first_byte(
+    fetch: str,
+) -> None:
+    with (
+        answering(announced(limits.arrays_bytes() + 1)) as peer,
+        connect(peer.url, patience=0) as analyst,
+        little_memory(),
+        pytest.raises(GuardRefused, match="half of the memory"),
+    ):
+        ARRAYS[fetch](analyst.as_party("token"))
+
+
+@pytest.mark.threat(158)
+def test_arrays_without_a_length_end_at_the_same_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "arrays_bytes", lambda: 3 * MEBIBYTE)
+    with (
+        answering(without_end) as peer,
+        connect(peer.url, patience=0) as analyst,
+        little_memory(),
+        pytest.raises(GuardRefused, match="more than 3 MiB"),
+    ):
+        analyst.result("s")
+
+
+@pytest.mark.threat(158)
+@pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"br", b"identity, gzip"])
+def test_nothing_is_unpacked(coding: bytes) -> None:
+    packed = bomb(256 * MEBIBYTE)
+    assert len(packed) < MEBIBYTE
+    with (
+        answering(whole(packed, coding)) as peer,
+        connect(peer.url, patience=0) as analyst,
+        little_memory(),
+        pytest.raises(GuardRefused, match="compressed"),
+    ):
+        analyst.preview("code")
+    assert b"accept-encoding: identity\r\n" in peer.asked[0].lower()
+
+
+@pytest.mark.threat(158)
+def test_who_looks_at_an_analyst_is_told_of_such_an_answer() -> None:
+    with answering(without_end) as peer, little_memory():
+        *_, last = look_at_analyst(peer.url)
+    assert not last.good
+    assert "more than 16 MiB" in last.said
+
+
+def test_large_arrays_are_read() -> None:
+    content = b"x" * (limits.DOCUMENT_BYTES + MEBIBYTE)
+    with (
+        answering(whole(content)) as peer,
+        connect(peer.url, patience=0) as analyst,
+    ):
+        assert analyst.result("s") == analyst.task("s", 0) == content
+
+
+def test_whatever_the_analyst_sends_as_arrays_is_read_as_such() -> None:
+    """The table of routes misses none of the service's own description."""
+    paths = create_app(Settings()).openapi()["paths"]
+    of_arrays = {
+        path
+        for path, operations in paths.items()
+        for operation in operations.values()
+        for form in (*operation["responses"].values(), operation.get("requestBody"))
+        # the answer to a contribution, or to its last piece, is the next task
+        if form and {MEDIA_TYPE, resumption.MEDIA_TYPE} & form.get("content", {}).keys()
+    }
+    assert len(of_arrays) == 4
+    for path in of_arrays:
+        assert limits.most_bytes(path) == limits.arrays_bytes(), path
+
+
+# Time
+
+
+def drip(start: bytes, drop: bytes) -> Answer:
+    def answer(send: Send) -> None:
+        send(start)
+        while True:
+            send(drop)
+            time.sleep(0.02)
+
+    return answer
+
+
+SLOW = {
+    "a head": drip(b"HTTP/1.1 200 OK\r\nX: ", b"x"),
+    "heads that are none yet": drip(b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "content": drip(CHUNKED, b"1\r\n \r\n"),
+    "content of a length": drip(OK + b"Content-Length: 100000\r\n\r\n", b" "),
+    "silence": drip(OK + b"Content-Length: 100000\r\n\r\n", b""),
+}
+
+
+@pytest.mark.threat(159)
+@pytest.mark.parametrize("what", SLOW)
+def test_an_answer_that_drips_ends(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 0.5)
+    with answering(SLOW[what]) as peer:
+        begin = time.monotonic()
+        with (
+            connect(peer.url, patience=0) as analyst,
+            pytest.raises(Unavailable, match="no whole answer in time"),
+        ):
+            analyst.identity()
+        assert 0.4 < time.monotonic() - begin < 5
+
+
+def test_a_slow_answer_has_the_time_that_its_bytes_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 0.3)
+
+    def answer(send: Send) -> None:
+        send(OK + f"Content-Length: {len(KEY) + 8 * 4096}\r\n\r\n".encode())
+        for _ in range(8):
+            time.sleep(0.1)  # more than twice the least rate, for 0.8 s
+            send(b" " * 4096)
+        send(KEY)
+
+    with answering(answer) as peer, connect(peer.url, patience=0) as analyst:
+        assert analyst.identity() == "0" * 64
+
+
+def test_the_clock_begins_anew_with_each_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "HEAD_SECONDS", 0.4)
+    with answering(whole(KEY)) as peer, connect(peer.url, patience=0) as analyst:
+        for _ in range(3):
+            assert analyst.identity() == "0" * 64
+            time.sleep(0.3)
+    assert len(peer.asked) == 3
+
+
+# Proxies
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    with answering(whole(KEY)) as peer:
+        monkeypatch.setenv("http_proxy", f"http://user:word@127.0.0.1:{peer.port}")
+        yield peer
+
+
+def test_the_proxy_of_the_environment_is_asked(proxied: Peer) -> None:
+    url = "http://analyst.invalid"
+    with connect(url, Trust(allow_http=True), patience=0) as analyst:
+        assert analyst.identity() == "0" * 64
+    assert proxied.asked[0].startswith(b"GET http://analyst.invalid/v1/identity ")
+    assert b"proxy-authorization: basic " in proxied.asked[0].lower()
+
+
+def test_a_host_that_needs_no_proxy_is_asked_itself(
+    proxied: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with (
+        answering(whole(KEY)) as peer,
+        connect(peer.url, patience=0) as analyst,
+    ):
+        analyst.identity()
+    assert len(peer.asked) == 1
+    assert not proxied.asked

@@ -1,0 +1,267 @@
+"""Dictionaries that people write: as rows, by options, through a spreadsheet."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result as Ran
+from hypothesis import given, settings, strategies as st
+
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.terms.schema import Field, Schema
+from party_sdk.cli import main
+from party_sdk.tables.dictionaries import infer, read_draft, read_schema
+from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft
+from party_sdk.tables.drafts.variables import Variable
+from party_sdk.tables.read_options import How
+
+SCHEMA = Schema.model_validate(
+    {
+        "missingValues": ["", "k.A."],
+        "fields": [
+            {
+                "name": "hba1c",
+                "title": "HbA1c",
+                "unit": "mmol/mol",
+                "decimals": 1,
+                "constraints": {"minimum": 20, "maximum": 200.5, "required": True},
+            },
+            {"name": "since", "type": "date", "constraints": {"minimum": "2001-02-03"}},
+            {
+                "name": "sex",
+                "type": "integer",
+                "categories": [{"value": 1, "label": "male, born"}, {"value": 2}],
+            },
+            {
+                "name": "stage",
+                "type": "string",
+                "role": "describe",
+                "categories": ["I", "=II", "a=b", "c, d", 'e"f', "g\\h"],
+                "categoriesOrdered": True,
+                "missingValues": ["?", "-"],
+                "description": "As of 2020",
+            },
+            {"name": "died", "type": "boolean", "role": "describe"},
+            {"name": "=note", "type": "string", "role": "leave-out"},
+        ],
+    }
+)
+
+
+def same(one: Schema, other: Schema) -> bool:
+    """Return whether two dictionaries read every cell alike."""
+    codes = [
+        [schema.missing_codes(field) for field in schema.fields]
+        for schema in (one, other)
+    ]
+    bare = [
+        [
+            field.model_copy(update={"missingValues": None, "categories": ()})
+            for field in schema.fields
+        ]
+        for schema in (one, other)
+    ]
+    levels = [
+        [(field.levels, field.labels) for field in schema.fields]
+        for schema in (one, other)
+    ]
+    return codes[0] == codes[1] and bare[0] == bare[1] and levels[0] == levels[1]
+
+
+def coterie(*words: object, expect: int = 0) -> Ran:
+    ran = CliRunner().invoke(main, [str(word) for word in words])
+    assert ran.exit_code == expect, ran.output
+    return ran
+
+
+def test_a_dictionary_comes_back_from_its_rows_and_from_csv(tmp_path: Path) -> None:
+    draft = DictionaryDraft.of(SCHEMA)
+    assert same(draft.schema(), SCHEMA)
+    path = tmp_path / "variables.csv"
+    path.write_text(draft.to_csv(), encoding="utf-8-sig", newline="")
+    assert same(read_draft(path).schema(), SCHEMA)
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    assert frame["name"].tolist()[:3] == ["hba1c", "since", "sex"]
+    assert frame["name"].tolist()[-1] == "'=note", "no spreadsheet computes it"
+    # a German spreadsheet saves it anew, with its columns in another order
+    again = tmp_path / "again.csv"
+    text = frame[sorted(frame)].replace({"200.5": "200,5"})
+    text.to_csv(again, sep=";", index=False, encoding="cp1252")
+    assert same(read_draft(again).schema(), SCHEMA)
+
+
+texts = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=9
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=5, unique=True), texts)
+def test_any_levels_come_back(levels: list[str], name: str) -> None:
+    schema = Schema.model_validate(
+        {
+            "fields": [
+                {
+                    "name": name,
+                    "type": "string",
+                    "missingValues": [],
+                    "categories": [
+                        {"value": level, "label": f"{level}={place},"}
+                        for place, level in enumerate(levels)
+                    ],
+                }
+            ]
+        }
+    )
+    found = DictionaryDraft.of(schema).schema()
+    assert found.fields[0].levels == schema.fields[0].levels
+    assert found.fields[0].labels == schema.fields[0].labels
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"minimum": "low"}, "minimum: give a number"),
+        ({"minimum": "30", "maximum": "20"}, "The minimum is above the maximum"),
+        ({"type": "numeric"}, "type: give"),
+        ({"type": "string"}, "A string needs levels"),
+        ({"role": "outcome"}, "role: give"),
+        ({"decimals": "two"}, "decimals: give a whole number"),
+        ({"required": "perhaps"}, "required: write yes or no"),
+        ({"type": "integer", "levels": "1,b"}, "levels: give a whole number"),
+        ({"levels": "a,b", "type": "string", "missing": "a"}, "among the missing"),
+        ({"name": "since"}, "another row has this name"),
+        ({"type": "date", "minimum": "03.02.2001"}, "2026-01-31"),
+    ],
+)
+def test_what_is_wrong_is_said_of_its_row(change: dict[str, str], said: str) -> None:
+    good = Variable(name="hba1c", unit="mmol/mol")
+    rows = (Variable(name="since", type="date"), replace(good, **change))
+    draft = DictionaryDraft(variables=rows)
+    assert draft.faults().keys() == {2}
+    assert said in draft.faults()[2]
+    with pytest.raises(InvalidData, match="row 2"):
+        draft.schema()
+
+
+def test_nothing_is_guessed_to_be_an_outcome(tmp_path: Path) -> None:
+    rows = [
+        f"p{n},{n / 7},{n % 2},w{n % 3},remark {n},{3 * n + n % 2}," for n in range(60)
+    ]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["id,hba1c,died,ward,remark,running,empty", *rows]))
+    draft = infer(path, How(id_column="id"), lambda *_: False)
+    roles = {row.name: row.role for row in draft.variables}
+    assert roles == {
+        "hba1c": "cluster",
+        "died": "cluster",
+        "ward": "leave-out",
+        "remark": "leave-out",
+        "running": "leave-out",
+        "empty": "leave-out",
+    }
+    assert draft.reasons.keys() == {"ward", "remark", "running", "empty"}
+    assert "more than 50" in draft.reasons["remark"]
+    assert "rise row by row" in draft.reasons["running"]
+    assert "no value" in draft.reasons["empty"]
+    levelled = infer(path, How(id_column="id"), lambda *_: True)
+    assert levelled.schema().field("ward").levels == ("w0", "w1", "w2")
+
+
+ROWS = "patient,age,crp,sex,died\nP1,53,8.69,m,0\nP2,55,4.5,f,1\nP3,72,9.69,m,0\n"
+
+
+def test_options_change_a_draft(tmp_path: Path) -> None:
+    path, out = tmp_path / "lab.csv", tmp_path / "lab.json"
+    path.write_text(ROWS)
+    words = ["schema", "infer", path, "--id-column", "patient", "--out", out]
+    words += ["--describe", "died", "--type", "died=boolean", "--leave-out", "age"]
+    words += ["--unit", "crp=mg/l", "--bounds", "crp=0..20", "--title", "crp=CRP"]
+    words += ["--levels", "sex=m=male,f=female", "--cluster", "sex"]
+    said = coterie(*words).output
+    assert "2 clustered, 1 described, 1 left out" in said
+    found = read_schema(out)
+    assert [field.role for field in found.fields] == [
+        "leave-out", "cluster", "cluster", "describe",
+    ]  # fmt: skip
+    crp, sex = found.field("crp"), found.field("sex")
+    assert (crp.unit, crp.bounds, crp.title) == ("mg/l", (0.0, 20.0), "CRP")
+    assert (sex.levels, sex.labels) == (("m", "f"), ("male", "female"))
+    assert found.field("died").type == "boolean"
+    coterie("table", path, "--id-column", "patient", "--schema", out)
+
+    coterie("schema", "set", out, "--cluster", "age", "--bounds", "age=..120")
+    age = read_schema(out).field("age")
+    assert (age.role, age.constraints.maximum) == ("cluster", 120)
+    sheet, built = tmp_path / "variables.csv", tmp_path / "built.json"
+    coterie("schema", "set", out, "--csv-out", sheet)
+    frame = pd.read_csv(sheet, dtype=str, keep_default_na=False)
+    frame.loc[frame["name"] == "age", "role"] = "describe"
+    frame.to_csv(sheet, index=False)
+    coterie("schema", "build", sheet, "--out", built)
+    coterie("schema", "build", sheet, "--out", built, expect=3)  # it is there already
+    assert read_schema(built).described_names == ("age", "died")
+    coterie("schema", "set", sheet, "--describe", "sex")
+    again = coterie("schema", "build", sheet).stdout
+    assert Schema.model_validate(json.loads(again)).described_names == (
+        "age",
+        "sex",
+        "died",
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--describe", "dead"], "There is no variable 'dead'. Did you mean"),
+        (["--describe", "died", "--cluster", "died"], "has two roles"),
+        (["--unit", "crp"], "--unit takes NAME=VALUE"),
+        (["--bounds", "crp=5"], "two dots"),
+        (["--bounds", "crp=9..5"], "minimum is above the maximum"),
+        (["--levels", "--out", "x.json"], "Name the variable"),
+        (["--leave-out", "crp", "--describe", "died"], "at least one is clustered"),
+    ],
+)
+def test_a_change_that_does_not_fit_writes_nothing(
+    tmp_path: Path, words: list[str], said: str
+) -> None:
+    path = tmp_path / "lab.json"
+    fields = (Field(name="crp"), Field(name="died", type="boolean"))
+    path.write_text(Schema(fields=fields).model_dump_json())
+    before = path.read_bytes()
+    ran = CliRunner().invoke(main, ["schema", "set", str(path), *words])
+    assert ran.exit_code not in {0, 1}, ran.output
+    assert said in " ".join(ran.output.split())
+    assert path.read_bytes() == before
+    assert not Path("x.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "needs a column 'name'"),
+        ("unit,type\nmg/l,number\n", "needs a column 'name'"),
+        ("name,name\na,b\n", "each once"),
+        ("name,rolle\na,cluster\n", "has a column 'rolle'.*Did you mean 'role'"),
+        ("name,role\n,\n", "has no variables"),
+        ('name,role\n"a,cluster\n', "no CSV file"),
+        (f"name,levels\na,{'x' * 200_000}\n", "131,072"),
+    ],
+)
+def test_a_file_that_is_no_table_of_variables_is_refused(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "variables.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidData, match=f"(?s){said}"):
+        DictionaryDraft.read_csv(path)
+
+
+def test_a_variable_that_is_not_there_is_not_changed() -> None:
+    draft = DictionaryDraft.of(SCHEMA)
+    with pytest.raises(InvalidParameters, match="hba1c"):
+        draft.change({"hba1": {"role": "describe"}})

@@ -1,0 +1,161 @@
+"""Fields that show in rows up to a motion are named before anybody joins."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.contract import Params
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.terms.preparation import Preparation, Treatment
+from clustering_protocols.terms.schema import Constraints, Field, Schema
+from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
+from coterie_pages.models import TermsSheet
+from coterie_pages.pages import page
+from coterie_pages.terminal_text import sheet_lines
+from coterie_pages.views.terms_sheet import sheet_of
+from party_sdk.cli import main
+
+ROWS, COLUMNS = Layout.lattice(3), Layout.lattice(1, 3)
+SCHEMA = Schema(
+    fields=(
+        Field(name="dose", decimals=1, constraints=Constraints(minimum=0)),
+        Field(name="age", type="integer"),
+        Field(name="crp"),
+        Field(name="smokes", type="boolean"),
+        Field(name="ward", type="string", categories=("a", "b", "c")),
+    )
+)
+UNKNOWN = Schema(fields=(Field(name="crp"), Field(name="bmi")))
+IMPUTED = Preparation(missing="drop", fields=(Treatment(name="crp", missing="mean"),))
+DROPPED = Preparation(missing="drop")
+
+
+def sheet(
+    params: Params,
+    schema: Schema = SCHEMA,
+    preparation: Preparation | None = DROPPED,
+    layout: Layout = ROWS,
+) -> TermsSheet:
+    n_groups = layout.n_column_groups
+    fields = schema.fields
+    groups = (
+        [schema]
+        if n_groups == 1
+        else [Schema(fields=fields[g::n_groups]) for g in range(n_groups)]
+    )
+    proposal = SessionRequest(
+        protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
+        layout=layout,
+        dictionary=tuple(groups),
+        preparation=None if preparation is None else (preparation,) * n_groups,
+        seed=0,
+    )
+    text = draw_up("s", proposal)
+    return sheet_of(text, read_terms(text), {})
+
+
+def naming(said: tuple[str, ...], name: str) -> list[str]:
+    return [sentence for sentence in said if repr(name) in sentence]
+
+
+@pytest.mark.threat(144)
+@pytest.mark.parametrize("protocol", [OmniFC, DataCollaboration])
+def test_a_sheet_names_fields_rounded_or_with_few_values(
+    protocol: Any,
+) -> None:
+    said = sheet(protocol(n_clusters=3)).cautions
+    for name in ("dose", "age"):
+        assert "jitter=true" in "".join(naming(said, name))
+    for name in ("smokes", "ward"):
+        (sentence,) = naming(said, name)
+        assert "Jitter does not help" in sentence
+    assert not naming(said, "crp")
+
+
+@pytest.mark.threat(144)
+@pytest.mark.parametrize("protocol", [OmniFC, DataCollaboration])
+def test_with_jitter_only_fields_that_it_does_not_move_are_named(
+    protocol: Any,
+) -> None:
+    schema = Schema(fields=tuple(f for f in SCHEMA.fields if f.name != "crp"))
+    said = sheet(protocol(n_clusters=3, jitter=True), schema).cautions
+    assert not naming(said, "dose")
+    assert not naming(said, "age")
+    assert naming(said, "smokes")
+
+
+@pytest.mark.threat(144)
+def test_a_sheet_names_imputed_fields_and_the_remedy() -> None:
+    (sentence,) = naming(
+        sheet(OmniFC(n_clusters=3), preparation=IMPUTED).cautions, "crp"
+    )
+    assert "missing 'drop'" in sentence
+
+
+def test_a_logarithm_leaves_no_even_steps() -> None:
+    curved = Preparation(missing="drop", fields=(Treatment(name="dose", log1p=True),))
+    said = sheet(OmniFC(n_clusters=3), preparation=curved).cautions
+    assert not naming(said, "dose")
+    assert naming(said, "age")
+
+
+def test_where_the_analyst_sees_no_geometry_nothing_is_named() -> None:
+    assert sheet(LosslessFederated(n_clusters=3)).cautions == ()
+    assert sheet(OmniFC(n_clusters=3), UNKNOWN, preparation=None).cautions == ()
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        LosslessFederated(n_clusters=3),
+        ProductQuantisation(n_clusters=3, sub_dim=2, coordinates=2),
+    ],
+    ids=name_of,
+)
+def test_a_protocol_without_jitter_does_not_offer_it(params: Params) -> None:
+    numbers = Schema(
+        fields=tuple(Field(name=f"x{i}", type="integer") for i in range(6))
+    )
+    said = sheet(params, numbers, preparation=None, layout=COLUMNS).cautions
+    (sentence,) = naming(said, "x0")
+    assert "jitter" not in sentence
+
+
+def test_of_many_fields_five_are_named() -> None:
+    many = Schema(fields=tuple(Field(name=f"x{i}", type="integer") for i in range(40)))
+    said = sheet(OmniFC(n_clusters=3), many).cautions
+    assert sum(repr(f"x{i}") in " ".join(said) for i in range(40)) == 5
+    assert "35 more" in " ".join(said)
+
+
+@pytest.mark.threat(144)
+def test_page_and_text_of_terms_show_what_the_sheet_names() -> None:
+    shown = sheet(OmniFC(n_clusters=3), preparation=IMPUTED)
+    html, text = page(shown), " ".join(" ".join(sheet_lines(shown)).split())
+    for name in ("dose", "smokes", "crp"):
+        (sentence,) = naming(shown.cautions, name)
+        assert sentence in text
+        assert name in html.partition("Warning")[2].partition("</dl>")[0]
+
+
+@pytest.mark.threat(144)
+def test_advice_names_the_fields_of_a_dictionary(tmp_path: Path) -> None:
+    path = tmp_path / "dictionary.json"
+    path.write_text(SCHEMA.model_dump_json())
+    words = ["advise", "--partitioning", "horizontal", "--parties", "3"]
+    with_schema = [*words, "--schema", str(path)]
+    for given, named in ((with_schema, True), (words, False)):
+        done = CliRunner().invoke(main, [*given, "--json"])
+        fits = {each["protocol"]: each for each in json.loads(done.stdout)["fits"]}
+        assert bool(naming(tuple(fits["omnifc"]["cautions"]), "dose")) is named
+        assert not naming(tuple(fits["llf"]["cautions"]), "dose")
+    assert "'dose'" in CliRunner().invoke(main, with_schema).stdout

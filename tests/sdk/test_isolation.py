@@ -1,0 +1,303 @@
+"""A file is read by a process that may die, lie or be left alone."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from support.analyst_process import wait_for
+from support.hostile_tables import MEBIBYTE, repeated
+
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.numerics.data_source import matrix
+from party_sdk.tables import How, examine, open_table
+from party_sdk.tables.isolation import parent
+from party_sdk.tables.parsing.limits import LARGE_FILE
+from party_sdk.tables.scratch import PREFIX, private_folder, sweep
+from party_sdk.tables.single_columns import column_names, read_column
+
+ROWS = {"id": ["ann", "bob", "cyd"], "x": [1.5, 2.5, 4.0], "y": [2, 3, 5]}
+SECRET = "PATIENT-4711"
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """A Parquet file that fits."""
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table(ROWS), path)
+    return path
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder for temporary files."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
+ANSWERING = """
+import os, signal, sys
+talk, numbers, cells, _ = (os.fdopen(int(word), "r+b") for word in sys.argv[2:])
+talk.truncate(0), talk.seek(0)
+{does}
+for file in (talk, numbers, cells):
+    file.flush()
+os._exit({status})
+"""
+REPORT = '{"file": "rows.parquet", "rows": 3}'
+TABLE = (
+    '{"naming": ["id"], "described": [{"name": "x", "kind": "number"}], '
+    '"places": {"first": 1}, "unfit": [], "more_unfit": 0}'
+)
+EXAMINED = f'{{"kind": "examined", "report": {REPORT}, "table": {TABLE}}}'
+IDS = """
+import pyarrow as pa
+ids = pa.array(["a", "b", "c"], pa.large_string())
+{spoil}
+batch = pa.record_batch([ids], ["0"])
+with pa.ipc.new_stream(cells, batch.schema) as stream:
+    stream.write_batch(batch)
+numbers.write(bytes(8 * {n}))
+"""
+SPOILED = (
+    "ids = pa.Array.from_buffers(pa.large_string(), 3, [None, "
+    "pa.array([0, 1, 1 << 40, 1 << 41]).buffers()[1], pa.py_buffer(b'abc')])"
+)
+
+
+def answering(does: str, status: int = 0) -> tuple[str, str]:
+    """Return a reader that does something else than reading."""
+    return "-c", ANSWERING.format(does=does, status=status)
+
+
+def writing(text: str) -> str:
+    return f"talk.write({text.encode()!r})"
+
+
+FALSE: dict[str, tuple[str, str]] = {
+    "it is killed": answering("os.kill(os.getpid(), signal.SIGKILL)"),
+    "it crashes": answering("os.abort()"),
+    "it does not begin": ("-c", "raise SystemExit(3)"),
+    "nothing": answering(""),
+    "no JSON": answering(writing("{")),
+    "another answer": answering(
+        writing('{"kind": "cells", "names": [], "counts": "r"}')
+    ),
+    "rows that are not there": answering(writing(EXAMINED)),
+    "other rows": answering(writing(EXAMINED) + IDS.format(spoil="", n=2)),
+    "ids outside their file": answering(
+        writing(EXAMINED) + IDS.format(spoil=SPOILED, n=3)
+    ),
+    "an error of no kind": answering(
+        writing('{"kind": "refusal", "problem": "?", "detail": "", "remedy": ""}')
+    ),
+}
+
+
+@pytest.mark.threat(164)
+@pytest.mark.parametrize("name", FALSE)
+def test_a_reader_that_dies_or_lies_costs_a_sentence(
+    rows: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(parent, "READER", FALSE[name])
+    report, table = examine(rows, How(id_column="id"))
+    assert table is None
+    [problem] = report.problems
+    assert "rows.parquet" in problem.what
+
+
+def test_a_false_reader_that_tells_the_truth_is_believed(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the others are refused for their lies."""
+    true = answering(writing(EXAMINED) + IDS.format(spoil="", n=3))
+    monkeypatch.setattr(parent, "READER", true)
+    read = open_table(rows, id_column="id")
+    assert matrix(read).tolist() == [[0.0]] * 3
+    assert read.ids == ("a", "b", "c")
+
+
+def test_a_reader_that_takes_too_long_is_ended(
+    rows: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parent, "READER", answering("import time; time.sleep(60)"))
+    monkeypatch.setattr(parent, "MOST_SECONDS", 0.5)
+    begin = time.monotonic()
+    with pytest.raises(InvalidData) as raised:
+        open_table(rows)
+    assert time.monotonic() - begin < 30
+    assert LARGE_FILE in raised.value.detail
+    assert not list(temporary.iterdir())
+
+
+BOUNDED = """
+import resource, sys
+from party_sdk.tables import How, examine
+resource.setrlimit(getattr(resource, sys.argv[2]), (int(sys.argv[3]),) * 2)
+[problem] = examine(sys.argv[1], How(id_column="id"))[0].problems
+print(problem.what)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "most", "word"),
+    [("RLIMIT_FSIZE", 4 * MEBIBYTE, "disk"), ("RLIMIT_DATA", 170 * MEBIBYTE, "memory")],
+)
+def test_a_limit_that_a_reader_meets_is_named(
+    tmp_path: Path, limit: str, most: int, word: str
+) -> None:
+    """The limits of whoever asks count where they are lower."""
+    path = tmp_path / "rows.parquet"
+    n = 300_000
+    cells = pa.array([f"{i:040}" for i in range(n)])
+    parquet.write_table(pa.table({"id": cells, "x": np.arange(n) % 7.5}), path)
+    words = [sys.executable, "-c", BOUNDED, str(path), limit, str(most)]
+    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    assert word in said
+    assert LARGE_FILE in said
+
+
+def test_a_defect_is_told_by_its_place_and_not_by_a_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = (
+        "import sys\n"
+        "from party_sdk.tables import table_examination\n"
+        "from party_sdk.tables.isolation import child\n"
+        f"def examine(*_): raise RuntimeError({SECRET!r})\n"
+        "table_examination.examine = examine\n"
+        "child.main(*sys.argv[1:])"
+    )
+    monkeypatch.setattr(parent, "READER", ("-c", program))
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(pa.table({"id": [SECRET], "x": [1.0]}), path)
+    report, _ = examine(path, How())
+    [problem] = report.problems
+    assert "RuntimeError" in problem.what
+    assert SECRET not in problem.what
+
+
+def test_a_reader_knows_no_passphrase(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTERIE_PASSPHRASE", "correct horse")
+    said = "talk.write(repr('COTERIE_PASSPHRASE' in os.environ).encode())"
+    monkeypatch.setattr(
+        parent,
+        "READER",
+        answering(said + "; os._exit(9 * ('COTERIE_PASSPHRASE' in os.environ))"),
+    )
+    report, _ = examine(rows, How())
+    assert "status 9" not in report.problems[0].what
+
+
+def test_columns_come_as_they_are(rows: Path) -> None:
+    assert column_names(rows) == ["id", "x", "y"]
+    assert read_column(rows, "x") == ["1.5", "2.5", "4"]
+    with pytest.raises(InvalidData, match="'age'"):
+        read_column(rows, "age")
+
+
+# What is left behind
+
+
+READING = """
+import sys
+from party_sdk.tables import open_table
+open_table(sys.argv[1], id_column="id")
+"""
+
+
+@pytest.fixture
+def reading(tmp_path: Path, temporary: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process whose reader has cells in a copy."""
+    path = tmp_path / "rows.csv.gz"
+    repeated(path, b"PATIENT,2.5,7.25\n", 900 * MEBIBYTE, b"id,x,y\n")
+    with subprocess.Popen([sys.executable, "-c", READING, str(path)]) as process:
+        wait_for(lambda: list(temporary.glob(f"{PREFIX}*/decoded.csv")))
+        yield process
+        process.kill()
+
+
+def readers(process: subprocess.Popen[bytes]) -> list[int]:
+    said = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return [int(word) for word in said.split()]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.threat(165)
+def test_a_reader_ends_with_its_parent_and_removes_its_copies(
+    reading: subprocess.Popen[bytes], temporary: Path
+) -> None:
+    [reader] = readers(reading)
+    reading.kill()
+    wait_for(lambda: not is_alive(reader))
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.threat(165)
+def test_what_both_left_behind_goes_with_the_next_start(
+    reading: subprocess.Popen[bytes], temporary: Path, rows: Path
+) -> None:
+    [reader] = readers(reading)
+    [folder] = temporary.iterdir()
+    sweep(temporary)
+    assert folder.is_dir(), "somebody holds it"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    os.kill(reader, signal.SIGSTOP)
+    reading.kill()
+    reading.wait()
+    os.kill(reader, signal.SIGKILL)
+    wait_for(lambda: not is_alive(reader))
+    assert (folder / "decoded.csv").exists()
+    subprocess.run([sys.executable, "-c", READING, str(rows)], check=True)
+    assert not list(temporary.iterdir())
+
+
+def test_only_own_folders_are_swept(temporary: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    for folder in (mine, temporary / "coterie-other", temporary / f"{PREFIX}new"):
+        folder.mkdir()
+    for folder in (mine, temporary / "coterie-other"):
+        (folder / "lock").touch()
+    (temporary / f"{PREFIX}link").symlink_to(mine)
+    with private_folder() as held:
+        sweep(temporary)
+        assert held.is_dir()
+    assert (mine / "lock").exists(), "a link is not followed"
+    names = {path.name for path in temporary.iterdir()}
+    assert names == {"coterie-other", f"{PREFIX}new", f"{PREFIX}link"}
+
+
+def test_an_error_within_a_private_folder_comes_out(temporary: Path) -> None:
+    with pytest.raises(FileNotFoundError), private_folder() as folder:
+        (folder / "rows").read_bytes()
+    assert not list(temporary.iterdir())
+
+
+def test_a_compressed_text_that_fits_is_told_by_its_lines(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"id,x\n\na,1\n\nb,2\na,7\n"))
+    report, table = examine(path, How(id_column="id"))
+    assert table is not None
+    assert report.rows == 3
+    assert "3 and 6" in table.same_ids()

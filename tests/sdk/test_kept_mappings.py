@@ -1,0 +1,253 @@
+"""A mapping is kept with its session: said once, changed only where somebody agrees."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import numpy as np
+import pandas as pd
+import pytest
+from support.terminal import ACCEPT, Terminal, opened, read
+
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.terms.terms import Layout
+from party_sdk.application.home import Home
+from party_sdk.home import encryption
+from party_sdk.party.folder import PartyFolder
+from party_sdk.supervisor import Orders, QuestionKind
+from party_sdk.supervisor.files import OrderFiles
+from party_sdk.supervisor.pending_questions import DecisionPending, OrderAsker
+from party_sdk.tables import TableMapping
+from party_sdk.tables.mapping.mapping_files import parse_mapping
+from tests.sdk.house import House
+
+if TYPE_CHECKING:
+    from support.in_process import Api
+
+StartApi = Callable[..., "AbstractContextManager[Api]"]
+
+MAPPING = """version = 1
+[columns.x]
+from = "Wert"
+factor = 2.0
+missing = ["-77"]
+[columns.y]
+from = "Zustand"
+levels = {geheimwort = 1, anderes = 2}
+[leave_out.values]
+id = ["Summe"]
+"""
+OTHER = MAPPING.replace("anderes", "nichts").replace("factor = 2.0", "factor = 3.0")
+WORDS = "correct horse battery staple"
+
+
+@pytest.fixture
+def table(online: Terminal) -> Path:
+    kinds = ("geheimwort", "anderes")
+    lines = [f"p{n:02},{n},{kinds[n % 2]}" for n in range(12)]
+    return online.file("rows.csv", "\n".join(["id,Wert,Zustand", *lines, "Summe,66,-"]))
+
+
+def mapping_file(terminal: Terminal, content: str = MAPPING) -> Path:
+    return terminal.file("mapping.toml", content)
+
+
+def run_of(terminal: Terminal, invitation: str, table: Path) -> tuple[object, ...]:
+    labels = terminal.folder / "out.csv"
+    data = ("--data", table, "--id-column", "id", "--labels", labels)
+    return ("party", "run", invitation, *data, "--force", *ACCEPT)
+
+
+def test_what_join_is_told_counts_until_the_report(
+    online: Terminal, table: Path
+) -> None:
+    session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
+    given = mapping_file(online)
+    online("party", "join", invitation, "--mapping", given, *ACCEPT)
+    given.unlink()
+    home = online.folder / "home"
+    folder = PartyFolder(home, session, "r1c1")
+    assert folder.mappings.version == 1
+    (folder.path / "sent.log").unlink()  # as if it was killed before that was written
+    check = ("party", "check", invitation, "--data", table, "--id-column", "id")
+    checked = online.json(*check)
+    assert [each["name"] for each in checked["columns"]] == ["x", "y"]
+    done = online(*run_of(online, invitation, table), "--json")
+    assert json.loads(done.stdout)["columns"] == ["x", "y"]
+    assert len(read(online.folder / "out.csv")) == 12
+    assert folder.mappings.version == 1
+
+    digest = folder.ledger.mapping_digest
+    report = online.json("party", "report", session, "r1c1")
+    assert report["mapping"] == digest
+    assert len(digest) == 64
+    assert [line["event"] for line in report["left"]][:2] == ["mapping", "joining"]
+    page = online.folder / "report.html"
+    online("party", "report", session, "r1c1", "--html", page)
+    assert digest in page.read_text()
+    drawn = ("party", "report", session, "r1c1", "--id-column", "id", "--data", table)
+    assert online.json(*drawn)["points"]["n_rows"] == 12
+    log = (folder.path / "sent.log").read_text()
+    for text in (json.dumps(report), page.read_text(), done.output, log):
+        assert "geheimwort" not in text
+        assert "-77" not in text
+
+
+def test_another_home_gives_another_digest(tmp_path: Path) -> None:
+    mapping = parse_mapping(MAPPING.encode(), "mapping.toml")
+    digests = {
+        PartyFolder(tmp_path / home, "s", "r1c1").mappings.digest(mapping)
+        for home in ("a", "b")
+    }
+    assert len(digests) == 2
+
+
+def test_a_changed_mapping_is_told_and_asked(
+    online: Terminal, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
+    online("party", "join", invitation, "--mapping", mapping_file(online), *ACCEPT)
+    folder = PartyFolder(online.folder / "home", session, "r1c1")
+    other = mapping_file(online, OTHER)
+    run = (*run_of(online, invitation, table), "--mapping", other)
+    stopped = online(*run, expect=3)
+    for part in ("x: unit", "y: levels", "--new-mapping"):
+        assert part in stopped.stderr
+    assert "nichts" not in stopped.stderr
+    assert folder.mappings.version == 1
+    assert not folder.has_joined
+
+    asked: list[str] = []
+
+    def confirm(question: str, **_: object) -> bool:
+        asked.append(question)
+        return False
+
+    with monkeypatch.context() as patched:
+        patched.setattr("party_sdk.cli.terminal.asker.TerminalAsker.is_present", True)
+        patched.setattr(click, "confirm", confirm)
+        online(*run, expect=3)
+    assert asked == ["Read the table by the new mapping?"]
+    assert folder.mappings.version == 1
+
+    broken = mapping_file(online, OTHER.replace("Wert", "Wort"))
+    failed = online(*run_of(online, invitation, table), "--mapping", broken,
+                    "--new-mapping", expect=5)  # fmt: skip
+    assert "'Wort'" in failed.stderr
+    assert folder.mappings.version == 1, "one that reads no table is not kept"
+
+    kept = mapping_file(online, MAPPING.replace("2.0", "2.5"))
+    online(*run_of(online, invitation, table), "--mapping", kept, "--new-mapping")
+    assert folder.mappings.version == 2
+    events = [entry["event"] for entry in folder.ledger.read()]
+    assert events[:3] == ["mapping", "mapping", "joining"]
+    last = folder.mappings.last()
+    assert last is not None
+    assert last.columns["x"].unit == (2.5, 0.0)
+
+    # once it has joined the data are the same, or it does not go on
+    again = mapping_file(online, MAPPING)
+    resume = (
+        "party",
+        "resume",
+        session,
+        "r1c1",
+        *run_of(online, invitation, table)[3:],
+    )
+    refused = online(*resume, "--mapping", again, "--new-mapping", expect=3)
+    assert "other data" in refused.stderr
+    assert folder.mappings.version == 2
+    online(*resume)
+
+
+def test_a_sealed_home_keeps_no_cell_of_a_mapping_in_clear(
+    online: Terminal, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    online.environment["COTERIE_PASSPHRASE"] = WORDS
+    monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
+    home = online.folder / "home"
+    encryption.SecretFiles(home).seal(WORDS)
+    session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
+    given = mapping_file(online)
+    online("party", "join", invitation, "--mapping", given, *ACCEPT)
+    order = ("party", "order", session, "r1c1", "--data", table, "--mapping", given)
+    online("party", "order", f"@{online.file('i', invitation)}", *order[4:])
+    assert Orders(home).status(session, "r1c1")
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert any(path.name == "mapping-1.toml" for path in files)
+    for path in files:
+        for word in (b"geheimwort", b"anderes", b"Summe"):
+            assert word not in path.read_bytes(), path
+
+
+def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) -> None:
+    session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
+    given = mapping_file(online)
+    named = f"@{online.file('invitation', invitation)}"
+    online("party", "order", named, "--data", table, "--mapping", given)
+    home = online.folder / "home"
+    files = OrderFiles(home, session, "r1c1")
+    ordered = files.order().table
+    assert ordered is not None
+    named_table = ordered.to_named_table()
+    assert named_table.table_mapping is not None
+    assert named_table.table_mapping.columns["x"].source == "Wert"
+    assert "geheimwort" not in repr(ordered)
+
+    other = parse_mapping(OTHER.encode(), "mapping.toml")
+    files.folder.mappings.keep(other)
+    files.take()
+    here = Home(path=home, asker=OrderAsker(files))
+    with pytest.raises(DecisionPending):
+        here.map_rows(files.folder, named_table)
+    asked = files.question()
+    assert asked is not None
+    assert asked.kind is QuestionKind.MAPPING
+    assert "x: unit; y: levels" in asked.sentence
+    assert "geheimwort" not in asked.model_dump_json()
+    Orders(home).answer(session, "r1c1", asked.id, yes=True)
+    files.take()
+    chosen = here.map_rows(files.folder, named_table).table_mapping
+    assert chosen == named_table.table_mapping
+    assert (
+        here.map_rows(files.folder, named_table.with_mapping(None)).table_mapping
+        == other
+    )
+
+
+def test_python_keeps_a_mapping_for_new_rows_too(
+    start_api: StartApi, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    centers = np.array([[50, 1], [70, 9], [20, 5]])
+    X = centers[np.arange(60) % 3] + rng.normal(size=(60, 2))
+    frame = pd.DataFrame(X / [2.0, 1.0], columns=["Wert", "y"])
+    frame.insert(0, "id", [f"p{n}" for n in range(60)])
+    said = {"columns": {"x": {"from": "Wert", "factor": 2.0}}}
+    mapping = TableMapping.model_validate(said)
+    with start_api(driven=True) as api:
+        house = House(api, tmp_path)
+        opened = house.open(
+            "w", DataCollaboration(n_clusters=3, predictor=True), Layout.lattice(1)
+        )
+        [party] = house.parties(opened).values()
+        with party:
+            result = party.run(frame, id_column="id", mapping=mapping)
+            assert party.folder.mappings.last() == mapping
+            again = party.run(frame, id_column="id")
+            with pytest.raises(GuardRefused, match="x: name in the table, unit"):
+                party.run(frame, id_column="id", mapping=TableMapping())
+    assert result.columns == ("x", "y")
+    np.testing.assert_array_equal(again.labels, result.labels)
+    np.testing.assert_array_equal(result.predict(frame, id_column="id"), result.labels)
+    labelled = result.to_frame(frame)
+    assert list(labelled.columns) == ["id", "Wert", "y", "label"]
+    right = frame.rename(columns={"Wert": "x"}).assign(x=frame["Wert"] * 2)
+    found = result.predict(right, id_column="id", mapping=TableMapping())
+    np.testing.assert_array_equal(found, result.labels)

@@ -1,0 +1,369 @@
+"""New rows of a kept session: labels, distances, ranges and drift, against scikit-learn."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.cluster import KMeans
+from sklearn.preprocessing import StandardScaler
+from support.in_process import in_process
+
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidData,
+    InvalidParameters,
+    NotReady,
+)
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.terms import Layout
+from coterie import FederatedFuzzyCMeans, FederatedKMeans, Party, Result
+from party_sdk.application.home import Home
+from party_sdk.application.outputs import TableInMemory
+from party_sdk.cli.party.new_rows import summary_lines
+from party_sdk.party.folder import PartyFolder
+from party_sdk.results.label_files import write_labels
+from party_sdk.results.new_rows import NewRows
+from tests.sdk.house import House
+
+LAYOUT = Layout.lattice(3)
+NAMES = ["age", "crp", "weight"]
+SCHEMA = Schema(
+    fields=(
+        Field(name="age", unit="years"),
+        Field(name="crp"),
+        Field(name="weight", unit="kg"),
+        Field(name="ward", type="string", categories=("surgery", "medicine")),
+    )
+)
+
+
+def patients(seed: int, n: int = 60) -> pd.DataFrame:
+    """Rows of three groups."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(3, size=n)
+    X = np.column_stack(
+        [
+            rng.normal(30 + 20 * group, 4),
+            rng.normal(60 - 25 * group, 5),
+            rng.normal(75, 9, n),
+        ]
+    )
+    frame = pd.DataFrame(X, columns=NAMES)
+    frame.insert(0, "patient", [f"{seed}-{row}" for row in range(n)])
+    return frame
+
+
+FRAMES = [patients(1), patients(2), patients(3, 70)]
+POOLED = np.concatenate([frame[NAMES].to_numpy() for frame in FRAMES])
+SCALER = StandardScaler().fit(POOLED)
+
+
+def with_wards(frame: pd.DataFrame) -> pd.DataFrame:
+    """The same rows with a level, and here and there no weight."""
+    more = frame.assign(ward=np.where(frame["crp"] > 35, "surgery", "medicine"))
+    more.loc[::9, "weight"] = None
+    return more
+
+
+def read_sheet(path: Path) -> pd.DataFrame:
+    return pd.read_excel(path, engine="calamine")
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = tmp_path_factory.mktemp("house")
+    with in_process(folder / "api", driven=True) as api:
+        yield House(api, folder / "home")
+
+
+class Kept:
+    """A session that has ended, in homes of its own, with what its parties keep."""
+
+    def __init__(self, house: House, name: str, params: Any, tables: Any, **more: Any):
+        house = House(house.api, house.home / name)
+        session = house.open(name, params, LAYOUT, **more)
+        self.results: dict[str, Result] = house.run(
+            session, tables, id_column="patient"
+        )
+        self.parties: dict[str, Party] = house.last
+        self.name, self.house = name, house
+
+    def home(self, slot: str = "r1c1") -> Home:
+        return Home(path=self.house.home_of(slot))
+
+    def label(self, table: Any, slot: str = "r1c1", **how: Any) -> NewRows:
+        rows = TableInMemory(table, "patient")
+        return self.home(slot).label(self.name, slot, rows, **how)
+
+
+@pytest.fixture(scope="module")
+def lossless(house: House) -> Kept:
+    return Kept(house, "lossless", LosslessFederated(n_clusters=3), FRAMES)
+
+
+@pytest.fixture(scope="module")
+def prepared(house: House) -> Kept:
+    params = LosslessFederated(n_clusters=3)
+    terms = {"dictionary": [SCHEMA], "preparation": [Preparation(missing="drop")]}
+    return Kept(house, "prepared", params, [*map(with_wards, FRAMES)], **terms)
+
+
+def by_transform(labels: list[np.ndarray[Any, Any]], new: Any) -> Any:
+    """Distances by scikit-learn, of k-means that has come to these labels."""
+    Z, all_ = SCALER.transform(POOLED), np.concatenate(labels)
+    means = np.array([Z[all_ == k].mean(axis=0) for k in range(3)])
+    fitted = KMeans(3, init=means, n_init=1, tol=0).fit(Z)
+    assert_array_equal(fitted.labels_, all_)
+    return fitted.transform(SCALER.transform(new[NAMES].to_numpy()))
+
+
+def test_distances_are_those_of_scikit_learn(lossless: Kept) -> None:
+    new = patients(9, 25)
+    expected = by_transform([r.labels for r in lossless.results.values()], new)
+    for result in (*lossless.results.values(), lossless.parties["r2c1"].result()):
+        found = result.predict(new, id_column="patient")
+        assert found.centre_distances is not None
+        assert found.distances is not None
+        assert_allclose(found.centre_distances, expected, atol=1e-9, rtol=1e-9)
+        assert_allclose(found.distances, expected.min(axis=1), atol=1e-9, rtol=1e-9)
+        assert_array_equal(found.labels, expected.argmin(axis=1))
+
+
+def test_the_table_of_the_session_has_not_drifted(lossless: Kept) -> None:
+    for (slot, result), frame in zip(lossless.results.items(), FRAMES, strict=True):
+        found = lossless.parties[slot].predict(frame, id_column="patient")
+        assert_array_equal(found.labels, result.labels)
+        assert found.outside is not None
+        assert not found.outside.any()
+        summary = found.summary
+        assert summary is not None
+        assert (summary.drift, summary.sentences) == ("none", ())
+        assert summary.outside == 0.0
+        assert {each.shift for each in summary.variables} == {0.0}
+        assert [each.then for each in summary.clusters] == [
+            each.now for each in summary.clusters
+        ]
+        assert [e.n_rows for e in summary.clusters] == result.own_sizes.tolist()
+
+
+def test_outside_is_the_share_of_columns_beyond_own_rows(lossless: Kept) -> None:
+    new, own = patients(5, 40), FRAMES[0][NAMES]
+    new.loc[3, NAMES] = [150.0, 400.0, 75.0]
+    found = lossless.label(new)
+    X = new[NAMES]
+    expected = ((own.min() > X) | (own.max() < X)).to_numpy()
+    assert_allclose(found.outside, expected.mean(axis=1))
+    assert found.outside is not None
+    assert found.outside[3] == pytest.approx(2 / 3)
+    summary = found.summary
+    assert summary is not None
+    assert summary.outside == expected.any(axis=1).mean()
+    assert summary.by_chance == pytest.approx(2 * 3 / 61)
+    by_name = {each.name: each.outside for each in summary.variables}
+    assert by_name == dict(zip(NAMES, expected.mean(axis=0), strict=True))
+
+
+def test_a_shift_is_found_and_said_in_the_units_of_the_table(prepared: Kept) -> None:
+    own = with_wards(FRAMES[0]).dropna()
+    new = with_wards(patients(6, 80))
+    new["weight"] += 12
+    summary = prepared.label(new).summary
+    assert summary is not None
+    assert summary.drift == "drifted"
+    first, ward = summary.variables[0], summary.variables[-1]
+    whole = new.dropna()
+    assert (first.name, first.unit, first.drifted) == ("weight", "kg", True)
+    assert first.then == pytest.approx(own["weight"].mean())
+    assert first.now == pytest.approx(whole["weight"].mean())
+    moved = whole["weight"].mean() - own["weight"].mean()
+    assert first.shift == pytest.approx(moved / own["weight"].std(ddof=0))
+    assert "'weight'" in summary.sentences[0]
+    assert "kg" in summary.sentences[0]
+    shares = {e.name: e.then for e in summary.variables if e.is_share}
+    assert ward is not None
+    assert shares["ward=surgery"] == pytest.approx((own["ward"] == "surgery").mean())
+    text = summary.model_dump_json()
+    assert not [name for name in new["patient"] if f'"{name}"' in text]
+
+
+def test_rows_that_lack_a_value_stay_empty(prepared: Kept, tmp_path: Path) -> None:
+    new = with_wards(patients(7, 30))
+    lacking = new["weight"].isna().to_numpy()
+    found = prepared.label(new)
+    assert ((found.labels == -1) == lacking).all()
+    assert found.summary is not None
+    assert (found.summary.n_rows, found.summary.n_labelled) == (30, 30 - lacking.sum())
+    lines = "\n".join(summary_lines(found.summary))
+    assert f"for want of a value: {lacking.sum()} rows" in lines
+    assert "missing then" in lines
+    for ending, read in ((".csv", pd.read_csv), (".xlsx", read_sheet)):
+        path = found.save(tmp_path / f"labels{ending}")
+        content = tmp_path / f"content{ending}"
+        content.write_bytes(found.encode(ending))
+        for written in (path, content):
+            table = read(written)
+            assert list(table) == ["patient", "label", "distance", "outside"]
+            assert (table["distance"].isna() == lacking).all()
+            assert (table["outside"].isna() == lacking).all()
+            assert list(table["patient"]) == list(new["patient"])
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda frame: frame.assign(ward="heart"), "is no level of the dictionary"),
+        (lambda frame: frame.iloc[:0], "no rows"),
+        (lambda frame: frame.drop(columns="crp"), "crp"),
+        (lambda frame: frame.assign(weight=None), "No row has all the values"),
+    ],
+    ids=["a new level", "no row", "a column less", "no value"],
+)
+def test_what_cannot_be_labelled_is_refused(
+    prepared: Kept, change: Any, why: str
+) -> None:
+    with pytest.raises(InvalidData, match=why):
+        prepared.label(change(with_wards(patients(8, 12))))
+
+
+def test_a_matrix_of_another_width_is_refused(lossless: Kept) -> None:
+    with pytest.raises(InvalidData, match="2 columns; the session had 3"):
+        lossless.results["r1c1"].predict(POOLED[:, :2])
+
+
+def test_few_rows_say_nothing_of_drift(lossless: Kept) -> None:
+    summary = lossless.label(patients(11, 5).assign(age=500.0)).summary
+    assert summary is not None
+    assert summary.drift == "unknown"
+    assert "5 new rows" in summary.sentences[0]
+
+
+def test_another_unit_is_asked_about_before_anything_is_said(lossless: Kept) -> None:
+    grams = patients(12, 30).assign(weight=lambda frame: 1000 * frame["weight"])
+    with pytest.raises(GuardRefused, match="'weight': your mean is 7"):
+        lossless.label(grams)
+    for how in (
+        {"agree": lambda doubt: "'weight'" in doubt},
+        {"choices": {"allow_other_units": True}},
+    ):
+        summary = lossless.label(grams, **how).summary
+        assert summary is not None
+        assert summary.drift == "drifted"
+
+
+def test_nothing_leaves_and_nothing_changes_at_home(prepared: Kept) -> None:
+    home = prepared.house.home_of("r1c1")
+
+    def digests() -> dict[Path, str]:
+        files = (path for path in home.rglob("*") if path.is_file())
+        return {path: sha256(path.read_bytes()).hexdigest() for path in files}
+
+    before = digests()
+    prepared.label(with_wards(patients(13, 30)))
+    assert digests() == before
+    sent = prepared.parties["r1c1"].folder.path / "sent.log"
+    assert "variable-moments" not in sent.read_text()
+
+
+def test_a_home_that_kept_no_summary_says_so(house: House) -> None:
+    kept = Kept(house, "earlier", LosslessFederated(n_clusters=3), FRAMES)
+    (kept.parties["r1c1"].folder.path / "moments.arrays").unlink()
+    found = kept.label(patients(14, 30))
+    assert (found.outside, found.labels.min() >= 0) == (None, True)
+    assert found.distances is not None
+    assert found.summary is not None
+    assert found.summary.drift == "unknown"
+    assert "earlier release" in found.summary.sentences[0]
+    assert b"outside" not in found.encode(".csv")
+    kept.home().forget(kept.name, "r1c1")
+    with pytest.raises(NotReady, match="forgotten"):
+        kept.label(patients(14, 30))
+
+
+def test_moments_without_ranges_still_tell_shifts(
+    lossless: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a release kept them that knew no ranges."""
+    kept = lossless.parties["r1c1"].folder.load_moments()
+    assert kept is not None
+    none: dict[str, Any] = {"minimum": np.empty(0), "maximum": np.empty(0)}
+    before = kept.model_copy(update=none)
+    monkeypatch.setattr(PartyFolder, "load_moments", lambda _: before)
+    found = lossless.label(patients(14, 30).assign(weight=lambda f: f["weight"] + 20))
+    assert found.outside is None
+    assert found.summary is not None
+    assert found.summary.drift == "drifted"
+    assert found.summary.variables[0].name == "weight"
+
+
+def test_a_sheet_holds_no_more_rows_than_excel_reads(tmp_path: Path) -> None:
+    path = tmp_path / "labels.xlsx"
+    with pytest.raises(InvalidParameters, match="holds 1,048,575 rows"):
+        write_labels(path, np.zeros(2**20, dtype=np.int64), None, (), {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_protocol_that_releases_nothing_refuses(house: House) -> None:
+    kept = Kept(house, "shut", OmniFC(n_clusters=3), FRAMES)
+    assert not (kept.parties["r1c1"].folder.path / "moments.arrays").exists()
+    assert not kept.home().labels_new_rows("shut", "r1c1")
+    with pytest.raises(GuardRefused, match="release nothing that labels"):
+        kept.label(patients(15, 30))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_killed_process_leaves_the_file_before(
+    lossless: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "labels.csv"
+    before = lossless.label(patients(16, 20)).save(path).read_bytes()
+    found = lossless.label(patients(17, 25))
+
+    def write(table: object, target: Path) -> None:
+        del table
+        target.write_bytes(b'"patient","la')
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pyarrow.csv.write_csv", write)
+        child = os.fork()
+        if not child:
+            found.save(path)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    assert path.read_bytes() == before
+    assert len(pd.read_csv(found.save(path))) == 25
+    assert [each.name for each in tmp_path.iterdir()] == ["labels.csv"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol", "params"),
+    [
+        (FederatedKMeans, "llf", {}),
+        (FederatedKMeans, "dc", {"predictor": True, "dimensions": "all"}),
+        (FederatedFuzzyCMeans, "llf", {"small_cohorts": "allow", "tol": 0.1}),
+    ],
+)
+def test_estimators_give_the_distances_to_all_centres(
+    kind: Any, protocol: str, params: dict[str, Any]
+) -> None:
+    fitted = kind(3, protocol=protocol, layout="rows", params=params, random_state=0)
+    fitted.set_params(choices={"rebuild_limit": 1.0} if protocol == "dc" else None)
+    fitted.fit([frame[NAMES] for frame in FRAMES])
+    new = patients(18, 25)
+    found = fitted.transform(new[NAMES])
+    assert_array_equal(found.argmin(axis=1), fitted.predict(new[NAMES]))
+    parts = fitted.transform([new[NAMES][:5], new[NAMES][5:]])
+    assert_array_equal(np.concatenate(parts), found)
+    if kind is FederatedKMeans:
+        assert_allclose(found, by_transform(fitted.labels_, new), atol=1e-9)

@@ -1,0 +1,67 @@
+"""Children of Python import nothing from the folder in which a person works."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from support.product import ROOT, trees
+
+from clustering_protocols.secrecy.identities import Institution
+from party_sdk.cli.lab import demonstration
+from party_sdk.lab.local_analyst import local_analyst
+from party_sdk.supervisor import scheduler
+
+STRAY = "raise SystemExit('a stray file was imported')\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a person works: files of theirs have names of Python's own modules."""
+    work = tmp_path / "work"
+    work.mkdir()
+    for name in ("logging", "signal", "numpy", "click"):
+        (work / f"{name}.py").write_text(STRAY)
+    monkeypatch.chdir(work)
+    return work
+
+
+def test_every_module_that_is_run_is_run_without_it() -> None:
+    found = []
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.List | ast.Tuple):
+                words = [
+                    each.value for each in node.elts if isinstance(each, ast.Constant)
+                ]
+                if "-m" in words:
+                    assert words[words.index("-m") - 1] == "-P", path
+                    found.append(path.relative_to(ROOT))
+    assert len(found) == 4
+
+
+def test_an_order_starts_beside_stray_files(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*scheduler.PROGRAM, str(tmp_path / "home"), "session", "slot"],
+        stdin=subprocess.PIPE,  # it ends once this is closed
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stderr is not None
+        told = child.stderr.read()
+    assert "stray" not in told
+    assert told.startswith("session slot:")  # there is no such order
+
+
+def test_a_local_analyst_starts_beside_stray_files(tmp_path: Path) -> None:
+    identity = Institution.derive(b"a" * 32)
+    with local_analyst(tmp_path / "analyst", identity) as analyst:
+        assert httpx.get(f"{analyst.url}/v1/protocols").status_code == 200
+
+
+def test_the_demo_calls_commands_beside_stray_files() -> None:
+    assert demonstration._call(["--version"], os.environ)

@@ -1,0 +1,77 @@
+"""Drivers in processes of their own; these import no more than they need to start."""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import Future
+from multiprocessing.connection import Connection
+from typing import Any
+
+from analyst_service.blobs.files import FileBlobStore
+from analyst_service.configuration.settings import Settings
+from analyst_service.jobs import worker
+from analyst_service.jobs.driver import Driver
+from analyst_service.jobs.processes import Process
+from analyst_service.jobs.service import JobService
+from analyst_service.monitoring.metrics import Metrics
+from analyst_service.process_context import Service
+from analyst_service.storage.database import Database
+
+
+def service_of(settings: Settings) -> Service:
+    blobs = FileBlobStore(settings.blob_place.folder)
+    database = Database(settings.database)
+    return Service(
+        settings=settings,
+        clock=database.clock(),
+        database=database,
+        blobs=blobs,
+        metrics=Metrics(),
+    )
+
+
+def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
+    """Try, with all others at once, to take and finish one step after another."""
+    service = service_of(settings)
+    while rounds > 0:
+        barrier.wait()
+        with service.database.write() as transaction:
+            lease = JobService(transaction, service).take()
+        if lease is not None:
+            with service.database.read() as transaction:
+                job = JobService(transaction, service).job(lease.session)
+            followed = worker.run(job)
+            with service.database.write() as transaction:
+                jobs = JobService(transaction, service)
+                if jobs.follow(lease, followed):
+                    wins.put(os.getpid())
+        barrier.wait()
+        rounds -= 1
+
+
+class Held(Process):
+    """Runs a step within the driver's thread, and waits there to be let go."""
+
+    def __init__(self, told: Connection, go: Connection) -> None:
+        self.told, self.go = told, go
+
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        future: Future[worker.Outcome] = Future()
+        future.set_result(worker.run(job))
+        self.told.send("has stepped")
+        self.go.recv()
+        return future
+
+    def end(self) -> None:
+        pass
+
+
+def drive(settings: Settings, told: Connection, go: Connection, *, held: bool) -> None:
+    class HeldDriver(Driver):
+        def _new_process(self) -> Process:
+            return Held(told, go) if held else Process()
+
+    with HeldDriver(service_of(settings)):
+        told.send("drives")
+        threading.Event().wait()

@@ -1,0 +1,258 @@
+"""One key and one store of arrays for each database: adopted once, then held to."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from threading import Barrier
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+from obstore.store import MemoryStore
+from support.in_process import Api
+
+from analyst_service.blobs import BlobStore
+from analyst_service.blobs.files import FileBlobStore
+from analyst_service.blobs.objects import ObjectBlobStore
+from analyst_service.configuration.settings import Settings
+from analyst_service.identity import load_identity
+from analyst_service.installation import (
+    ForeignKey,
+    ForeignPart,
+    ForeignStore,
+    Parts,
+    adopt_key,
+    adopt_store,
+    check_parts,
+)
+from analyst_service.storage.database import Database
+from clustering_protocols import simulation
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms.terms import Layout
+from party_sdk.cli import main
+
+PARTS = simulation.split(
+    np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
+)
+A, _ = PARTS.layout.names
+OURS, OTHERS = "a" * 64, "b" * 64
+Stores = Callable[[str], BlobStore]
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    with closing(Database(Settings(database_url=database_url).database)) as database:
+        database.migrate()
+        yield database
+
+
+@pytest.fixture(params=["files", "objects"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
+    """Stores by name; each of the same name is the same one."""
+    places: dict[str, MemoryStore] = {}
+
+    def open_store(name: str) -> BlobStore:
+        if request.param == "files":
+            return FileBlobStore(tmp_path / name)
+        cache = FileBlobStore(tmp_path / f"{name}-cache")
+        return ObjectBlobStore(places.setdefault(name, MemoryStore()), cache, 1 << 20)
+
+    return open_store
+
+
+@pytest.mark.threat(171)
+def test_the_first_start_adopts_and_others_are_refused(
+    database: Database, stores: Stores
+) -> None:
+    check_parts(database, Parts(OURS, stores("one")))
+    check_parts(database, Parts(OURS, stores("one")))
+    with pytest.raises(ForeignKey) as refused:
+        check_parts(database, Parts(OTHERS, stores("one")))
+    assert (refused.value.expected, refused.value.found) == (OURS, OTHERS)
+    with pytest.raises(ForeignStore):
+        check_parts(database, Parts(OURS, stores("another")))
+    assert stores("another").mark() is None, "nothing was written there"
+
+
+def test_a_mark_is_no_blob(stores: Stores) -> None:
+    store = stores("one")
+    assert store.mark() is None
+    store.set_mark("x" * 32)
+    store.set_mark("y" * 32)
+    assert store.mark() == "y" * 32
+    assert list(store.older(float("inf"))) == []
+    store.sweep(float("inf"), set())
+    assert store.mark() == "y" * 32
+
+
+@pytest.mark.threat(171)
+def test_a_moved_store_is_accepted_and_an_emptied_one_refused(
+    database: Database, tmp_path: Path
+) -> None:
+    check_parts(database, Parts(OURS, FileBlobStore(tmp_path / "one")))
+    shutil.move(tmp_path / "one", tmp_path / "moved")
+    check_parts(database, Parts(OURS, FileBlobStore(tmp_path / "moved")))
+    with pytest.raises(ForeignStore, match="no mark"):
+        check_parts(database, Parts(OURS, FileBlobStore(tmp_path / "one")))
+
+
+@pytest.mark.threat(171)
+def test_a_store_of_another_database_is_not_adopted(
+    database: Database, stores: Stores, tmp_path: Path
+) -> None:
+    other = Database(f"sqlite:///{tmp_path / 'other.db'}")
+    other.migrate()
+    check_parts(other, Parts(OTHERS, stores("one")))
+    with pytest.raises(ForeignStore, match="another database"):
+        check_parts(database, Parts(OURS, stores("one")))
+    check_parts(other, Parts(OTHERS, stores("one")))
+    check_parts(database, Parts(OURS, stores("two")))
+    other.close()
+
+
+def test_a_start_that_died_before_noting_the_mark_is_repeated(
+    database: Database, stores: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class DiedError(Exception):
+        pass
+
+    store = stores("one")
+    inner = type(store).set_mark
+
+    def die(self: BlobStore, name: str) -> None:
+        inner(self, name)
+        raise DiedError
+
+    check_parts_of = Parts(OURS, store)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "set_mark", die)
+        with pytest.raises(DiedError):
+            check_parts(database, check_parts_of)
+    check_parts(database, check_parts_of)
+    assert store.mark() is not None
+
+
+@pytest.mark.threat(171)
+@pytest.mark.parametrize("attempt", range(4))
+def test_simultaneous_starts_agree_on_one_key_and_one_store(
+    attempt: int, database: Database, tmp_path: Path
+) -> None:
+    n, start = 6, Barrier(6)
+
+    def begin(number: int) -> Parts | None:
+        parts = Parts(
+            (OURS, OTHERS)[number % 2], FileBlobStore(tmp_path / f"store-{number % 3}")
+        )
+        with closing(
+            Database(database.engine.url.render_as_string(hide_password=False))
+        ) as own:
+            start.wait()
+            try:
+                check_parts(own, parts)
+            except ForeignPart:
+                return None
+            return parts
+
+    with ThreadPoolExecutor(n) as pool:
+        started = [each for each in pool.map(begin, range(n)) if each]
+    assert started, "one is the first"
+    assert len({each.key for each in started}) == 1
+    assert len({each.store.mark() for each in started}) == 1
+    marked = [i for i in range(3) if (tmp_path / f"store-{i}" / "mark").exists()]
+    assert len(marked) == 1, attempt
+    for each in started:
+        check_parts(database, each)
+
+
+@pytest.mark.threat(171)
+def test_an_adopted_key_or_store_makes_the_earlier_one_foreign(
+    database: Database, stores: Stores
+) -> None:
+    check_parts(database, Parts(OURS, stores("one")))
+    adopt_key(database, OTHERS)
+    check_parts(database, Parts(OTHERS, stores("one")))
+    with pytest.raises(ForeignKey):
+        check_parts(database, Parts(OURS, stores("one")))
+    adopt_store(database, Parts(OTHERS, stores("two")))
+    check_parts(database, Parts(OTHERS, stores("two")))
+    with pytest.raises(ForeignStore):
+        check_parts(database, Parts(OTHERS, stores("one")))
+
+
+# The commands
+
+
+def run(api: Api, *words: str, **variables: str | Path) -> Result:
+    settings = api.service.settings
+    environment = {
+        "COTERIE_DATA_DIR": str(settings.data_dir),
+        "COTERIE_DATABASE_URL": settings.database_url,
+        **{name: str(value) for name, value in variables.items()},
+    }
+    return CliRunner().invoke(main, words, env=environment)
+
+
+@pytest.fixture
+def serves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `coterie serve` end where it would begin to answer."""
+    monkeypatch.setattr("analyst_service.cli.shutdown.run", lambda *_, **__: None)
+    monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
+    monkeypatch.setattr("analyst_service.cli.server._check_port", lambda *_: None)
+
+
+@pytest.mark.threat(171)
+@pytest.mark.usefixtures("serves")
+def test_serve_and_backup_name_the_wrong_setting_and_the_remedy(
+    each_api: Api, tmp_path: Path
+) -> None:
+    api = each_api
+    session = api.open(Dummy(), PARTS).join()
+    session.put(A, session.reply(A))
+    assert run(api, "serve").exit_code == 0
+    other, elsewhere = tmp_path / "other.json", tmp_path / "elsewhere"
+    load_identity(other)
+    key = api.service.settings.identity_path
+    for words in (["serve"], ["backup", str(tmp_path / "copy")]):
+        done = run(api, *words, COTERIE_IDENTITY_FILE=other)
+        assert done.exit_code == 1
+        assert "COTERIE_IDENTITY_FILE" in done.stderr
+        assert "coterie config adopt key" in done.stderr
+        done = run(api, *words, COTERIE_IDENTITY_FILE=key, COTERIE_DATA_DIR=elsewhere)
+        assert done.exit_code == 1
+        assert "COTERIE_DATA_DIR" in done.stderr
+        assert "coterie config adopt store" in done.stderr
+    assert not (tmp_path / "copy").exists()
+    here = {"COTERIE_IDENTITY_FILE": key, "COTERIE_DATA_DIR": elsewhere}
+    refused = run(api, "config", "adopt", "store", **here)
+    assert refused.exit_code == 1
+    assert "lacks arrays" in refused.stderr
+    shutil.copytree(
+        api.service.settings.data_dir / "blobs", elsewhere / "blobs", dirs_exist_ok=True
+    )
+    (elsewhere / "blobs" / "mark").unlink()
+    assert run(api, "serve", **here).exit_code == 1
+    assert run(api, "config", "adopt", "store", **here).exit_code == 0
+    assert run(api, "serve", **here).exit_code == 0
+    assert run(api, "serve").exit_code == 1
+    assert "adopted" in run(api, "audit", "--json", **here).stdout
+
+
+@pytest.mark.usefixtures("serves")
+def test_an_older_installation_adopts_only_its_own_store(
+    each_api: Api, tmp_path: Path
+) -> None:
+    api = each_api
+    session = api.open(Dummy(), PARTS).join()
+    session.put(A, session.reply(A))
+    with api.service.database.write() as transaction:
+        transaction.execute(sa.text("DELETE FROM installation"))
+    key = api.service.settings.identity_path
+    wrong = {"COTERIE_IDENTITY_FILE": key, "COTERIE_DATA_DIR": tmp_path / "empty"}
+    assert "lacks arrays" in run(api, "serve", **wrong).stderr
+    assert run(api, "serve").exit_code == 0
+    assert run(api, "serve").exit_code == 0

@@ -1,0 +1,275 @@
+"""A mapped table is what pandas makes of the same table by the same changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from clustering_protocols.numerics.data_source import matrix, order_rows, original_of
+from clustering_protocols.terms.schema import Schema
+from party_sdk.disclosures.history import ShownTables
+from party_sdk.tables import How, Table, TableMapping, examine, open_table, read_table
+from party_sdk.tables.single_columns import column_names, read_column
+
+DICTIONARY = Schema.model_validate(
+    {
+        "fields": [
+            {"name": "sex", "type": "string", "categories": ["female", "male"]},
+            {"name": "hba1c"},
+            {"name": "age", "type": "integer"},
+            {"name": "smoker", "type": "boolean"},
+        ],
+        "missingValues": ["", "-5"],
+    }
+)
+WORDS = {"w": "female", "W": "female", "weiblich": "female", "m": "male", "-": "male"}
+MAPPING = TableMapping.model_validate(
+    {
+        "columns": {
+            "sex": {"from": "Geschlecht", "levels": WORDS, "missing": ["x"]},
+            "hba1c": {
+                "from": "HbA1c",
+                "factor": 10.929,
+                "offset": -23.5,
+                "missing": ["-9", "k.A."],
+                "levels": {"<4": "20"},
+            },
+            "age": {"from": "Alter", "missing": ["999"]},
+            "smoker": {"levels": {"nie": "no", "aktuell": "yes"}},
+        }
+    }
+)
+
+
+def as_csv(table: pd.DataFrame, folder: Path) -> Path:
+    path = folder / "rows.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+def as_german(table: pd.DataFrame, folder: Path) -> Path:
+    path = folder / "rows.txt"
+    table.to_csv(path, index=False, sep=";", decimal=",", encoding="cp1252")
+    return path
+
+
+def as_parquet(table: pd.DataFrame, folder: Path) -> Path:
+    path = folder / "rows.parquet"
+    table.to_parquet(path)
+    return path
+
+
+def as_sheet(table: pd.DataFrame, folder: Path) -> Path:
+    path = folder / "rows.xlsx"
+    with pd.ExcelWriter(path, engine="xlsxwriter") as book:
+        table.to_excel(book, sheet_name="Auszug 2025", startrow=2, index=False)
+        table.head(1).to_excel(book, sheet_name="Notes", index=False)
+    return path
+
+
+FORMS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
+    "csv": as_csv,
+    "german": as_german,
+    "parquet": as_parquet,
+    "pandas": lambda table, _: table,
+    "polars": lambda table, _: pl.from_pandas(table),
+}
+
+
+def by_pandas(table: pd.DataFrame) -> np.ndarray[Any, Any]:
+    """The same changes by a library that is not ours."""
+    levels = pd.Series({"female": 0.0, "male": 1.0})
+    truths = pd.Series({"no": 0.0, "yes": 1.0})
+    age = table["Alter"].astype(float)
+    hba1c = table["HbA1c"].astype(float)
+    return np.column_stack(
+        [
+            table["Geschlecht"].replace(WORDS).replace({"x": None}).map(levels),
+            hba1c.where(~hba1c.isin([-9, -5])) * 10.929 + -23.5,
+            age.where(~age.isin([999, -5])),
+            table["smoker"].replace({"nie": "no", "aktuell": "yes"}).map(truths),
+        ]
+    ).astype(float)
+
+
+tables = st.integers(1, 30).flatmap(
+    lambda n: st.fixed_dictionaries(
+        {
+            "Geschlecht": st.lists(
+                st.sampled_from([*WORDS, "female", "x", None]), min_size=n, max_size=n
+            ),
+            "HbA1c": st.lists(
+                st.none() | st.sampled_from([-9.0, -5.0]) | st.floats(3, 15),
+                min_size=n,
+                max_size=n,
+            ),
+            "Alter": st.lists(
+                st.sampled_from([999, -5, 20, 31, 47]), min_size=n, max_size=n
+            ),
+            "smoker": st.lists(
+                st.sampled_from(["nie", "aktuell", "yes", None]),
+                min_size=n,
+                max_size=n,
+            ),
+        }
+    )
+)
+
+
+@pytest.mark.parametrize("form", ["csv", "german", "pandas", "polars"])
+@settings(max_examples=30, deadline=None)
+@given(columns=tables)
+def test_a_mapped_table_is_what_pandas_makes_of_it(
+    form: str, columns: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    frame = pd.DataFrame(columns)
+    frame["HbA1c"] = frame["HbA1c"].astype(float)
+    frame.insert(0, "id", [f"p{i}" for i in range(len(frame))])
+    table = FORMS[form](frame, tmp_path_factory.mktemp("rows"))
+    how = How(
+        id_column="id",
+        schema=DICTIONARY,
+        mapping=MAPPING,
+        allow=("totals-row", "running-number"),
+    )
+    np.testing.assert_array_equal(matrix(read_table(table, how)), by_pandas(frame))
+
+
+def frame_of(n_rows: int = 40) -> pd.DataFrame:
+    rng = np.random.default_rng(4)
+    return pd.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(n_rows)],
+            "Geschlecht": rng.choice(["w", "m", "W"], n_rows),
+            "HbA1c": rng.uniform(4, 12, n_rows).round(1),
+            "Alter": rng.integers(20, 90, n_rows),
+            "smoker": rng.choice(["nie", "yes"], n_rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("form", [*FORMS, "sheet"])
+def test_every_kind_of_table_is_mapped_alike(form: str, tmp_path: Path) -> None:
+    frame = frame_of()
+    mapping = MAPPING
+    if form == "sheet":
+        said = {"sheet": "Auszug 2025", "skip": 2}
+        mapping = TableMapping.model_validate({**MAPPING.model_dump(), "file": said})
+        table = as_sheet(frame, tmp_path)
+    else:
+        table = FORMS[form](frame, tmp_path)
+    how = How(id_column="id", schema=DICTIONARY, mapping=mapping)
+    read = read_table(table, how)
+    np.testing.assert_array_equal(matrix(read), by_pandas(frame))
+    assert list(read.ids or ()) == list(frame["id"])
+    if form in {"csv", "parquet"}:
+        names = ["id", "sex", "hba1c", "age", "smoker"]
+        assert column_names(table, how) == names
+        expected = frame["Geschlecht"].replace(WORDS)
+        assert read_column(table, "sex", how) == list(expected)
+
+
+def test_rows_are_left_out_and_lines_stay_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    lines = [
+        "PatNr;Geschlecht;Alter;HbA1c",
+        "a;w;50;7,2",
+        "b;m;60;k.A.",
+        "",
+        "c;W;x;6,0",
+        "Summe;;110",
+        "d;m;40;<4",
+        "e;m;41;5",
+        "f;q;42;5",
+    ]
+    path.write_text("\n".join(lines))
+    said = {
+        "columns": {
+            name: MAPPING.columns[name].model_dump() for name in ("sex", "hba1c", "age")
+        },
+        "leave_out": {"lines": [6], "values": {"PatNr": ["e"]}},
+    }
+    how = How(
+        id_column="PatNr",
+        columns=["sex", "hba1c", "age"],
+        schema=DICTIONARY,
+        mapping=TableMapping.model_validate(said),
+    )
+    report, table = examine(path, how)
+    assert table is None
+    assert [(each.line, each.column) for each in report.problems] == [
+        (5, "age"),
+        (9, "sex"),
+    ]
+
+    path.write_text("\n".join(lines).replace(";x;", ";30;").replace(";q;", ";m;"))
+    table = read_table(path, how)
+    X = [[0, 7.2 * 10.929 - 23.5, 50], [1, np.nan, 60], [0, 6 * 10.929 - 23.5, 30]]
+    X += [[1, 20, 40], [1, 5 * 10.929 - 23.5, 42]]
+    np.testing.assert_array_equal(matrix(table), X)
+    assert table.places.of(range(5)) == [2, 3, 5, 7, 9]
+    assert "leaves out 2 rows" in str(table.report.warnings)
+
+
+def numbers_of(factor: float = 1.0) -> How:
+    plain = {"fields": [{"name": name} for name in ("a", "b", "c")]}
+    mapped = {
+        "columns": {
+            "a": {"from": "c", "factor": factor},
+            "b": {"missing": ["3"], "factor": 2.0, "offset": 1.0},
+            "c": {"from": "a"},
+        }
+    }
+    return How(
+        schema=Schema.model_validate(plain), mapping=TableMapping.model_validate(mapped)
+    )
+
+
+@pytest.mark.parametrize("form", ["csv", "german", "parquet", "pandas"])
+def test_row_marks_are_those_of_the_table_before_it_was_mapped(
+    form: str, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(2)
+    rows = rng.integers(0, 50, (60, 3)) / 4
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"])
+    table = FORMS[form](frame, tmp_path)
+    plain = open_table(table, columns=["a", "b", "c"])
+    mapped = read_table(table, numbers_of(18.016))
+    assert not np.array_equal(matrix(mapped), matrix(plain), equal_nan=True)
+    order = rng.permutation(60)
+    shown = ShownTables(tmp_path)
+    for before, after in (
+        (plain, mapped),
+        (order_rows(plain, order), order_rows(mapped, order)),
+    ):
+        expected, found = shown.marks(before), shown.marks(after)
+        np.testing.assert_array_equal(found.cells, expected.cells)
+        assert found.sketches.keys() == expected.sketches.keys()
+        for name, sketch in expected.sketches.items():
+            np.testing.assert_array_equal(found.sketches[name], sketch)
+
+
+def test_other_levels_make_no_other_rows(tmp_path: Path) -> None:
+    frame = frame_of()
+    swapped = MAPPING.model_dump()
+    swapped["columns"]["sex"]["levels"] |= {"w": "male", "m": "female"}
+    marks = []
+    for said in (MAPPING.model_dump(), swapped):
+        mapping = TableMapping.model_validate(said)
+        how = How(columns=["sex", "hba1c", "age"], schema=DICTIONARY, mapping=mapping)
+        read = read_table(frame, how)
+        marks.append(ShownTables(tmp_path).marks(read).cells)
+    np.testing.assert_array_equal(*marks)
+
+
+def test_a_table_without_a_mapping_is_its_own_original(tmp_path: Path) -> None:
+    table = open_table(as_csv(frame_of(), tmp_path), columns=["HbA1c", "Alter"])
+    assert isinstance(table, Table)
+    assert original_of(table) is table
