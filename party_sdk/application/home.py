@@ -19,6 +19,7 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
 from clustering_protocols.terms.terms import Terms, digest, read_terms
+from party_sdk.admission.id_patterns import id_warnings
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
@@ -33,7 +34,6 @@ from party_sdk.application.outputs import Outputs, Rows
 from party_sdk.home.identities import Acquaintances
 from party_sdk.home.policy import Policy
 from party_sdk.party.folder import PartyFolder
-from party_sdk.party.id_patterns import id_warnings
 from party_sdk.party.join import preview_terms
 from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.leave import decline, leave

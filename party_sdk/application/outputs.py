@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from party_sdk.party.table_admission import SlotFields, open_by
+from party_sdk.admission.table_admission import SlotFields, open_by
 from party_sdk.results.output_files import keep_others, remember_outputs, write_whole
 
 # Libraries of tables and pictures are imported when rows are read and drawn

@@ -11,8 +11,8 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.terms.terms import Terms
+from party_sdk.admission.table_admission import select_clustered
 from party_sdk.party.folder import PartyFolder
-from party_sdk.party.table_admission import select_clustered
 from party_sdk.results.trained_rows import (
     TrainedRows,
     measure_prepared,

@@ -39,6 +39,14 @@ from clustering_protocols.terms.session_risks import SHOWN_TOGETHER, SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
+from party_sdk.admission.table_admission import (
+    SlotFields,
+    agreed_in,
+    arrival_of,
+    open_by,
+    select_clustered,
+    units_of,
+)
 from party_sdk.analyst_client.analyst import Analyst, end_of
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
@@ -56,14 +64,6 @@ from party_sdk.party.planned_use import moved_rows, use_of
 from party_sdk.party.resume_checks import data_digest, fingerprint, same_choices
 from party_sdk.party.roster import Meeting, OnRoster
 from party_sdk.party.rounds import Confirm, OnNotes, Oversight, Responder
-from party_sdk.party.table_admission import (
-    SlotFields,
-    agreed_in,
-    arrival_of,
-    open_by,
-    select_clustered,
-    units_of,
-)
 from party_sdk.party.watch import OnProgress, SessionWatch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that

@@ -12,8 +12,8 @@ from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.terms.agreements import Seat
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.wire.states import SessionState, SlotState
+from party_sdk.admission.table_files import NamedTable
 from party_sdk.analyst_client.transport import Trust
-from party_sdk.party.table_files import NamedTable
 
 
 class _StoredModel(BaseModel):

@@ -24,11 +24,11 @@ from clustering_protocols.terms.schema import Field, Schema, numbers
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
 from coterie_pages.formatting import format_test
 from coterie_pages.pages import page
+from party_sdk.admission.table_admission import open_by
 from party_sdk.cli.options.release import outcome_lines, profile_lines
 from party_sdk.disclosures.history import ShownTables
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.planned_use import use_of
-from party_sdk.party.table_admission import open_by
 from party_sdk.reports.run_reports import run_report
 from party_sdk.reports.session_reports import audited_report
 from tests.sdk.house import House

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from party_sdk.admission.table_files import NamedTable
 from party_sdk.cli.terminal.output import say
-from party_sdk.party.table_files import NamedTable
 from party_sdk.results.output_files import try_outputs
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
-    from party_sdk.party.table_admission import SlotFields
+    from party_sdk.admission.table_admission import SlotFields
     from party_sdk.tables import How, TableMapping
 
 Command = Callable[..., Any]

@@ -52,9 +52,9 @@ def rehearse(
     the others' rows are drawn from yours, and stay here.
     """
     from clustering_protocols.terms.session_risks import SUMS_LIMIT
+    from party_sdk.admission.table_admission import agreed_in
     from party_sdk.home.policy_files import read_policy
     from party_sdk.lab import rehearse as play
-    from party_sdk.party.table_admission import agreed_in
 
     agreed, own = _read_terms_and_slot(invitation, terms_file, slot, here)
     rows = here.map_rows(here.folder(agreed.session, own), rows)

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
 from coterie_pages.models.desk import LabelledRows, NewRowsChoice
 from coterie_pages.models.frame import Banner
+from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.table_choice import (
     Chosen,
@@ -20,7 +21,6 @@ from party_sdk.desk.party.table_choice import (
     query_of,
 )
 from party_sdk.desk.responses import bad, file, form_of, render_page
-from party_sdk.party.table_admission import agreed_in
 
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import NewRows

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from coterie_pages.models.desk import RehearsalPage
+from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.own_choices import chosen_of, shown_choices
 from party_sdk.desk.party.table_choice import (
@@ -20,7 +21,6 @@ from party_sdk.desk.party.table_choice import (
 )
 from party_sdk.desk.responses import bad, form_of, render_page
 from party_sdk.home.policy_files import read_policy
-from party_sdk.party.table_admission import agreed_in
 
 if TYPE_CHECKING:
     from clustering_protocols.engine.inspection import Rehearsal

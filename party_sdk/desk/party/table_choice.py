@@ -17,6 +17,7 @@ from clustering_protocols.terms.session_risks import LIMITS
 from clustering_protocols.terms.terms import Terms
 from coterie_pages.models.desk import ColumnChoice, TableChoice, TableFile
 from coterie_pages.models.frame import Banner
+from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.own_choices import (
     chosen_of,
@@ -28,11 +29,10 @@ from party_sdk.desk.party.own_choices import (
 from party_sdk.desk.responses import Form, bad, desk_of, form_of, render_page, to
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.notification_requests import check_address
-from party_sdk.party.table_admission import agreed_in
 from party_sdk.supervisor import Order, OrderedTable
 
 if TYPE_CHECKING:
-    from party_sdk.party.table_files import NamedTable
+    from party_sdk.admission.table_files import NamedTable
     from party_sdk.tables import CheckReport
 
 _MOST_FILES: Final = 200

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from clustering_protocols.terms.terms import Terms
-    from party_sdk.party.table_admission import SlotFields
+    from party_sdk.admission.table_admission import SlotFields
     from party_sdk.tables import CheckReport, How, TableMapping
 
 
@@ -70,9 +70,9 @@ class NamedTable:
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
         """Return what hinders the table from taking part at a slot."""
         from clustering_protocols.common.errors import GuardRefused, InvalidData
+        from party_sdk.admission.id_patterns import id_warnings
+        from party_sdk.admission.table_admission import agreed_in, arrival_of
         from party_sdk.home.policy import Policy
-        from party_sdk.party.id_patterns import id_warnings
-        from party_sdk.party.table_admission import agreed_in, arrival_of
         from party_sdk.tables import examine
         from party_sdk.tables.report import Finding
 
