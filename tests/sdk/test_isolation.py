@@ -153,21 +153,43 @@ print(problem.what)
 
 
 @pytest.mark.parametrize(
-    ("limit", "most", "word"),
-    [("RLIMIT_FSIZE", 4 * MEBIBYTE, "disk"), ("RLIMIT_DATA", 170 * MEBIBYTE, "memory")],
+    ("limit", "mebibytes", "word", "option"),
+    [
+        ("RLIMIT_FSIZE", 4, "4 MiB of the disk", "-f"),
+        ("RLIMIT_DATA", 170, "170 MiB of memory", "-d"),
+        ("RLIMIT_DATA", 64, "64 MiB of memory", "-d"),  # a library is not loaded
+        ("RLIMIT_DATA", 8, "8 MiB of memory", "-d"),  # Python does not begin
+        ("RLIMIT_AS", 8, "8 MiB of memory", "-v"),  # the loader ends it
+    ],
 )
 def test_a_limit_that_a_reader_meets_is_named(
-    tmp_path: Path, limit: str, most: int, word: str
+    tmp_path: Path, limit: str, mebibytes: int, word: str, option: str
 ) -> None:
-    """The limits of whoever asks count where they are lower."""
+    """The limits of whoever asks count where they are lower, and are what to raise."""
     path = tmp_path / "rows.parquet"
     n = 300_000
     cells = pa.array([f"{i:040}" for i in range(n)])
     parquet.write_table(pa.table({"id": cells, "x": np.arange(n) % 7.5}), path)
-    words = [sys.executable, "-c", BOUNDED, str(path), limit, str(most)]
+    most = str(mebibytes * MEBIBYTE)
+    words = [sys.executable, "-c", BOUNDED, str(path), limit, most]
     said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     assert word in said
-    assert LARGE_FILE in said
+    assert f"'ulimit {option}'" in said
+    assert LARGE_FILE not in said, "it would not help"
+
+
+def test_a_reader_that_cannot_load_more_met_its_limit(
+    rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loader of libraries ends a process with a status of its own, 127."""
+    monkeypatch.setattr(parent, "READER", answering("", status=127))
+    [problem] = examine(rows, How(id_column="id"))[0].problems
+    assert "4 GiB of memory" in problem.what
+    assert LARGE_FILE in problem.what
+    monkeypatch.setattr(parent, "READER", ("-c", "raise SystemExit(127)"))
+    [problem] = examine(rows, How(id_column="id"))[0].problems
+    assert "did not begin (status 127)" in problem.what
+    assert "memory" in problem.what, "all of the machine's may be taken"
 
 
 def test_a_defect_is_told_by_its_place_and_not_by_a_cell(
@@ -201,7 +223,7 @@ def test_a_reader_knows_no_passphrase(
         answering(said + "; os._exit(9 * ('COTERIE_PASSPHRASE' in os.environ))"),
     )
     report, _ = examine(rows, How())
-    assert "status 9" not in report.problems[0].what
+    assert "no usable answer" in report.problems[0].what
 
 
 def test_columns_come_as_they_are(rows: Path) -> None:

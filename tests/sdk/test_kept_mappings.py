@@ -245,9 +245,10 @@ def test_python_keeps_a_mapping_for_new_rows_too(
                 party.run(frame, id_column="id", mapping=TableMapping())
     assert result.columns == ("x", "y")
     np.testing.assert_array_equal(again.labels, result.labels)
-    np.testing.assert_array_equal(result.predict(frame, id_column="id"), result.labels)
+    found = result.predict(frame, id_column="id").labels
+    np.testing.assert_array_equal(found, result.labels)
     labelled = result.to_frame(frame)
     assert list(labelled.columns) == ["id", "Wert", "y", "label"]
     right = frame.rename(columns={"Wert": "x"}).assign(x=frame["Wert"] * 2)
-    found = result.predict(right, id_column="id", mapping=TableMapping())
+    found = result.predict(right, id_column="id", mapping=TableMapping()).labels
     np.testing.assert_array_equal(found, result.labels)

@@ -16,7 +16,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import IO, Final, NoReturn
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from party_sdk.home.defects import place_of
@@ -48,10 +48,10 @@ def main(folder: str, talk: str, numbers: str, cells: str, original: str) -> NoR
     ):
         messages.seek(0)
         job = job_of(messages.read())
+        empty(messages)  # whoever asks sees that this process has begun
         _limit(large=LARGE_FILE in job.how.allow)
         answer = _answer(job, Scratch(Path(folder), rows, columns, unmapped))
-        empty(messages)
-        messages.write(answer.model_dump_json().encode())
+        _write(answer, messages)
     os._exit(0)  # nothing here has to be taken apart
 
 
@@ -68,6 +68,16 @@ def _answer(job: Job, scratch: Scratch) -> Answer:
             os._exit(_LIMITS[code])
         name, place = job.path.name, place_of(error)
         return Refusal.of(InvalidData(f"{name!r} was not read: {place}."))
+
+
+def _write(answer: Answer, messages: IO[bytes]) -> None:
+    try:
+        messages.write(answer.model_dump_json().encode())
+        messages.flush()
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
+    except OSError:
+        os._exit(OUT_OF_ROOM)
 
 
 def _limit(*, large: bool) -> None:

@@ -37,6 +37,7 @@ from party_sdk.tables.parsing.limits import (
     OUT_OF_ROOM,
     UNPACK,
     Limits,
+    is_memory_bounded,
 )
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import CheckReport
@@ -145,17 +146,23 @@ def _answer_to(job: Job, scratch: Scratch) -> Answer:
         try:
             status = _run(scratch, talk, None if limits.large else MOST_SECONDS)
         except subprocess.TimeoutExpired:
-            raise limits.explain_excess(limits.time, remedy) from None
-        if status == OUT_OF_MEMORY or status < 0:
-            raise limits.explain_excess(limits.memory, remedy)
+            raise limits.explain_time(remedy) from None
         if status == OUT_OF_ROOM:
-            raise limits.explain_excess(limits.room, remedy)
+            raise limits.explain_room(remedy)
+        n_bytes = talk.seek(0, os.SEEK_END)
+        if status == OUT_OF_MEMORY or status < 0:
+            raise limits.explain_memory(remedy)
         if status:
+            # What is loaded without memory ends with a status of its loader's: before
+            # the question is read under an outer limit alone, afterwards under any.
+            if not n_bytes or is_memory_bounded(large=limits.large):
+                raise limits.explain_memory(remedy)
             raise InvalidData(
-                f"The process that reads {job.path.name!r} did not begin (status {status})."
+                f"The process that reads {job.path.name!r} did not begin (status {status}). "
+                "Free memory on this machine and try again, or install Coterie anew."
             )
         talk.seek(0)
-        return _answer_in(talk.read(_MOST_ANSWERED), job.path)
+        return _answer_in(talk.read(min(n_bytes, _MOST_ANSWERED)), job.path)
 
 
 def _run(scratch: Scratch, talk: IO[bytes], seconds: float | None) -> int:

@@ -30,6 +30,10 @@ OUT_OF_MEMORY: Final = 77
 OUT_OF_ROOM: Final = 78
 """Status of a reader's process that met a limit and could say so."""
 
+_MEMORY: Final = {"RLIMIT_DATA": "-d", "RLIMIT_AS": "-v"}
+_ROOM: Final = {"RLIMIT_FSIZE": "-f"}
+"""Limits that a shell sets, with its option."""
+
 NUMBER_BYTES: Final = 8
 """Bytes of a cell as a number."""
 ID_BYTES: Final = 32
@@ -47,6 +51,19 @@ def most_memory(*, large: bool) -> int:
         return MOST_MEMORY
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(MOST_MEMORY, total // 2)
+
+
+def outer_limit(*names: str) -> int | None:
+    """Return the least hard limit that this process was started with; None if it has none.
+
+    names: of limits of the operating system, such as ``"RLIMIT_DATA"``.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows has none of them
+        return None
+    found = [resource.getrlimit(getattr(resource, name))[1] for name in names]
+    return min((held for held in found if held != resource.RLIM_INFINITY), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +94,7 @@ class Limits:
         if self.large or n_bytes <= MOST_UNPACKED:
             return
         raise InvalidData(
-            f"{what} more than {_gibibytes(MOST_UNPACKED)} once unpacked. {remedy}, "
+            f"{what} more than {_size(MOST_UNPACKED)} once unpacked. {remedy}, "
             f"or read it with --allow {LARGE_FILE}."
         )
 
@@ -96,31 +113,47 @@ class Limits:
             remedy,
         )
 
-    def explain_excess(self, what: str, remedy: str) -> InvalidData:
-        """Return what to say of a file whose reading took more than it may.
+    def explain_time(self, remedy: str) -> InvalidData:
+        """Return what to say of a file whose reading took too long.
 
-        what: what it takes: the end of a sentence that begins with the file.
         remedy: as for :meth:`check_unpacked`.
         """
+        return self._explain(f"more than {MOST_SECONDS / 60:.0f} minutes", remedy)
+
+    def explain_memory(self, remedy: str) -> InvalidData:
+        """Return what to say of a file whose reading took too much memory."""
+        own = most_memory(large=self.large)
+        return self._explain_size("of memory", own, _MEMORY, remedy)
+
+    def explain_room(self, remedy: str) -> InvalidData:
+        """Return what to say of a file whose reading took too much of the disk."""
+        return self._explain_size("of the disk", MOST_UNPACKED, _ROOM, remedy)
+
+    def _explain_size(
+        self, of_what: str, own: int, outer: dict[str, str], remedy: str
+    ) -> InvalidData:
+        held = outer_limit(*outer)
+        if held is None or held >= own:
+            return self._explain(f"more than {_size(own)} {of_what}", remedy)
+        options = " or ".join(f"'ulimit {option}'" for option in outer.values())
+        what = f"more than {_size(held)} {of_what}, which is what this command may take"
+        return InvalidData(
+            f"{self.name!r} takes {what}, to read. {remedy}, or raise the limit "
+            f"({options}) that the command was started with."
+        )
+
+    def _explain(self, what: str, remedy: str) -> InvalidData:
         if not self.large:
             remedy = f"{remedy}, or read it with --allow {LARGE_FILE}"
         return InvalidData(f"{self.name!r} takes {what} to read. {remedy}.")
 
-    @property
-    def memory(self) -> str:
-        """Return how much memory is too much, for a sentence."""
-        return f"more than {_gibibytes(most_memory(large=self.large))} of memory"
 
-    @property
-    def time(self) -> str:
-        """Return how much time is too much, for a sentence."""
-        return f"more than {MOST_SECONDS / 60:.0f} minutes"
-
-    @property
-    def room(self) -> str:
-        """Return how much of a disk is too much, for a sentence."""
-        return f"more than {_gibibytes(MOST_UNPACKED)} of the disk"
+def is_memory_bounded(*, large: bool) -> bool:
+    """Return whether this process was started with less memory than a reader may take."""
+    held = outer_limit(*_MEMORY)
+    return held is not None and held < most_memory(large=large)
 
 
-def _gibibytes(n_bytes: int) -> str:
-    return f"{n_bytes >> 30} GiB"
+def _size(n_bytes: int) -> str:
+    unit, shift = ("GiB", 30) if n_bytes >= 1 << 30 else ("MiB", 20)
+    return f"{n_bytes >> shift} {unit}"
