@@ -48,8 +48,19 @@ SETS = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cance
 def session(
     name: str, k: int = 3, seed: int = 0, most: int = 100, **more: Any
 ) -> Session:
+    """Return a session that starts far from where it ends, so that a liar has time."""
     parts = simulation.split(SETS[name]().data, LAYOUT, seed).data
-    return Session(Llf(n_clusters=k, max_iter=most), LAYOUT, parts, seed, **more)
+    params = Llf(n_clusters=k, max_iter=most, init="random_party")
+    return Session(params, LAYOUT, parts, seed, **more)
+
+
+@contextmanager
+def unsteady() -> Iterator[None]:
+    """Let nobody compare a total with the one before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RowsRound, "_check_steady", lambda *_: None)
+        patch.setattr(steadiness, "check_own", lambda *_: None)
+        yield
 
 
 @contextmanager
@@ -109,6 +120,11 @@ def test_a_party_that_moves_centroids_freely_is_refused(
     assert isinstance(refused, ProtocolFailed)
     assert len(liar.answered[LIAR]) <= 4
     assert solved_rows(s, liar, [VICTIM, SISTER]) <= 1  # as of an honest session
+    # without the comparisons and the audit it reads rows: the control
+    s, liar = session(name, most=40, choices=unaudited(LAYOUT)), Keen(keeps=frozenset())
+    with unsteady(), changed(liar):
+        assert ended(s) is None
+    assert solved_rows(s, liar, [VICTIM, SISTER]) >= 5
 
 
 @pytest.mark.threat(150)
@@ -137,9 +153,7 @@ def test_two_invented_parties_read_no_more_than_the_audit_limit(
     """They know each other's sums, so all but the victim's; no other check stands."""
     s = session(name, choices={VICTIM: {"sums_limit": share}})
     liar = Keen(keeps=frozenset(), session=s)
-    with pytest.MonkeyPatch.context() as patch, changed(liar):
-        patch.setattr(RowsRound, "_check_steady", lambda *_: None)
-        patch.setattr(steadiness, "check_own", lambda *_: None)
+    with unsteady(), changed(liar):
         refused = ended(s)
     n_rows = s.data[VICTIM].n_rows
     assert isinstance(refused, GuardRefused)
@@ -148,20 +162,17 @@ def test_two_invented_parties_read_no_more_than_the_audit_limit(
     # without the limit it reads more: the control
     s = session(name, most=40, choices=unaudited(LAYOUT))
     liar = Keen(keeps=frozenset(), session=s)
-    with pytest.MonkeyPatch.context() as patch, changed(liar):
-        patch.setattr(RowsRound, "_check_steady", lambda *_: None)
-        patch.setattr(steadiness, "check_own", lambda *_: None)
+    with unsteady(), changed(liar):
         ended(s)
     assert solved_rows(s, liar, [VICTIM]) > most_following(share, n_rows)
 
 
 def test_the_refusal_names_the_updates_that_fit() -> None:
-    s = session("wine", 8, 4, choices={VICTIM: {"sums_limit": 0.0}})
-    refused = ended(s)
-    assert isinstance(refused, GuardRefused)
-    fits = int(str(refused).split("max_iter ")[1].split()[0])
     given = {slot: {"sums_limit": float(slot != VICTIM)} for slot in LAYOUT.names}
     parts = simulation.split(load_wine().data, LAYOUT, 4).data
+    refused = ended(Session(Llf(n_clusters=8), LAYOUT, parts, 4, choices=given))
+    assert isinstance(refused, GuardRefused)
+    fits = int(str(refused).split("max_iter ")[1].split()[0])
     params = Llf(n_clusters=8, max_iter=fits)
     assert ended(Session(params, LAYOUT, parts, 4, choices=given)) is None
     over = Llf(n_clusters=8, max_iter=fits + 1)
