@@ -32,6 +32,9 @@ DOCUMENT_BYTES: Final = 16 * JSON_BYTES
 """Largest answer of JSON. The terms are most of it: one byte of what opens a session takes
 at most six where the text of the terms stands in a document."""
 
+MOST_PAGES: Final = 10_000
+"""Pages of one list: ten million lines of an audit, half a million sessions."""
+
 _OF_ARRAYS: Final = re.compile(r"/sessions/[^/]+/(task|result|profiles|rounds/.+)$")
 _CGROUP: Final = Path("/sys/fs/cgroup/memory.max")
 
@@ -62,6 +65,28 @@ def arrays_bytes() -> int:
 def most_bytes(path: str) -> int:
     """Return how many bytes the answer to a request of this path may have."""
     return arrays_bytes() if _OF_ARRAYS.search(path) else DOCUMENT_BYTES
+
+
+class PageCount:
+    """Counts the pages of one list, which no analyst may make endless."""
+
+    def __init__(self) -> None:
+        self._n_pages = self._n_bytes = 0
+
+    def add(self, n_lines: int, n_bytes: int) -> None:
+        """Count a page behind which there is another one.
+
+        Raises GuardRefused if it holds no line, or the list is too long to be one.
+        """
+        self._n_pages += 1
+        self._n_bytes += n_bytes
+        if n_lines and self._n_pages < MOST_PAGES and self._n_bytes < arrays_bytes():
+            return
+        raise GuardRefused(
+            f"The analyst's list has no end: {self._n_pages:,} pages, "
+            f"{self._n_bytes >> 20:,} MiB.",
+            remedy="Nothing of it was kept. Tell the administrator of the analyst.",
+        )
 
 
 def fetch(http: httpx.Client, request: httpx.Request) -> httpx.Response:

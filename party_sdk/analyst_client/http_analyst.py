@@ -27,6 +27,7 @@ from clustering_protocols.wire.states import SlotState
 from coterie_http import long_polling
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
+from party_sdk.analyst_client.answer_limits import PageCount
 from party_sdk.analyst_client.requests import parse_answer, raise_problem
 from party_sdk.analyst_client.resumable_uploads import PiecewiseUpload
 from party_sdk.analyst_client.transport import (
@@ -120,12 +121,15 @@ class HttpAnalyst(CoordinatedAnalyst):
         lines: list[str] = []
         signature = ""
         after: int | None = 0
+        pages = PageCount()
         while after is not None:
             path, params = f"/v1/sessions/{session}/audit", {"after": str(after)}
             page = self._read(AuditPage, "GET", path, params=params)
             lines += page.lines
             signature = page.signature or signature
             after = page.next
+            if after is not None:
+                pages.add(len(page.lines), sum(map(len, page.lines)))
         return lines, signature
 
     def choose(self, session: str, n_clusters: int) -> SessionStatus:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:  # answers from files need none
 PROBLEM_TYPE: Final = "application/problem+json"
 _OURS: Final = frozenset({"application/json", MEDIA_TYPE})
 
+_MOST_READ: Final = 4000
+"""Characters of a problem's text that are shown."""
+
 _M = TypeVar("_M", bound=BaseModel)
 
 
@@ -73,7 +76,7 @@ def raise_problem(status: int, media_type: str, content: bytes) -> None:
     if is_success and (kind in _OURS or not content):
         return
     document = _read_document(content) if kind == PROBLEM_TYPE else {}
-    detail = str(document.get("detail", f"HTTP status {status}."))
+    detail = _text_in(document, "detail") or f"HTTP status {status}."
     try:
         problem = Problem.of_slug(str(document.get("type")))
     except KeyError:
@@ -81,7 +84,8 @@ def raise_problem(status: int, media_type: str, content: bytes) -> None:
         error = InvalidParameters if status == HTTPStatus.NOT_FOUND else Internal
         raise error(f"{detail} This is not an analyst of coterie.") from None
     if problem is Problem.SESSION_OVER:
-        raise SessionOver(detail, document.get("state", ""), document.get("reason"))
+        state, reason = _text_in(document, "state"), _text_in(document, "reason")
+        raise SessionOver(detail, state, reason or None)
     raise CoterieError.of(problem, detail)
 
 
@@ -100,6 +104,12 @@ def parse_answer(model: type[_M], content: bytes) -> _M:
 def _read_document(content: bytes) -> Mapping[str, Any]:
     try:
         document = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
+
+
+def _text_in(document: Mapping[str, Any], name: str) -> str:
+    """Return a text of a problem as far as somebody reads it; empty if it is none."""
+    text = document.get(name)
+    return text[:_MOST_READ] if isinstance(text, str) else ""

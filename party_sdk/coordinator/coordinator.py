@@ -32,6 +32,7 @@ from clustering_protocols.terms.terms import (
 )
 from clustering_protocols.wire.answers import SessionLine
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
+from party_sdk.analyst_client.answer_limits import PageCount
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.coordinator.session import CoordinatedSession, read_kept
 from party_sdk.coordinator.session_store import StoredSession
@@ -253,12 +254,15 @@ class Coordinator:
         filters |= {name: at.isoformat() for name, at in times.items() if at}
         found: list[SessionLine] = []
         after: str | None = ""
+        pages = PageCount()
         while after is not None and (limit is None or len(found) < limit):
             page = self._analyst.sessions(after, filters)
             if filters and any(line.waiting_since is None for line in page.sessions):
                 raise VersionMismatch("This analyst is of a release without filters.")
             found += page.sessions
             after = page.next
+            if after is not None:
+                pages.add(len(page.sessions), len(page.model_dump_json()))
         return found[:limit]
 
 

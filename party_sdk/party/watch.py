@@ -12,6 +12,7 @@ from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
 
 _LOOK_SECONDS: Final = 1.0
+_LEAST_SECONDS: Final = 0.2  # between two questions whether there is a task
 
 OnProgress = Callable[[SessionStatus], None]
 
@@ -47,12 +48,16 @@ class SessionWatch:
     def task(self) -> bytes | None:
         """Return the open task; None if there is no task now or the session is complete.
 
-        The analyst holds the request for a while. :class:`SessionOver` if the session
-        ended without a result.
+        The analyst holds the request for a while; one that does not is asked again after
+        a moment. :class:`SessionOver` if the session ended without a result.
         """
+        asked = time.monotonic()
         try:
-            return self._analyst.task(self._session, LONG_POLL_SECONDS)
+            task = self._analyst.task(self._session, LONG_POLL_SECONDS)
         except SessionOver as over:
             if over.state != SessionState.COMPLETED:
                 raise
             return None
+        if task is None:
+            time.sleep(max(0.0, asked + _LEAST_SECONDS - time.monotonic()))
+        return task

@@ -9,24 +9,38 @@ import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from analyst_service.app import create_app
 from analyst_service.configuration.settings import Settings
-from clustering_protocols.common.errors import GuardRefused, Unavailable
+from clustering_protocols.common.errors import CoterieError, GuardRefused, Unavailable
 from clustering_protocols.records.codec import MEDIA_TYPE
+from clustering_protocols.wire.answers import SessionLine
+from clustering_protocols.wire.states import SessionState
 from coterie_http import resumption
-from party_sdk.analyst_client import answer_limits as limits
+from party_sdk.analyst_client import answer_limits as limits, requests
 from party_sdk.analyst_client.diagnosis import look_at_analyst
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.transport import Trust
+from party_sdk.coordinator.coordinator import Coordinator
+from party_sdk.party.watch import SessionWatch
 
 MEBIBYTE = 1 << 20
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 KEY = b'{"key": "' + b"0" * 64 + b'"}'
+
+SESSION_LINE = SessionLine(
+    id="s",
+    title="Wards",
+    state=SessionState.COLLECTING,
+    round=1,
+    created_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
 
 Send = Callable[[bytes], None]
 Answer = Callable[[Send], None]
@@ -68,7 +82,7 @@ class Peer:
 @contextmanager
 def answering(answer: Answer) -> Iterator[Peer]:
     peer = Peer(answer)
-    thread = threading.Thread(target=peer.serve)
+    thread = threading.Thread(target=peer.serve, daemon=True)
     thread.start()
     try:
         yield peer
@@ -219,6 +233,64 @@ def test_whatever_the_analyst_sends_as_arrays_is_read_as_such() -> None:
     assert len(of_arrays) == 4
     for path in of_arrays:
         assert limits.most_bytes(path) == limits.arrays_bytes(), path
+
+
+PAGES: dict[str, tuple[bytes, Callable[[HttpAnalyst], Any]]] = {
+    "audit": (
+        b'{"lines": [%b], "next": 7, "signature": ""}',
+        lambda analyst: analyst.audit("s"),
+    ),
+    "sessions": (
+        b'{"sessions": [%b], "next": "more"}',
+        lambda analyst: Coordinator("", "key", analyst=analyst).sessions(),
+    ),
+}
+LINES = {"audit": b'"line"', "sessions": SESSION_LINE.model_dump_json().encode()}
+
+
+@pytest.mark.threat(158)
+@pytest.mark.parametrize("n_lines", [0, 1, 2])
+@pytest.mark.parametrize("what", PAGES)
+def test_a_list_without_end_is_refused(
+    monkeypatch: pytest.MonkeyPatch, what: str, n_lines: int
+) -> None:
+    page, fetch = PAGES[what]
+    monkeypatch.setattr(limits, "MOST_PAGES", 50)
+    if n_lines == 2:
+        monkeypatch.setattr(limits, "arrays_bytes", lambda: 100)
+    lines = b",".join([LINES[what]] * n_lines)
+    with (
+        answering(whole(page % lines)) as peer,
+        connect(peer.url, patience=0) as analyst,
+        pytest.raises(GuardRefused, match="list has no end"),
+    ):
+        fetch(analyst)
+    assert len(peer.asked) == {0: 1, 1: 50}.get(n_lines, len(peer.asked)) <= 50
+
+
+PROBLEMS = {
+    "nested": b'{"detail": ' + b"[" * 200_000,
+    "long": b'{"type": "urn:coterie:problem:not-found", "detail": "%b"}'
+    % (b"A" * 10**7),
+    "no text": b'{"type": 5, "detail": {"a": [1]}, "state": [], "reason": 1}',
+}
+
+
+@pytest.mark.threat(158)
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_a_problem_of_another_form_is_a_short_sentence(kind: str) -> None:
+    with pytest.raises(CoterieError) as raised:
+        requests.raise_problem(404, requests.PROBLEM_TYPE, PROBLEMS[kind])
+    assert len(str(raised.value)) < 5000
+    assert "[1]" not in str(raised.value)
+
+
+def test_an_analyst_that_holds_no_request_is_asked_seldom() -> None:
+    analyst = Mock(**{"task.return_value": None})
+    watch = SessionWatch(analyst, "s", None)
+    begin = time.monotonic()
+    assert [watch.task() for _ in range(3)] == [None] * 3
+    assert time.monotonic() - begin > 0.5
 
 
 # Time
