@@ -12,10 +12,10 @@ from warnings import warn
 
 def __getattr__(name: str) -> Any:
     """Return what the module of this name held in 0.2.0, with a warning."""
+    if name != "Layout":  # also asked for each module here, before it is imported
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from clustering_protocols.terms import terms
 
-    if name != "Layout":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     warn(
         "Import Layout from clustering_protocols.terms.terms: the other way ends with "
         "0.4.0.",

@@ -6,6 +6,8 @@ import json
 import os
 import pickle
 import re
+import subprocess
+import sys
 import unicodedata
 from collections import Counter
 from http import HTTPStatus
@@ -16,7 +18,6 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError
 
-import clustering_protocols.terms
 from clustering_protocols import catalogue
 from clustering_protocols.common import errors
 from clustering_protocols.common.error_catalogue import URN, Problem
@@ -486,5 +487,9 @@ def test_an_unknown_slug_is_no_problem() -> None:
 
 
 def test_the_import_that_documents_of_0_2_0_show_still_works() -> None:
-    with pytest.warns(DeprecationWarning, match="0.4.0"):
-        assert clustering_protocols.terms.Layout is Layout
+    """In a process that has imported nothing of the package yet, as users have it."""
+    program = "from clustering_protocols.terms import Layout; print(Layout.__module__)"
+    command = [sys.executable, "-W", "default", "-c", program]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert ran.stdout.strip() == "clustering_protocols.terms.terms"
+    assert "0.4.0" in ran.stderr
