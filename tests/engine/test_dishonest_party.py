@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.repeats import NIGHTLY, thorough
+from support.repeats import NIGHTLY, some, thorough
 
 from clustering_protocols import catalogue, engine
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.numerics.data_source import matrix
-from tests.engine.dishonest_party import Spoiling, draw, lying
+from clustering_protocols.shared_stages.statistics.magnitudes import LARGEST
+from tests.engine.dishonest_party import Spoiling, draw, huge, lying
 from tests.engine.raw_rows import contains, numbers, tell_tales
 from tests.engine.recorded import Recorded, honest, small
 
@@ -33,6 +34,9 @@ EXAMPLES = [
     for name, known in catalogue.catalogue().items()
     for number in range(len(known.examples()))
 ]
+
+SAYING_REALS = {("dc", 0), ("llf", 0), ("pqmds", 0)}
+"""Examples in which a leader sends real numbers for sure."""
 
 
 def lied(session: Recorded, liar: str, how: Spoiling) -> None:
@@ -118,6 +122,24 @@ def test_a_lie_ends_the_session_by_name_or_not_at_all(name: str, example: int) -
     seed = secrets.token_hex(4) if NIGHTLY else "0"
     few = 6 if example in small(name) else 1
     run(name, example, seed, thorough(ci=few, nightly=100))
+
+
+@pytest.mark.parametrize(("name", "example"), EXAMPLES)
+@pytest.mark.parametrize("value", some([1e308, LARGEST], ci=1))
+def test_numbers_beyond_any_row_end_by_name_or_not_at_all(
+    name: str, example: int, value: float
+) -> None:
+    """The leader of each round sends and seals such numbers, where it says any."""
+    if not NIGHTLY and example not in small(name):
+        return
+    whole, said = honest(name, example), 0
+    for number in range(whole.n_rounds):
+        session = whole.branch(number)
+        how, found = huge(value)
+        way = met(session, min(session.open.tasks), how)
+        said += bool(found)
+        assert not found or value == LARGEST or way != "went on", found
+    assert said or (name, example) not in SAYING_REALS
 
 
 def test_what_is_checked_on_arrival_is_refused_there() -> None:
