@@ -28,6 +28,7 @@ from clustering_protocols.contract.row_history import MOST_ROWS, most_following
 from clustering_protocols.contract.selection import OUTSIDE, Selection
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import IntArray, WordArray
+from clustering_protocols.shared_stages.imputation.stage import PartialFillings
 from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments
 from clustering_protocols.shared_stages.statistics.moments import PartialMoments
 from clustering_protocols.terms.terms import Terms
@@ -130,8 +131,8 @@ def history_of(
     """Return in which sums own rows stand by a party's memory; None if in none.
 
     A protocol that adds up by clusters keeps a history of every run. Of others the sums
-    of pooled moments are of all rows that take part, and those of a profile of the final
-    labels.
+    of pooled moments and of fillings are of all rows that take part, and those of a
+    profile of the final labels.
     """
     n_runs = 1 if terms.evaluation is None else len(terms.evaluation.n_clusters)
     kept = [memory.scope_to_run(run).get(RowHistory) for run in range(n_runs)]
@@ -148,11 +149,18 @@ def history_of(
     return history if history.n_sums else None
 
 
+def _pools_over_all(memory: Memory) -> bool:
+    """Return whether a party has told sums over all its rows, or over all values."""
+    fillings = memory.get(PartialFillings)
+    shared = fillings is not None and not len(fillings.own)  # else it fills alone
+    return shared or any(memory.get(kind) is not None for kind in _MOMENTS)
+
+
 def _partitions(
     memory: Memory, terms: Terms, slot: str, n_rows: int
 ) -> Iterator[IntArray]:
     """Yield the clusters of rows that take part, for each time that they are added up."""
-    if any(memory.get(kind) is not None for kind in _MOMENTS):
+    if _pools_over_all(memory):
         yield np.zeros(n_rows, dtype=np.int64)
     labelled = memory.get(Assignment)
     adds_up = terms.layout.adds_up(terms.layout.slot(slot).column)

@@ -183,7 +183,9 @@ def huge(value: float) -> tuple[Spoiling, list[str]]:
     def filled(arrays: Any) -> dict[str, Any]:
         real = {name for name, a in arrays.items() if a.dtype.kind == "f" and a.size}
         found.extend(sorted(real))
-        return {n: np.full_like(a, value) if n in real else a for n, a in arrays.items()}
+        return {
+            n: np.full_like(a, value) if n in real else a for n, a in arrays.items()
+        }
 
     def sealed(content: bytes) -> bytes:
         header, arrays = codec.decode(content)

@@ -23,6 +23,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.imputation.stage import PartialFillings
 from clustering_protocols.shared_stages.statistics.moments import PartialMoments
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
@@ -234,14 +235,24 @@ def partial_moments() -> PartialMoments:
     )
 
 
+def partial_fillings(own: Sequence[int] = ()) -> PartialFillings:
+    none = np.empty(0, dtype=np.int64)
+    told = np.array(own, dtype=np.int64)
+    return PartialFillings(phase=1, transcript="", first=none, own=told)
+
+
 DC = DataCollaboration(n_clusters=2)
 LABELLED = Assignment(labels=np.array([0, 0, 1]), chosen=0, result="")
 
 
-def test_pooled_moments_are_a_sum_over_all_rows() -> None:
+@pytest.mark.threat(140)
+@pytest.mark.parametrize("kept", [partial_moments(), partial_fillings()])
+def test_what_is_pooled_of_all_rows_is_a_sum_over_them(kept: Any) -> None:
     terms = terms_of(DC)
-    assert history_of(Memory(), terms, "r1c1", 5) is None
-    memory = Memory().remember([partial_moments()])
+    alone = Memory().remember([partial_fillings([1])])  # nothing of these is sent
+    for nothing in (Memory(), alone):
+        assert history_of(nothing, terms, "r1c1", 5) is None
+    memory = Memory().remember([kept])
     found = history_of(memory, terms, "r1c1", 5)
     assert found is not None
     assert (found.n_sums, found.all_rows, found.labels.tolist()) == (1, True, [[0]])
