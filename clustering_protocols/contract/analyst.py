@@ -77,11 +77,14 @@ class Run:
     results: what each slot may read; labels go to the slots of their row group only.
     summary: what the coordinator may read.
     figures: what everybody may read, all parties included.
+    labelled_at_home: whether parties find the labels, and number the clusters of their
+        outcome, themselves.
     """
 
     results: Mapping[str, Record]
     summary: Record | None = None
     figures: Figures | None = None
+    labelled_at_home: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -237,6 +237,8 @@ class Outcome:
     profiles: what the clusters are like, where the terms release it: over the party's
         own fields first, exactly, then what everybody was told.
     n_took_part: how many of the party's rows took part, where some were selected.
+    order: int64 (n_clusters,); where the party numbers the clusters: their numbers
+        here, in the order of the numbers that the engine gives them.
     report: JSON values worth showing to the operator.
     """
 
@@ -251,6 +253,7 @@ class Outcome:
     chosen: int = 0
     profiles: Sequence[Profile] = ()
     n_took_part: int | None = None
+    order: IntArray | None = field(default=None, repr=False)
     report: Mapping[str, Any] = field(default_factory=dict)
 
 

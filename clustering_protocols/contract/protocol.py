@@ -143,6 +143,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     methods: what it is good for: empty for a protocol that nobody should be advised to
         use.
     apart: what keeps clusters from coinciding.
+    paper: what to cite for the method; empty where there is no paper.
     """
 
     title: ClassVar[str]
@@ -158,6 +159,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     limits: ClassVar[frozenset[str]] = frozenset()
     methods: ClassVar[tuple[Method, ...]] = ()
     apart: ClassVar[str] = "Ask for fewer clusters."
+    paper: ClassVar[str] = ""
 
     @abstractmethod
     def check(self, params: P, layout: Layout) -> None:
@@ -194,6 +196,11 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Return the names of the figures by which runs can be compared."""
         del params, layout
         return USUAL_FIGURES
+
+    def numbers_clusters(self, params: P) -> bool:
+        """Return whether the terms number the clusters; else the engine does, by size."""
+        del params
+        return False
 
     def sizes(self) -> Sizes[P]:
         """Return what says how large a session may be, and what it takes."""

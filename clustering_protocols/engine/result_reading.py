@@ -8,6 +8,7 @@ from typing import Any
 
 from clustering_protocols.common.errors import Malformed, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyContext, PartyRole, Stage
+from clustering_protocols.engine.cluster_numbers import number_outcome
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.records import codec
@@ -30,7 +31,7 @@ def outcome_of(
     last = lasts[min(chosen, len(lasts) - 1)]
     role: PartyRole[Any, Any, Any, Any] = last.party()
     context = replace(context.of_run(last.run), stage=last.name)
-    return role.conclude(context, result, data)
+    return number_outcome(context.session, role.conclude(context, result, data))
 
 
 def labelled_by(lasts: Sequence[Stage]) -> Labelled:

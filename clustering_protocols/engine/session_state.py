@@ -16,6 +16,7 @@ from typing_extensions import Buffer
 
 from clustering_protocols.contract import Run, SessionContext, Stage
 from clustering_protocols.engine import packets, signatures, transcript
+from clustering_protocols.engine.cluster_numbers import number_run
 from clustering_protocols.engine.packets import UNSIGNED, Address, Envelope, Mail
 from clustering_protocols.engine.step_results import Conclusion
 from clustering_protocols.numerics.metrics import Figures
@@ -301,7 +302,7 @@ class OngoingSession:
 
     def end_stage(self, runs: Sequence[Run]) -> OngoingSession:
         """Return the session before its next stage, with the results of runs."""
-        results = self.results.keep_runs(runs)
+        results = self.results.keep_runs([number_run(self.session, r) for r in runs])
         return replace(self, results=results, index=self.index + 1)
 
     def choose_run(self, run: int) -> OngoingSession:

@@ -12,6 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 from scipy.spatial.distance import cdist
 from skfuzzy.cluster import cmeans as skfuzzy_cmeans
 from sklearn.cluster import KMeans, kmeans_plusplus
+from support.numbering import numbers_of
 from support.repeats import in_turn, thorough
 from support.tables import cut, within
 
@@ -82,6 +83,17 @@ class Compared:
 
     @property
     def labels(self) -> IntArray:
+        """As the reference numbers them."""
+        return self.numbers[self.numbered]
+
+    @property
+    def numbers(self) -> IntArray:
+        """The reference's number of each cluster."""
+        k = len(self.reference.centroids)
+        return numbers_of(self.numbered, self.reference.labels, k)
+
+    @property
+    def numbered(self) -> IntArray:
         found = [self.run.outcomes[slot].labels for slot in self.layout.names]
         if self.rows_split:
             return np.concatenate(found)
@@ -102,7 +114,8 @@ class Compared:
     @property
     def memberships(self) -> FloatArray:
         found = [self.run.outcomes[slot].memberships for slot in self.layout.names]
-        return np.concatenate(found) if self.rows_split else found[0]
+        numbered = np.concatenate(found) if self.rows_split else found[0]
+        return numbered[:, np.argsort(self.numbers)]
 
     def lossless(self) -> None:
         expected = self.reference.centroids
@@ -111,7 +124,7 @@ class Compared:
         assert np.array_equal(self.labels, self.reference.labels)
         for outcome in self.run.outcomes.values():
             assert outcome.report["n_updates"] == self.reference.n_updates
-            sizes = np.bincount(self.labels, minlength=len(expected))
+            sizes = np.bincount(self.numbered, minlength=len(expected))
             assert outcome.cluster_sizes.tolist() == sizes.tolist()
 
 
@@ -493,7 +506,7 @@ class Endless:
 
 @both
 def test_memory_does_not_grow_with_the_rows(algorithm: Any) -> None:
-    """But for eight bytes a row, its label."""
+    """But for sixteen bytes a row: its label as it was found, and as it is numbered."""
     peaks = []
     for n in (100_000, 1_000_000):
         data = {s: Endless(n // 2, 4, i) for i, s in enumerate(Layout.lattice(2).names)}
@@ -512,7 +525,7 @@ def test_memory_does_not_grow_with_the_rows(algorithm: Any) -> None:
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     labels = 8 * 1_000_000
-    assert peaks[1] - peaks[0] < 2.0 * labels, "the table itself is 32 bytes a row"
+    assert peaks[1] - peaks[0] < 3.0 * labels, "the table itself is 32 bytes a row"
 
 
 # Corners

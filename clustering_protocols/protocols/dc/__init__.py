@@ -45,6 +45,11 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         "anchors and clusters."
     )
     params = DataCollaboration
+    paper = (
+        "Kawamata, Y., Kamijo, K., Kihira, M., Toyoda, A., Nakayama, T., "
+        "Imakura, A., Sakurai, T., Okada, Y. A new type of federated "
+        "clustering: A non-model-sharing approach."
+    )
     partitionings = ("horizontal", "vertical", "mixed")
     learns: ClassVar = {
         "analyst": (

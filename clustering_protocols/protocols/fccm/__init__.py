@@ -41,6 +41,11 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         "their site."
     )
     params = CoClustering
+    paper = (
+        "Honda, K., Oda, T., Tanaka, D., Notsu, A. (2015). A collaborative "
+        "framework for privacy preserving fuzzy co-clustering of vertically"
+        " distributed cooccurrence matrices."
+    )
     partitionings = ("vertical",)
     learns: ClassVar = {
         "analyst": (

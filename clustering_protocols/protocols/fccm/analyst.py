@@ -112,4 +112,6 @@ def _finish_session(
     summary = messages.Summary(**shown, tolerances=now.tolerances)
     done = messages.Done()
     results = dict.fromkeys(session.slots, done)
-    return Finish.with_results(results, summary=summary, figures=figures)
+    return Finish.with_results(
+        results, summary=summary, figures=figures, labelled_at_home=True
+    )

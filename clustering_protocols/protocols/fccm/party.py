@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from clustering_protocols.algorithms.coincidence import n_alike, strongest
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
+from clustering_protocols.contract.cluster_order import order_told_first
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.quality.sums import partition_coefficient
@@ -56,9 +57,11 @@ class FccmParty(
         travelled = starts.part(known.objects, [best], params.n_clusters)
         W = starts.part(known.items, [best], params.n_clusters)
         U = context.recall(RowOrder).restore(travelled)
+        sizes = _sizes(U)
+        large = _list_told(params, sizes)
         return Outcome(
             labels=strongest(U, kernels.TIE),
-            cluster_sizes=_sizes(U),
+            cluster_sizes=sizes,
             memberships=U,
             item_memberships=np.ascontiguousarray(W.T),
             report={
@@ -68,7 +71,13 @@ class FccmParty(
                 "n_coinciding": n_alike(U, kernels.TIE),
             },
             figures=(_figures(context, known, best),),
+            order=order_told_first(len(sizes), large, sizes[large]),
         )
+
+
+def _list_told(params: CoClustering, sizes: IntArray) -> IntArray:
+    """Return the clusters that are large enough to be told of."""
+    return np.flatnonzero(sizes >= params.min_cluster_rows)
 
 
 def _tell(context: FccmContext, task: messages.ReportSizes) -> Reply:
@@ -88,7 +97,7 @@ def _tell(context: FccmContext, task: messages.ReportSizes) -> Reply:
             clusters=none, sizes=none, n_iterations=n_iterations, digest=mark
         )
         return Reply(contribution=mute, remember=[figures])
-    large = np.flatnonzero(sizes >= params.min_cluster_rows)
+    large = _list_told(params, sizes)
     told = messages.SizeReport(
         clusters=large,
         sizes=sizes[large],

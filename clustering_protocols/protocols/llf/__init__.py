@@ -46,6 +46,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     )
     version = 2
     params = LosslessFederated
+    paper = (
+        "Corcuera Bárcena, J. L., Marcelloni, F., Renda, A., Bechini, A., "
+        "Ducange, P. Federated c-means and fuzzy c-means clustering "
+        "algorithms for horizontally and vertically partitioned data."
+    )
     partitionings = ("horizontal", "vertical")
     learns: ClassVar = {
         "analyst": (
@@ -176,6 +181,10 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             *([_race()] if params.n_init > 1 else []),
             _updates_of_rows(params) if rows else _updates_of_columns(params),
         )
+
+    def numbers_clusters(self, params: LosslessFederated) -> bool:
+        """Return whether the terms give the starts: clusters keep their numbers then."""
+        return params.init == "given"
 
     def sizes(self) -> Sizes[LosslessFederated]:
         """Return bytes, memory and work."""

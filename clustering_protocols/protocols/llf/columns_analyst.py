@@ -219,4 +219,6 @@ def _finish(
     )
     results = dict.fromkeys(session.slots, result)
     let_out = None if silent else figures.round_values()
-    return Finish.with_results(results, summary=summary, figures=let_out)
+    return Finish.with_results(
+        results, summary=summary, figures=let_out, labelled_at_home=True
+    )

@@ -7,6 +7,7 @@ import numpy as np
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
+from clustering_protocols.contract.cluster_order import order_by_size
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
@@ -85,6 +86,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
                 "n_coinciding": result.n_coinciding,
             },
             figures=(result.figures,),
+            order=order_by_size(result.cluster_sizes),
         )
 
 

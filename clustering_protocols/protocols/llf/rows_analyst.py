@@ -218,7 +218,9 @@ def _finish_session(
         for index, slot in enumerate(session.slots)
     }
     summary = messages.Summary(**shown, tolerances=now.tolerances)
-    return Finish.with_results(results, summary=summary, figures=figures)
+    return Finish.with_results(
+        results, summary=summary, figures=figures, labelled_at_home=True
+    )
 
 
 def _kept_as(now: messages.UpdateState, names: tuple[str, ...]) -> dict[str, Any]:

@@ -9,9 +9,14 @@ import numpy as np
 from clustering_protocols.algorithms.coincidence import n_coinciding
 from clustering_protocols.common.errors import NotReady, ProtocolFailed
 from clustering_protocols.contract import Outcome, Placement, Reply
+from clustering_protocols.contract.cluster_order import (
+    ClusterOrder,
+    order_by_size,
+    order_told_first,
+)
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.metrics import Figures
-from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.secrets import group_mark
 
 from . import closing_sums, final_labels, messages, row_audit
@@ -63,10 +68,9 @@ def tell(here: RowsRound, task: messages.ReportDigest) -> Reply:
     totals = here.totals(task, known)
     mark = digest(known.centroids, known.number) + totals.mark
     figures = None
+    published = _publication(here, task, known, totals)
     if task.members[0] == here.context.slot.name:
-        final = here.means(task, known)
-        session, scale = here.context.session, here.scale
-        shown = closing_sums.build_publication(session, scale, known, final, totals)
+        shown = published
         if here.params.publish != "nothing":
             figures = totals.figures.round_values()
     else:
@@ -79,7 +83,37 @@ def tell(here: RowsRound, task: messages.ReportDigest) -> Reply:
         figures=figures,
     )
     sizes = messages.FinalSizes(sizes=totals.sizes)
-    return Reply(contribution=told, remember=[known, totals.figures, sizes])
+    order = ClusterOrder(order=_order(here, known, totals, published))
+    return Reply(contribution=told, remember=[known, totals.figures, sizes, order])
+
+
+def _publication(
+    here: RowsRound,
+    task: messages.FinalTotals,
+    known: messages.Centroids,
+    totals: closing_sums.ClosingTotals,
+) -> messages.Published:
+    """Return what the leader says of the result: every party can say it."""
+    final = here.means(task, known)
+    session, scale = here.context.session, here.scale
+    return closing_sums.build_publication(session, scale, known, final, totals)
+
+
+def _order(
+    here: RowsRound,
+    known: messages.Centroids,
+    totals: closing_sums.ClosingTotals,
+    published: messages.Published,
+) -> IntArray:
+    """Return the clusters in the order of their numbers: by what is published.
+
+    Exact sizes would be told by the numbers, where sizes are published in fives. Where
+    nothing is published, parties alone read the numbers.
+    """
+    if here.params.publish == "nothing":
+        return order_by_size(totals.sizes, known.centroids)
+    shown = published.clusters, published.sizes, published.centroids
+    return order_told_first(len(totals.sizes), *shown)
 
 
 def outcome(
@@ -90,6 +124,10 @@ def outcome(
     A party that missed the last rounds gets their totals with the result.
     """
     known, rows, totals = _read_final_state(here, result, data)
+    kept = here.context.memory.get(ClusterOrder)
+    if kept is None:
+        published = _publication(here, result, known, totals)
+        kept = ClusterOrder(order=_order(here, known, totals, published))
     wanted = here.params.output == "memberships"
 
     return Outcome(
@@ -104,6 +142,7 @@ def outcome(
             **_singled_out(here.context),
         },
         figures=(totals.figures,),
+        order=kept.order,
     )
 
 

@@ -40,6 +40,10 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         "decodes the exact distances between all rows and clusters."
     )
     params = OmniFC
+    paper = (
+        "Yan, J., Liu, X., Zhang, Z.-Y. OmniFC: Rethinking federated "
+        "clustering via lossless and secure distance reconstruction."
+    )
     partitionings = ("horizontal",)
     learns: ClassVar = {
         "analyst": (

@@ -43,6 +43,12 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         "home, and uploads the coordinates once; the analyst clusters them."
     )
     params = ProductQuantisation
+    paper = (
+        "Wang, J., Zhang, J., Chen, X. (2025). A privacy-enhanced multi-"
+        "stage dimensionality reduction vertical federated clustering "
+        "framework. Electronics 14 (16), 3182. "
+        "doi:10.3390/electronics14163182."
+    )
     partitionings = ("vertical",)
     learns: ClassVar = {
         "analyst": (

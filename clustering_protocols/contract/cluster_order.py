@@ -1,0 +1,48 @@
+"""In which order clusters are numbered: by told size, ties by the told centroid."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+
+from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
+from clustering_protocols.records.record import Record
+
+
+class ClusterOrder(Record):
+    """Memory: the found number of each cluster, in the order of the new numbers."""
+
+    kind = "cluster-order"
+
+    order: Annotated[IntArray, Spec("k", low=0)]
+
+
+def order_by_size(sizes: IntArray, centroids: FloatArray | None = None) -> IntArray:
+    """Return the clusters (k,) by size, the largest first.
+
+    Equal sizes stand by the centroid, feature by feature; else as they were found.
+
+    sizes: int64 (k,); as they are told: what nobody is told decides nothing.
+    centroids: float64 (k, m) or (0, m); as they are told.
+    """
+    found, keys = np.arange(len(sizes)), [-sizes]
+    if centroids is not None and len(centroids) == len(sizes):
+        keys += list(centroids.T)
+    order: IntArray = np.lexsort((found, *keys[::-1])).astype(np.int64)
+    return order
+
+
+def order_told_first(
+    n_clusters: int,
+    told: IntArray,
+    sizes: IntArray,
+    centroids: FloatArray | None = None,
+) -> IntArray:
+    """Return all clusters: those of which outsiders are told by size, then the others.
+
+    told: int64 (p,); the clusters of which outsiders are told.
+    sizes, centroids: of these, as they are told.
+    """
+    others = np.setdiff1d(np.arange(n_clusters), told)
+    return np.concatenate([told[order_by_size(sizes, centroids)], others])

@@ -1,0 +1,132 @@
+"""Numbers of clusters: one permutation at the end of a session.
+
+Where the analyst labels rows, it numbers results and summary. Where parties do, each
+numbers its own outcome, by what outsiders are told, and the analyst the summary alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering_protocols import catalogue
+from clustering_protocols.contract import Outcome, Placement, Run, SessionContext
+from clustering_protocols.contract.cluster_order import order_by_size
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.record import Record
+
+_CLUSTER_AXIS: Final = {
+    "cluster_sizes": 0,
+    "sizes": 0,
+    "centroids": 0,
+    "memberships": 1,
+    "starts": 1,
+}
+"""Fields of results and summaries, and which of their axes counts clusters."""
+
+
+def number_run(session: SessionContext, run: Run) -> Run:
+    """Return a run whose clusters are numbered by told size."""
+    if run.summary is None or not _numbers(session):
+        return run
+    sizes = _sizes_of(run.summary)
+    if sizes is None:
+        return run
+    centroids = getattr(run.summary, "centroids", None)
+    order = order_by_size(sizes, centroids)
+    if _is_ascending(order) and "clusters" not in run.summary.arrays:
+        return run
+    summary = _number_record(run.summary, order)
+    if run.labelled_at_home:
+        return replace(run, summary=summary)
+    once = {id(each): each for each in run.results.values()}
+    numbered = {key: _number_record(each, order) for key, each in once.items()}
+    results = {slot: numbered[id(each)] for slot, each in run.results.items()}
+    return replace(run, results=results, summary=summary)
+
+
+def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
+    """Return an outcome whose clusters are numbered as the party found they should."""
+    order = outcome.order
+    if order is None or _is_ascending(order) or not _numbers(session):
+        return replace(outcome, order=None)
+    sizes, centroids = outcome.cluster_sizes, outcome.centroids
+    degrees, items = outcome.memberships, outcome.item_memberships
+    return replace(
+        outcome,
+        labels=_number_labels(outcome.labels, order),
+        cluster_sizes=None if sizes is None else sizes[order],
+        centroids=None if centroids is None else centroids[order],
+        memberships=None if degrees is None else _columns(degrees, order),
+        item_memberships=None if items is None else items[order],
+        predict=_number_predict(outcome.predict, order),
+        order=None,
+    )
+
+
+def _numbers(session: SessionContext) -> bool:
+    """Return whether no number of a cluster comes from the terms."""
+    known = catalogue.protocol(session.terms.protocol.name)
+    return not known.numbers_clusters(session.params)
+
+
+def _is_ascending(order: IntArray) -> bool:
+    """Return whether clusters keep their numbers."""
+    return bool(np.array_equal(order, np.arange(len(order))))
+
+
+def _sizes_of(summary: Record) -> IntArray | None:
+    """Return the sizes that a summary tells."""
+    for name in ("cluster_sizes", "sizes"):
+        if name in summary.arrays:
+            sizes: IntArray = summary.arrays[name]
+            return sizes
+    return None
+
+
+def _number_record(record: Record, order: IntArray) -> Record:
+    """Return a result or summary with its clusters in an order; the rest as it is."""
+    changed: dict[str, NDArray[Any]] = {}
+    for name, array in record.arrays.items():
+        axis = _CLUSTER_AXIS.get(name)
+        if axis is not None and array.ndim > axis and array.shape[axis] == len(order):
+            changed[name] = np.ascontiguousarray(np.take(array, order, axis=axis))
+        elif name == "labels":
+            changed[name] = _number_labels(array, order)
+        elif name == "clusters":
+            changed[name] = np.arange(len(order), dtype=np.int64)
+    return record.model_copy(update=changed)
+
+
+def _number_labels(labels: IntArray, order: IntArray) -> IntArray:
+    """Return labels by their new numbers; -1 stays."""
+    numbers = np.full(len(order) + 1, -1, dtype=np.int64)  # the last one: of -1
+    numbers[order] = np.arange(len(order))
+    return numbers[labels]
+
+
+def _columns(array: FloatArray, order: IntArray) -> FloatArray:
+    return np.ascontiguousarray(array[:, order])
+
+
+def _number_predict(
+    predict: Callable[[DataSource], Placement] | None, order: IntArray
+) -> Callable[[DataSource], Placement] | None:
+    """Return what places new rows among the numbered clusters."""
+    if predict is None:
+        return None
+
+    def place(data: DataSource) -> Placement:
+        found = predict(data)
+        far = found.distances
+        return Placement(
+            labels=_number_labels(found.labels, order),
+            distances=None if far is None else _columns(far, order),
+        )
+
+    return place

@@ -1,0 +1,163 @@
+"""Clusters are numbered by told size, ties by the told centroid; partitions stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+from support.tables import cut, within
+
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.contract.cluster_order import order_by_size, order_told_first
+from clustering_protocols.numerics.data_source import DataSource, MatrixSource
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated as Llf
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.simulation import Simulated
+from clustering_protocols.terms.terms import Layout
+
+SIZES = (24, 60, 36)
+CENTRES = np.array([[20.0, -20.0], [0.0, 20.0], [-20.0, -5.0]])
+ROWS, COLUMNS = Layout.lattice(3), Layout.lattice(1, 3)
+FEW = {"small_cohorts": "allow"}
+
+
+def blobs(
+    seed: int = 0, sizes: tuple[int, ...] = SIZES
+) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    return CENTRES[truth] + rng.normal(size=(len(truth), 2)), truth
+
+
+def by_rows(X: np.ndarray) -> dict[str, DataSource]:
+    n = len(X) // 3
+    return cut(X, ROWS, [n, n, len(X) - 2 * n])
+
+
+def run_rows(params: Any, X: np.ndarray, seed: int = 1) -> Simulated:
+    data = by_rows(X)
+    said = within(-60.0, 60.0, data, ROWS)
+    return simulation.run(params, ROWS, data, seed, dictionary=said)
+
+
+def run_columns(params: Any, X: np.ndarray) -> Simulated:
+    parts = (X, X + X[:, ::-1], X)
+    ids = [str(n) for n in range(len(X))]
+    data = {
+        s: MatrixSource(p, ids=ids) for s, p in zip(COLUMNS.names, parts, strict=True)
+    }
+    return simulation.run(params, COLUMNS, data, 1)
+
+
+def labels_of(run: Simulated, *, rows: bool) -> np.ndarray:
+    found = [outcome.labels for outcome in run.outcomes.values()]
+    return np.concatenate(found) if rows else found[0]
+
+
+@pytest.mark.parametrize(
+    ("params", "rows"),
+    [
+        (DataCollaboration(n_clusters=3, dimensions="all"), True),
+        (OmniFC(n_clusters=3), True),
+        (Llf(n_clusters=3, **FEW), True),
+        (Llf(n_clusters=3, publish="nothing"), True),
+        (
+            Llf(n_clusters=3, algorithm="fuzzy_cmeans", output="memberships", **FEW),
+            True,
+        ),
+        (Llf(n_clusters=3), False),
+        (ProductQuantisation(n_clusters=3), False),
+    ],
+)
+def test_the_largest_cluster_has_the_number_0_everywhere(
+    params: Any, *, rows: bool
+) -> None:
+    X, truth = blobs()
+    run = run_rows(params, X) if rows else run_columns(params, X)
+    labels = labels_of(run, rows=rows)
+    assert adjusted_rand_score(truth, labels) == 1.0
+    assert np.bincount(labels).tolist() == sorted(SIZES, reverse=True)
+    for outcome in run.outcomes.values():
+        assert outcome.cluster_sizes is not None
+        assert outcome.cluster_sizes.tolist() == [60, 36, 24]
+        if outcome.memberships is not None:
+            assert np.array_equal(outcome.memberships.argmax(axis=1), outcome.labels)
+        if outcome.centroids is not None and rows:
+            np.testing.assert_allclose(outcome.centroids, CENTRES[[1, 2, 0]], atol=5.0)
+        assert outcome.order is None
+    told = {} if run.summary is None else run.summary.arrays
+    sizes = told.get("cluster_sizes", told.get("sizes"))
+    assert sizes is not None
+    assert sizes.tolist() == sorted(sizes.tolist(), reverse=True)
+    if "clusters" in told:
+        assert told["clusters"].tolist() == list(range(len(sizes)))
+    if rows and len(told.get("centroids", ())):
+        np.testing.assert_allclose(told["centroids"], CENTRES[[1, 2, 0]], atol=5.0)
+
+
+def test_new_rows_get_the_numbers_of_the_session() -> None:
+    X, _ = blobs()
+    run = run_rows(Llf(n_clusters=3, **FEW), X)
+    for slot, outcome in run.outcomes.items():
+        assert outcome.predict is not None
+        found = outcome.predict(by_rows(X)[slot])
+        assert np.array_equal(found.labels, outcome.labels)
+        assert found.distances is not None
+        assert np.array_equal(found.distances.argmin(axis=1), outcome.labels)
+
+
+def test_a_second_session_gives_the_same_numbers() -> None:
+    """Whatever the start, and with two clusters of one size: by their centroids then."""
+    X, _ = blobs(sizes=(45, 45, 30))
+    found = {
+        labels_of(run_rows(Llf(n_clusters=3, **FEW), X, seed), rows=True).tobytes()
+        for seed in range(4)
+    }
+    assert len(found) == 1
+
+
+def test_exact_sizes_do_not_order_clusters_that_are_told_alike() -> None:
+    """Told in fives, 42 and 43 are alike: which is larger would be in the numbers."""
+    orders = set()
+    for sizes in ((42, 43, 35), (43, 42, 35)):
+        X, _ = blobs(sizes=sizes)
+        run = run_rows(Llf(n_clusters=3, **FEW), X)
+        assert run.summary is not None
+        orders.add(tuple(np.round(run.summary.arrays["centroids"][:, 0] / 10)))
+        # 42 is told as 40, and 43 as 45: these do differ
+    assert len(orders) == 2
+    orders = set()
+    for sizes in ((43, 44, 33), (44, 43, 33)):
+        X, _ = blobs(sizes=sizes)
+        run = run_rows(Llf(n_clusters=3, **FEW), X)
+        assert run.summary is not None
+        assert run.summary.arrays["sizes"].tolist() == [45, 45, 35]
+        orders.add(tuple(np.round(run.summary.arrays["centroids"][:, 0] / 10)))
+    assert len(orders) == 1
+
+
+def test_given_starts_keep_their_numbers() -> None:
+    X, truth = blobs()
+    start = tuple(map(tuple, CENTRES.tolist()))
+    params = Llf(n_clusters=3, init="given", initial_centroids=start, **FEW)
+    assert catalogue.protocol("llf").numbers_clusters(params)
+    run = run_rows(params, X)
+    assert np.array_equal(labels_of(run, rows=True), truth)
+    assert run.summary is not None
+    assert run.summary.arrays["sizes"].tolist() == [25, 60, 35]
+
+
+def test_clusters_of_which_nothing_is_told_come_last() -> None:
+    told, sizes = np.array([1, 3]), np.array([10, 40])
+    assert order_told_first(4, told, sizes).tolist() == [3, 1, 0, 2]
+
+
+def test_equal_sizes_stand_by_the_centroid_feature_by_feature() -> None:
+    sizes = np.array([5, 9, 5, 5])
+    V = np.array([[1.0, 2.0], [0.0, 0.0], [1.0, -2.0], [0.5, 9.0]])
+    assert order_by_size(sizes, V).tolist() == [1, 3, 2, 0]
+    assert order_by_size(sizes).tolist() == [1, 0, 2, 3]
