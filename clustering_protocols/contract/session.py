@@ -36,6 +36,16 @@ class Params(BaseModel):
         return False
 
     @property
+    def linked_by(self) -> Sequence[str]:
+        """Return the match keys by which rows are linked; none where ids name them."""
+        return ()
+
+    @property
+    def match_columns(self) -> Sequence[str]:
+        """Return the columns of which match keys are made, which a row's id then is."""
+        return ()
+
+    @property
     def jitters(self) -> bool:
         """Return whether parties move numbers by at most half their last digit."""
         return False

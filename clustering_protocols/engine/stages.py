@@ -84,10 +84,14 @@ def with_filling(terms: Terms, stages: Sequence[Stage]) -> Sequence[Stage]:
         return stages
     # not above: few sessions fill gaps, and each process would read it
     from clustering_protocols.shared_stages import secrets
-    from clustering_protocols.shared_stages.alignment import digests, intersection
+    from clustering_protocols.shared_stages.alignment import (
+        digests,
+        intersection,
+        linkage,
+    )
     from clustering_protocols.shared_stages.imputation import stage as filling
 
-    before = {secrets.NAME, digests.NAME, intersection.NAME}
+    before = {secrets.NAME, digests.NAME, intersection.NAME, linkage.NAME}
     place = 1 + max(i for i, stage in enumerate(stages) if stage.name in before)
     return (*stages[:place], filling.stage(), *stages[place:])
 

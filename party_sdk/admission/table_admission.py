@@ -42,21 +42,33 @@ UNSCALED: Final = frozenset({"none", "center", "unit_norm"})
 
 
 class SlotFields(NamedTuple):
-    """What terms say of the fields of a slot, if they do."""
+    """What terms say of the fields of a slot, if they do.
+
+    match_columns: by which rows are linked, in place of ids.
+    """
 
     dictionary: Schema | None = None
     preparation: Preparation | None = None
+    match_columns: tuple[str, ...] = ()
 
 
 def agreed_in(terms: Terms, slot: str) -> SlotFields:
     """Return what terms say of the fields of a slot."""
+    matched = matched_by(terms, slot)
     if terms.dictionary is None:
-        return SlotFields()
+        return SlotFields(match_columns=matched)
     column = terms.layout.slot(slot).column
     plan = terms.plan(slot)
     return SlotFields(
-        terms.dictionary[column], None if plan is None else plan.preparation
+        terms.dictionary[column],
+        None if plan is None else plan.preparation,
+        matched,
     )
+
+
+def matched_by(terms: Terms, slot: str) -> tuple[str, ...]:
+    """Return the columns by which the rows of a slot are linked; none where ids are."""
+    return tuple(check_terms(terms).match_columns) if shares_rows(terms, slot) else ()
 
 
 def open_by(
@@ -72,7 +84,7 @@ def open_by(
     """
     from party_sdk.tables import Table, open_table
 
-    dictionary, preparation = agreed
+    dictionary, preparation, match_columns = agreed
     data = open_table(
         table,
         id_column=id_column,
@@ -80,6 +92,7 @@ def open_by(
         schema=dictionary,
         preparation=preparation,
         mapping=mapping,
+        match_columns=match_columns,
     )
     if preparation is not None and not isinstance(data, Table):
         raise InvalidData(
@@ -99,6 +112,8 @@ def arrival_of(terms: Terms, slot: str, data: DataSource) -> Arrival:
     try:
         return arrive(terms, params, slot, data)
     except InvalidData:
+        if matched_by(terms, slot):
+            raise
         form = partial(params.normalise_id, shared=shares_rows(terms, slot))
         same = data.same_ids(form) if isinstance(data, Table) else ""
         if not same:

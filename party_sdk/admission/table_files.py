@@ -100,14 +100,18 @@ class NamedTable:
         """
         from party_sdk.tables import examine
 
-        how = replace(self._build_how(agreed), columns=columns or None)
+        # new rows are linked to nobody
+        how = replace(
+            self._build_how(agreed), columns=columns or None, match_columns=()
+        )
         report, read = examine(self.path, how)
         found = () if read is None else tuple(read.unfit.shown)
         return report.model_copy(update={"problems": (*report.problems, *found)})
 
     def _build_how(self, agreed: SlotFields | None) -> How:
-        if agreed is None or agreed.dictionary is None:
+        if agreed is None:
             return self.how
-        return replace(
-            self.how, schema=agreed.dictionary, preparation=agreed.preparation
-        )
+        how = replace(self.how, match_columns=agreed.match_columns)
+        if agreed.dictionary is None:
+            return how
+        return replace(how, schema=agreed.dictionary, preparation=agreed.preparation)

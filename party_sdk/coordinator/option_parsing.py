@@ -127,6 +127,16 @@ def with_id_patterns(
     return {**values, "alignment": alignment}
 
 
+def with_match_keys(
+    values: Mapping[str, Any], match_keys: Sequence[str]
+) -> dict[str, Any]:
+    """Return parameters with the match keys by which rows are linked, if there are any."""
+    if not match_keys:
+        return dict(values)
+    said = {"method": "ecdh", **values.get("alignment", {})}
+    return {**values, "alignment": {**said, "match_keys": list(match_keys)}}
+
+
 def read_values(given: tuple[str, ...]) -> dict[str, Any]:
     """Return values from NAME=VALUE texts; a dot reaches into a part.
 

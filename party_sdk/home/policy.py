@@ -166,14 +166,19 @@ class Policy:
         from clustering_protocols.terms.agreements import read_agreement
 
         agreed, terms = read_agreement(agreement)
-        if not check_terms(terms).selects_rows:
+        params = check_terms(terms)
+        if not params.selects_rows:
             return
+        n_keys = len(params.linked_by)
+        what = "values of match keys" if n_keys else "ids"
         own = agreed.member(slot).n_rows
         for name in terms.layout.row_group(terms.layout.slot(slot).row):
-            brought = agreed.member(name).n_rows
+            if name == slot:
+                continue
+            brought = agreed.member(name).n_rows * max(n_keys, 1)
             if brought > self.ids_per_row * own:
                 raise GuardRefused(
-                    f"{name!r} may bring {brought} ids for your {own} rows, "
+                    f"{name!r} may bring {brought} {what} for your {own} rows, "
                     f"{brought / own:.4g} times as many, and learn which of them you "
                     f"hold; 'ids_per_row' is {self.ids_per_row:g}."
                 )

@@ -304,8 +304,6 @@ class Party:
 
         Raises CoterieError: with what is wrong and what to do.
         """
-        from party_sdk.results.results import Result
-
         with self.folder.lock(), self._noting_the_end():
             check_staying(self.folder)
             with self.tell_refusals():
@@ -319,7 +317,7 @@ class Party:
                 self._remember(self._identity.model_copy(update={"token": None}))
                 arrival = self.enrol(data)
                 outcome = self._to_the_end(arrival, on_progress)
-        found = Result.of(outcome, data, self._identity.columns, *self.slot_fields)
+        found = self._result_of(outcome, data)
         return self._complete(found)
 
     def _complete(self, found: Result) -> Result:
@@ -447,8 +445,6 @@ class Party:
         Raises NotReady if there is no result yet.
         Raises GuardRefused if it is another table, or its rows are in another order.
         """
-        from party_sdk.results.results import Result
-
         kept = self.folder.load_result()
         if kept is None:
             raise NotReady("This party has no result yet: run it to the end.")
@@ -456,10 +452,15 @@ class Party:
         if table is not None:
             data = self._open(table, id_column, columns, mapping, keeps=False)
             self._check_same(data_digest(data))
-        found = Result.of(
-            self._conclude(kept, None), data, self._identity.columns, *self.slot_fields
-        )
-        return self._complete(found)
+        return self._complete(self._result_of(self._conclude(kept, None), data))
+
+    def _result_of(self, outcome: Outcome, data: DataSource | None) -> Result:
+        """Return an outcome with the ids of this party's rows beside it."""
+        from party_sdk.results.results import Result
+
+        dictionary, preparation, _ = self.slot_fields
+        columns = self._identity.columns
+        return Result.of(outcome, data, columns, dictionary, preparation)
 
     def predict(
         self,

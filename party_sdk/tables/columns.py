@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -319,6 +319,16 @@ def number_of(text: str) -> float | None:
         return None if "_" in text else float(text)
     except ValueError:
         return None
+
+
+def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:
+    """Return cells as texts, empty where one stands for no value."""
+    said = texts(cells).fill_null("")
+    if not codes:
+        return said
+    clean = compute.utf8_trim_whitespace(said)
+    absent = compute.is_in(clean, value_set=pa.array(sorted(codes), pa.large_string()))
+    return compute.if_else(absent, "", said)
 
 
 def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:

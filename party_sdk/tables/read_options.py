@@ -18,6 +18,9 @@ class How:
 
     id_column: the column, or columns together, that name the rows. Ids are texts,
         normalised to NFKC; of several columns the JSON list of their texts.
+    match_columns: the columns that name the rows in place of ``id_column``, where rows are
+        linked by match keys. Their cells may be empty, changed by a mapping, and
+        clustered as well.
     columns: the columns to cluster, in this order; the dictionary's by default, or all
         but the id.
     schema: the dictionary: what columns mean. Columns are found by name, in any order.
@@ -30,6 +33,7 @@ class How:
     """
 
     id_column: IdColumns = None
+    match_columns: Sequence[str] = ()
     columns: Sequence[str] | None = None
     schema: Schema | None = None
     preparation: Preparation | None = None

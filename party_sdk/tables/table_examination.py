@@ -29,17 +29,18 @@ def examine(
     Raises InvalidParameters if a guard is to be switched off that does not exist.
     """
     allow = guards.check_switches(how.allow)
-    naming = named.normalise_id_columns(how.id_column)
-    columns = _columns(source, how, naming)
+    own_ids = named.normalise_id_columns(how.id_column)
+    columns = _columns(source, how, own_ids)
+    naming = named.normalise_id_columns(how.match_columns) or own_ids
+    source.names.require(naming)
     while True:
         try:
             reading = TableReading(
                 source,
                 columns,
                 naming,
+                how,
                 allow,
-                how.preparation,
-                how.mapping,
                 scratch,
             )
             reading.run()
@@ -52,6 +53,9 @@ def examine(
 def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:
     """Return the columns to read: the dictionary's, those chosen, or all but the ids."""
     said = how.columns
+    if how.match_columns and said is None and how.schema is None:
+        matched = {*how.match_columns, *naming}
+        said = [name for name in source.names.all if name not in matched]
     if how.schema is not None:
         used = how.schema.used.names
         if unknown := sorted(set(said or ()) - set(used)):
@@ -66,7 +70,9 @@ def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:
     codes = frozenset({*how.file_dialect.codes})
     columns = [Column.of(name, kinds[name], how.schema, codes) for name in wanted]
     return (
-        columns if how.mapping is None else _map_columns(columns, how.mapping, naming)
+        columns
+        if how.mapping is None
+        else _map_columns(columns, how.mapping, () if how.match_columns else naming)
     )
 
 

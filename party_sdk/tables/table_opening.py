@@ -40,13 +40,15 @@ def open_table(
     mapping: TableMapping | str | os.PathLike[str] | None = None,
     query: str | None = None,
     allow: Sequence[str] = (),
+    match_columns: Sequence[str] = (),
 ) -> DataSource:
     """Return a table as a source of rows, without gaps where no preparation meets them.
 
     table: a file (text, Excel, Parquet, JSON, SPSS, SAS, Stata), the address of a
         PostgreSQL database, a numpy array, a scipy sparse matrix, or a table of pandas,
         polars or pyarrow.
-    id_column, columns, schema, preparation, query, allow: as for :class:`How`.
+    id_column, columns, schema, preparation, query, allow, match_columns: as for
+        :class:`How`.
     dialect: Dialect, mapping or sequence of 'name=value'; how a text file is written,
         where it should not be found out.
     mapping: TableMapping, or its file; how the table becomes what the dictionary
@@ -69,6 +71,7 @@ def open_table(
         mapping=load_mapping(mapping),
         query=query,
         allow=allow,
+        match_columns=match_columns,
     )
     return open_as(table, how)
 

@@ -15,9 +15,18 @@ from clustering_protocols.terms.preparation import Preparation
 from party_sdk.tables import guards
 from party_sdk.tables.code_warnings import code_warnings
 from party_sdk.tables.codes import as_date
-from party_sdk.tables.columns import Bad, Column, id_texts, numbers, shown_days, texts
+from party_sdk.tables.columns import (
+    Bad,
+    Column,
+    id_texts,
+    numbers,
+    shown_days,
+    texts,
+    without_codes,
+)
 from party_sdk.tables.mapping.model import TableMapping
 from party_sdk.tables.names import UNNAMED
+from party_sdk.tables.read_options import How
 from party_sdk.tables.report import (
     HEADER,
     CheckReport,
@@ -40,13 +49,14 @@ class TableReading:
         source: Source,
         columns: Sequence[Column],
         naming: Sequence[str],
+        how: How,
         allow: frozenset[str],
-        preparation: Preparation | None,
-        mapping: TableMapping | None,
         scratch: Scratch,
     ) -> None:
         self._source, self._columns = source, columns
         self._naming, self._allow = tuple(naming), allow
+        self._matches, self._codes = bool(how.match_columns), how.file_dialect.codes
+        preparation, mapping = how.preparation, how.mapping
         self._prepared = preparation is not None
         self._refusing = [_refuses_gaps(column, preparation) for column in columns]
         self._spool = Spool(len(columns), scratch.numbers)
@@ -68,9 +78,11 @@ class TableReading:
             cells, ids = batch.cells, batch.names
             begin = self._spool.n_rows
             if self._naming:
+                if self._matches:
+                    ids = [without_codes(part, self._codes) for part in ids]
                 named_rows, empty = id_texts(ids)
                 self._ids.write([named_rows])
-                for row in np.flatnonzero(empty).tolist():
+                for row in [] if self._matches else np.flatnonzero(empty).tolist():
                     self._note(begin + row, ", ".join(self._naming), "no id")
                 self._note_names(begin, ids, named_rows)
             self._see_texts(begin, cells)

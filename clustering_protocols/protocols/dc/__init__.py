@@ -214,7 +214,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         )
         return (
             secrets.stage("row", "column"),
-            *row_alignment.stages(params),
+            *row_alignment.stages(params, layout),
             *pooling.stages(layout, **_pooled_statistics(params)),
             *([shared_anchors.stage()] if params.synthesises_anchors else []),
             upload,

@@ -137,7 +137,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         )
         return (
             secrets.stage("row", "column"),
-            *row_alignment.stages(params),
+            *row_alignment.stages(params, layout),
             iterations,
         )
 

@@ -175,7 +175,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         start = params.start(rows_split=rows)
         return (
             secrets.stage("row", "column"),
-            *row_alignment.stages(params, rows_travel=not rows),
+            *row_alignment.stages(params, layout, rows_travel=not rows),
             *pooling.stages(layout, **_pooled_statistics(params)),
             *([_starts(start, params)] if start in FROM_PARTIES else []),
             *([_race()] if params.n_init > 1 else []),

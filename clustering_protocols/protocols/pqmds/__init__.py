@@ -167,7 +167,11 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             exchanges=(Exchange(messages.Encode, messages.RowCodes, shows=True),),
             results=(messages.Clusters, messages.Summary),
         )
-        return (secrets.stage("row", "column"), *row_alignment.stages(params), upload)
+        return (
+            secrets.stage("row", "column"),
+            *row_alignment.stages(params, layout),
+            upload,
+        )
 
     def sizes(self) -> Sizes[ProductQuantisation]:
         """Return bytes, memory and work."""

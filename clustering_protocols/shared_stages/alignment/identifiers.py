@@ -64,7 +64,12 @@ def join(parts: Sequence[str]) -> str:
 
 def normal_form(name: str, steps: Collection[Step]) -> list[str]:
     """Return the parts of an id as the parties compare them."""
-    return _ends([_even(part, steps, _WITHIN) for part in parts_of(name)], steps)
+    return [apply_steps(part, steps) for part in parts_of(name)]
+
+
+def apply_steps(text: str, steps: Collection[Step]) -> str:
+    """Return a text after steps, in the order of the table, whatever it looks like."""
+    return _ends([_even(text, steps, _WITHIN)], steps)[0]
 
 
 def normalise_id(name: str, steps: Collection[Step]) -> str:

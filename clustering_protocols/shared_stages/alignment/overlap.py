@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from clustering_protocols.common.errors import OverlapTooSmall
 from clustering_protocols.contract import SessionContext
 from clustering_protocols.terms.session_risks import SMALL_OVERLAP
 
@@ -26,6 +27,23 @@ def told_share(n_common: int, n_smallest: int, minimum_rows: int) -> str:
     least = min(_STEPS * n_common // n_smallest, _STEPS - 1)
     step = 100 // _STEPS
     return f"{step * least} to {step * (least + 1)} % of the smallest table"
+
+
+def check_overlap(
+    session: SessionContext, group: tuple[str, ...], n_rows: int, minimum_overlap: int
+) -> None:
+    """Refuse fewer common rows of a row group than the terms ask for.
+
+    Raises OverlapTooSmall: with a share, and no number.
+    """
+    least = session.terms.guards.minimum_rows
+    needed = max(minimum_overlap, least)
+    if n_rows < needed:
+        smallest = min(session.member(slot).n_rows for slot in group)
+        raise OverlapTooSmall(
+            f"{', '.join(group)} have {told_share(n_rows, smallest, least)} in "
+            f"common; the terms ask for {needed} rows."
+        )
 
 
 def small_overlaps(

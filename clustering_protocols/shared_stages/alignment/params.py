@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from collections.abc import Sequence
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 from pydantic import (
@@ -10,6 +11,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     field_validator,
     model_serializer,
+    model_validator,
 )
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
@@ -29,6 +31,15 @@ from clustering_protocols.shared_stages.alignment.identifiers import (
     Step,
     identify,
 )
+from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
+    KeyValues,
+    check_uniqueness,
+    key_values,
+)
+from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
+    MatchKey,
+    columns_of,
+)
 from clustering_protocols.shared_stages.alignment.overlap import MINIMUM_SHARE
 
 _NO_IDS: Final = (
@@ -39,6 +50,7 @@ _OR_POSITION: Final = (
     " Without ids, the terms have to say alignment.method: position, and all tables have "
     "the same rows in the same order."
 )
+_LEAST_UNIQUE: Final = 0.8
 
 
 class Alignment(Params):
@@ -87,6 +99,21 @@ class Alignment(Params):
         "is expected.",
     )
 
+    match_keys: tuple[MatchKey, ...] = Field(
+        default=(),
+        max_length=40,
+        description="With ecdh: columns that name a person where there is no common id, "
+        "as texts such as 'surname | soundex + birth_date | date'. A row is linked by the "
+        "first key on which two parties agree.",
+    )
+    key_uniqueness: float = Field(
+        default=_LEAST_UNIQUE,
+        ge=0,
+        le=1,
+        description="A party refuses a match key if fewer of its values, as a share, name "
+        "one row alone.",
+    )
+
     @field_validator("normalisation")
     @classmethod
     def _in_order(cls, steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -94,6 +121,16 @@ class Alignment(Params):
         if len(set(kinds)) < len(kinds) or {"nfc", "nfkc"} <= set(kinds):
             raise ValueError("each step once, and nfc or nfkc")
         return steps
+
+    @model_validator(mode="after")
+    def _keys_of_one_method(self) -> Self:
+        if self.match_keys and self.method != "ecdh":
+            raise ValueError("match_keys need method 'ecdh'")
+        if self.match_keys and self.id_patterns:
+            raise ValueError("id_patterns say nothing of match_keys: leave them out")
+        if len(set(self.match_keys)) < len(self.match_keys):
+            raise ValueError("each match key once")
+        return self
 
     @model_serializer(mode="wrap")
     def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -103,7 +140,30 @@ class Alignment(Params):
             del written["id_patterns"]
         if self.minimum_share == MINIMUM_SHARE:
             del written["minimum_share"]
+        if not self.match_keys:
+            del written["match_keys"]
+        if self.key_uniqueness == _LEAST_UNIQUE:
+            del written["key_uniqueness"]
         return written
+
+    @property
+    def match_columns(self) -> tuple[str, ...]:
+        """Return the columns of which match keys are made, which a row's id then is."""
+        return columns_of(self.match_keys)
+
+    def match(self, data: DataSource) -> list[KeyValues]:
+        """Return the values of the match keys of a party's rows.
+
+        Raises InvalidData if rows have no such columns, or too many share a value.
+        """
+        if data.ids is None:
+            raise InvalidData(
+                "Rows are linked by match keys: bring a table with the columns "
+                f"{', '.join(self.match_columns)}."
+            )
+        found = key_values(data.ids, self.match_keys, self.normalisation)
+        check_uniqueness(found, self.key_uniqueness)
+        return found
 
     def identify(self, data: DataSource) -> IdentifiedRows:
         """Return the different ids of a party's rows.
@@ -124,6 +184,16 @@ class AlignedParams(Params):
     def selects_rows(self) -> bool:
         """Return whether rows are selected within the session."""
         return self.alignment.method in {"ecdh", "rsa"}
+
+    @property
+    def linked_by(self) -> Sequence[str]:
+        """Return the match keys by which rows are linked; none where ids name them."""
+        return self.alignment.match_keys
+
+    @property
+    def match_columns(self) -> Sequence[str]:
+        """Return the columns of which match keys are made, which a row's id then is."""
+        return self.alignment.match_columns
 
     def check_retired(self) -> None:
         """Refuse blind signatures, by which nobody aligns rows any more."""
@@ -156,6 +226,10 @@ class AlignedParams(Params):
             return _alone(data, said.duplicates)
         if said.method == "position" and data.ids is None:
             return None
+        if said.match_keys:
+            said.match(data)
+            oprf.require("ecdh")
+            return None  # so are rows that have no value: each is compared within it
         own = said.identify(data)
         if said.method == "position":
             return _unless_as_they_are(own.rows, data.n_rows)

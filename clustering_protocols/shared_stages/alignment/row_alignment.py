@@ -40,9 +40,27 @@ _OF_INTERSECTION: Final[Mapping[str, str]] = {
         "guessed ids."
     ),
 }
+_GUESSED: Final = "match-keys-can-be-guessed"
+_CHANGES: Final = "match-keys-show-changes"
+_OF_MATCH_KEYS: Final = (
+    "intersection-shows-sizes",
+    "members-learn-common-rows",
+    _GUESSED,
+    _CHANGES,
+)
 
 RISKS: Final[Mapping[str, str]] = {
     **_OF_INTERSECTION,
+    _GUESSED: (
+        "A party of your row group can enter guessed people instead of its own: one "
+        "for each row and match key. If it colludes with the analyst, it learns which "
+        "of them you have. Your policy caps their number."
+    ),
+    _CHANGES: (
+        "The analyst learns for each pair of linked rows which match keys agree, and "
+        "not who it is. If it colludes with a party of your row group, the two learn "
+        "who has moved or changed a name."
+    ),
     _BY_POSITION: (
         "Rows are matched by position. Nothing checks that row i is the same person "
         "in all tables of your row group. If one table is sorted differently, the "
@@ -70,15 +88,23 @@ def risks(params: AlignedParams, layout: Layout) -> list[str]:
         return []
     if params.alignment.method == "position":
         return [_BY_POSITION]
+    if params.alignment.match_keys:
+        return list(_OF_MATCH_KEYS)
     return list(_OF_INTERSECTION) if params.selects_rows else []
 
 
-def stages(params: AlignedParams, *, rows_travel: bool = True) -> Sequence[Stage]:
+def stages(
+    params: AlignedParams, layout: Layout, *, rows_travel: bool = True
+) -> Sequence[Stage]:
     """Return the stages that align rows; they need the secrets of all groups.
 
     Where no rows travel, every row group has one slot, and nothing to intersect.
     """
     # not above: the catalogue reads risks, and no stage is built for that
+    if params.alignment.match_keys:
+        from clustering_protocols.shared_stages.alignment import linkage
+
+        return (linkage.stage(params.alignment, layout),)
     if params.selects_rows:
         from clustering_protocols.shared_stages.alignment import intersection
 

@@ -32,6 +32,7 @@ from party_sdk.coordinator.option_parsing import (
     read_preparation,
     read_values,
     with_id_patterns,
+    with_match_keys,
 )
 from party_sdk.coordinator.runs import read_runs
 
@@ -63,6 +64,15 @@ _notify_option = notify_option("slow parties")
     metavar="PATTERN",
     help="What ids look like, e.g. KV-99999999: 9 is a digit, A a letter. Once for each "
     "id column; 'coterie schema ids' drafts it. Parties compare at home.",
+)
+@click.option(
+    "--match-key",
+    "match_keys",
+    multiple=True,
+    metavar="KEY",
+    help="Columns that name a person where there is no common id, e.g. 'surname | soundex "
+    "+ birth_date | date'. Once for each key, the surest first; 'coterie table --link' "
+    "proposes them.",
 )
 @row_groups_option
 @column_groups_option
@@ -113,6 +123,7 @@ def create(
     protocol: str,
     params: tuple[str, ...],
     id_patterns: tuple[str, ...],
+    match_keys: tuple[str, ...],
     row_groups: int | None,
     column_groups: int | None,
     slots: tuple[str, ...],
@@ -145,7 +156,9 @@ def create(
     said["about"] = {**said.get("about", {}), "title": title}
     coordinator.entropy = read_entropy(entropy_file)
     dictionary = read_dictionary(schema_files)
-    given = with_id_patterns(read_values(params), id_patterns)
+    given = with_match_keys(
+        with_id_patterns(read_values(params), id_patterns), match_keys
+    )
     values, runs = read_runs(given, **said.pop("evaluation", {}))
     agreed = catalogue.parse_params(protocol, values)
     layout = _layout(slots, row_groups, column_groups)

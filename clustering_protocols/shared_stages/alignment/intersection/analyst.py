@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering_protocols.common.errors import InvalidArray, OverlapTooSmall
+from clustering_protocols.common.errors import InvalidArray
 from clustering_protocols.contract import (
     AnalystRole,
     Ask,
@@ -23,7 +23,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.records.arrays import ByteArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import Digests, compare
-from clustering_protocols.shared_stages.alignment.overlap import told_share
+from clustering_protocols.shared_stages.alignment.overlap import check_overlap
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
 from . import messages
@@ -81,7 +81,8 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
                 shared = reduce(np.intersect1d, (tokens[slot] for slot in group))
                 n_rows |= dict.fromkeys(group, len(shared))
                 common |= {s: np.isin(tokens[s], shared).view(np.uint8) for s in group}
-            self._check_rows(session, group, n_rows[group[0]])
+            least = self.alignment.minimum_overlap
+            check_overlap(session, group, n_rows[group[0]], least)
         return Ask(
             state=_state("select", n_ids=now.n_ids, n_rows=n_rows),
             tasks={
@@ -89,18 +90,6 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
                 for slot in session.slots
             },
         )
-
-    def _check_rows(
-        self, session: SessionContext, group: tuple[str, ...], n_rows: int
-    ) -> None:
-        needed = max(self.alignment.minimum_overlap, session.terms.guards.minimum_rows)
-        if n_rows < needed:
-            smallest = min(session.member(slot).n_rows for slot in group)
-            least = session.terms.guards.minimum_rows
-            raise OverlapTooSmall(
-                f"{', '.join(group)} have {told_share(n_rows, smallest, least)} in "
-                f"common; the terms ask for {needed} rows."
-            )
 
 
 def _state(asked: Any, **known: Any) -> IntersectionState:

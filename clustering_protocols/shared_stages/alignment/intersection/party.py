@@ -31,22 +31,13 @@ from clustering_protocols.secrecy import ristretto, rsa_certificate
 from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
 from clustering_protocols.secrecy.oprf import OprfClient, OprfServer
 from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
-from clustering_protocols.shared_stages.alignment.digests import (
-    Digests,
-    RowOrder,
-    build_digest_reply,
-    check_leaders,
-    digests,
-    row_order,
+from clustering_protocols.shared_stages.alignment.common_rows import (
+    is_alone,
+    select_common,
 )
+from clustering_protocols.shared_stages.alignment.digests import Digests, check_leaders
 from clustering_protocols.shared_stages.alignment.identifiers import IdentifiedRows
-from clustering_protocols.shared_stages.alignment.overlap import (
-    question,
-    small_overlaps,
-    told_share,
-)
 from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.terms.session_risks import SMALL_OVERLAP
 
 from . import messages
 from .groups import leaders_of, led_by
@@ -132,7 +123,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     def _identify_rows(self, context: PartyContext, data: DataSource) -> IdentifiedRows:
         """Return the different ids; who shares rows with nobody needs none."""
-        if _is_alone(context):
+        if is_alone(context):
             numbers = np.arange(data.n_rows)
             return IdentifiedRows(list(map(str, numbers)), numbers)
         return self.alignment.identify(data)
@@ -305,79 +296,25 @@ def _select(
     data: DataSource,
     alignment: Alignment,
 ) -> Reply:
-    """Return the checksum of the common ids in canonical order; keep their rows.
-
-    Every operator is asked where fewer are common than the terms expect.
-    """
-    if context.memory.get(Selection) is not None:
-        raise ProtocolFailed("The analyst selects rows a second time.")
+    """Return the checksum of the common ids in canonical order; keep their rows."""
     chosen = _find_common_places(context, asked, own)
-    _check_numbers(context, asked, len(chosen), alignment.minimum_overlap)
-    rows = np.sort(own.rows[chosen])
-    canonical = np.searchsorted(rows, own.rows[chosen]).astype(np.int64)
-    travelling = canonical[row_order(context, len(rows)).order]
-    return build_digest_reply(
+    return select_common(
         context,
-        digests(context, data, [own.ids[place] for place in chosen]),
-        remember=[
-            Selection(rows=rows, n_rows=asked.n_rows),
-            RowOrder(order=travelling),
-        ],
-        notes=_describe_linked_rows(context, len(rows)),
-        asks=_few_are_linked(context, asked, alignment.minimum_share),
+        rows=own.rows[chosen],
+        n_rows=asked.n_rows,
+        ids=[own.ids[place] for place in chosen],
+        data=data,
+        alignment=alignment,
     )
-
-
-def _describe_linked_rows(context: PartyContext, n_common: int) -> dict[str, object]:
-    """Return how many rows are linked, as it is told before they are used."""
-    if _is_alone(context):
-        return {}
-    session = context.session
-    group = session.layout.row_group(context.slot.row)
-    smallest = min(session.member(slot).n_rows for slot in group)
-    least = session.terms.guards.minimum_rows
-    return {"linked rows": told_share(n_common, smallest, least)}
-
-
-def _few_are_linked(
-    context: PartyContext, asked: messages.Select, minimum_share: float
-) -> str:
-    if context.choices.get(SMALL_OVERLAP):
-        return ""
-    return question(list(small_overlaps(context.session, asked.n_rows, minimum_share)))
 
 
 def _find_common_places(
     context: PartyContext, asked: messages.Select, own: IdentifiedRows
 ) -> IntArray:
     """Return the places of the common ids among a party's ids, in canonical order."""
-    if _is_alone(context):
+    if is_alone(context):
         return np.arange(len(own.ids))
     order = context.recall(messages.TokenOrder).order
     asked.require({"t": len(order)})
     chosen: IntArray = order[asked.common == 1]
     return chosen
-
-
-def _is_alone(context: PartyContext) -> bool:
-    return len(context.session.layout.row_group(context.slot.row)) == 1
-
-
-def _check_numbers(
-    context: PartyContext, asked: messages.Select, n_rows: int, minimum_overlap: int
-) -> None:
-    """Refuse too few rows, and numbers that do not fit what this party selects."""
-    session = context.session
-    needed = max(minimum_overlap, session.terms.guards.minimum_rows)
-    if n_rows < needed:
-        raise GuardRefused(
-            f"Fewer rows are common than the terms ask for, which is {needed}."
-        )
-    if set(asked.n_rows) != set(session.slots) or any(
-        not 1 <= told <= session.member(slot).n_rows
-        for slot, told in asked.n_rows.items()
-    ):
-        raise ProtocolFailed("The analyst tells numbers of rows that cannot be.")
-    group = session.layout.row_group(context.slot.row)
-    if {asked.n_rows[slot] for slot in group} != {n_rows}:
-        raise ProtocolFailed("The analyst tells other numbers of rows than it selects.")
