@@ -55,7 +55,7 @@ def test_a_simulation_clusters_what_is_clustered(*, dealt: bool) -> None:
         np.testing.assert_array_equal(one.labels, other.labels)
         assert one.columns == NAMES
     new = found.results[0].predict(FRAME[list(NAMES)])
-    assert len(new) == 150, "new rows need no outcome"
+    assert len(new.labels) == 150, "new rows need no outcome"
     centres = found.whole.numbers
     assert centres.sum() == 4
 
