@@ -20,7 +20,7 @@ from tests.docs.pages import PAGES
 
 RULES = tomllib.loads(Path(__file__).with_name("words.toml").read_text())
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z'\"`*\[(])")
-NO_PROSE = re.compile(r"^```.*?^```|^\|.*?$|<!--.*?-->", re.MULTILINE | re.DOTALL)
+NO_PROSE = re.compile(r"^ *```.*?^ *```|^\|.*?$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 
 
 def risks() -> Iterator[str]:
