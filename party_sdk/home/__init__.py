@@ -1,1 +1,1 @@
-"""A home on disk: policy, identities, files, locks and encryption."""
+"""A home on disk: the policy at which a party stops, identities, files, encryption."""

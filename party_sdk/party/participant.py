@@ -10,18 +10,15 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from clustering_protocols import engine
-from clustering_protocols.catalogue import check_choices, check_terms, limits_of
+from clustering_protocols.catalogue import limits_of
 from clustering_protocols.common.errors import (
-    GuardRefused,
     InvalidArray,
     NotReady,
     SessionOver,
-    ShapeConflict,
     Unauthenticated,
 )
 from clustering_protocols.contract import Outcome
@@ -34,8 +31,7 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
 from clustering_protocols.shared_stages.row_selection import Arrival
 from clustering_protocols.terms import roster_entries
-from clustering_protocols.terms.agreements import Member
-from clustering_protocols.terms.session_risks import SHOWN_TOGETHER, SUMS_LIMIT
+from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
@@ -50,18 +46,18 @@ from party_sdk.admission.table_admission import (
 from party_sdk.analyst_client.analyst import Analyst, end_of
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.disclosures.intersections import Intersection
 from party_sdk.home.files import default_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
+from party_sdk.party.enrolment import Enrolment
 from party_sdk.party.folder import Identity, PartyFolder
-from party_sdk.party.join import check_again, first_time, take_slot
+from party_sdk.party.join import check_again, first_time
 from party_sdk.party.leave import check_staying, telling_refusals
 from party_sdk.party.new_rows import TrainedSummary
 from party_sdk.party.notification_requests import leave_addresses, name_addresses
 from party_sdk.party.notifications import OwnReceivers
-from party_sdk.party.planned_use import moved_rows, use_of
-from party_sdk.party.resume_checks import data_digest, fingerprint, same_choices
+from party_sdk.party.planned_use import moved_rows
+from party_sdk.party.resume_checks import check_same_rows, data_digest, same_choices
 from party_sdk.party.roster import Meeting, OnRoster
 from party_sdk.party.rounds import Confirm, OnNotes, Oversight, Responder
 from party_sdk.party.watch import OnProgress, SessionWatch
@@ -187,93 +183,30 @@ class Party:
     def enrol(self, data: DataSource) -> Arrival:
         """Take the slot: tell the analyst sizes and public keys; return what arrives.
 
-        The keys follow from entropy that is on disk already, so that a join whose
-        response was lost is repeated with the same keys.
+        A join whose response was lost is repeated with the same keys.
         """
-        if self._identity.token is None:  # what was accepted then is accepted
-            self._policy.check_terms(self.terms)
-        arrival, digest = self._arrival(data), data_digest(data)
-        self._check_table(arrival, digest)
-        if self._identity.token is not None:
-            self._go_on()
-            return arrival
-        # first, so that a party that is known to have joined knows its rows, too
-        self.folder.save_arrived(arrival.arrived)
-        known = self._identity
-        member = known.member or self._member(data, arrival)
-        update = {
-            "member": member,
-            "data_digest": digest,
-            "columns": tuple(data.columns),
-            "choices": fingerprint(self._choices),
-        }
-        self._remember(known.model_copy(update=update))
+        joined = self._identity.token is not None
         try:
-            self._take_slot(member)
-        except (GuardRefused, ShapeConflict):
-            self._remember(known)  # the slot is free still: other data may come
-            raise
+            arrival = self._enrolment.enrol(data)
+        finally:
+            self._identity = self.folder.load_identity()
+        if joined:
+            self._go_on()
         return arrival
 
-    def _check_table(self, arrival: Arrival, digest: str) -> None:
-        """Refuse rows that may not take part, or are not those that joined."""
-        self._policy.check_rows(self.terms, arrival.data.n_rows)
-        check_choices(self.terms.protocol.name, self._choices)
-        self._check_shown(arrival.data)
-        self._check_same(digest)
-        self._intersections(arrival).check()
-        self.folder.spending.check(
-            digest,
-            self.folder.use,
-            check_terms(self.terms).epsilon_per_person,
-            self._policy.epsilon_total,
-        )
-
-    def _intersections(self, arrival: Arrival) -> Intersection:
-        """Return what this session is among those that intersect the table's ids."""
-        return self.folder.intersections.of(
-            self.terms,
-            self.invitation.slot,
-            arrival.data.ids,
-            self.folder.use,
-            self._policy.intersections_limit,
-        )
-
-    def _check_shown(self, data: DataSource) -> None:
-        use = use_of(self.folder, self.terms, data.columns)
-        described = self.terms.described_names(self.folder.slot)
-        self.folder.shown.check(use, data, described, allowed=self._shown_together)
-
     @property
-    def _shown_together(self) -> bool:
-        given = (self._choices, self._identity.choices)
-        return any(bool(choices.get(SHOWN_TOGETHER)) for choices in given)
+    def _enrolment(self) -> Enrolment:
+        return Enrolment(
+            invitation=self.invitation,
+            folder=self.folder,
+            analyst=self._analyst,
+            policy=self._policy,
+            choices=self._choices,
+            institution=self._meeting.institution,
+        )
 
     def _check_same(self, digest: str) -> None:
-        if self._identity.data_digest not in {None, digest}:
-            raise GuardRefused(
-                "This party joined with other data: rows, ids, columns or their order "
-                "have changed since. Name the table as at first, --id-column and "
-                "--columns too."
-            )
-
-    def _member(self, data: DataSource, arrival: Arrival) -> Member:
-        """Return this party's line of the roster."""
-        return roster_entries.enrol(
-            self.invitation.secret,
-            self._identity.terms.encode(),
-            self.invitation.slot,
-            self._entropy,
-            self._meeting.institution,
-            n_rows=arrival.data.n_rows,
-            n_columns=len(self.terms.columns(self.invitation.slot, data.columns)),
-        )
-
-    def _take_slot(self, member: Member) -> None:
-        line = member.model_dump_json().encode()
-        self.folder.ledger.note_joining(sha256(line).hexdigest())
-        token = take_slot(self._analyst, self.invitation, self._entropy, member)
-        self._remember(self._identity.model_copy(update={"token": token}))
+        check_same_rows(self._identity.data_digest, digest)
 
     def _go_on(self) -> None:
         """Keep to the choices that this party began with."""
@@ -489,14 +422,14 @@ class Party:
         watch = SessionWatch(analyst, self.invitation.session, on_progress)
         self._be_told(analyst)
         party = self._engine(self._agreement(analyst, watch))
-        self._intersections(arrival).count()
+        self._enrolment.intersection(arrival).count()
         rounds = Responder(
             folder=self.folder,
             analyst=analyst,
             terms=self.terms,
             policy=replace(self._policy, sums_limit=self._sums_limit),
             oversight=self._oversight,
-            shown_together=self._shown_together,
+            shown_together=self._enrolment.allows_shown_together,
         )
         rounds.send_again()
         task: bytes | None = None

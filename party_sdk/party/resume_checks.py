@@ -26,6 +26,18 @@ def data_digest(data: DataSource) -> str:
     return digest.hexdigest()
 
 
+def check_same_rows(kept: str | None, digest: str) -> None:
+    """Refuse other data than a party joined with.
+
+    kept: the digest of these; None where it has not joined.
+    """
+    if kept not in {None, digest}:
+        raise GuardRefused(
+            "This party joined with other data: rows, ids, columns or their order have "
+            "changed since. Name the table as at first, --id-column and --columns too."
+        )
+
+
 def fingerprint(choices: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is kept of choices: values, and of objects that there was one."""
     return {name: _mark(value) for name, value in choices.items()}

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from support.in_process import Api
+from support.product import PRODUCT
 
 from clustering_protocols import contract, simulation
 from clustering_protocols.protocols.dummy import Dummy
@@ -26,7 +27,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 DUMMY = ROOT / "clustering_protocols" / "protocols" / "dummy"
 MOST_FILES, MOST_NAMES = 40, 26
+MOST_ENTERED = 240
 MOST_NARROWED = 4
+OURS = tuple(f"{ROOT / name}/" for name in PRODUCT)
 ELSEWHERE = {"analyst_service/jobs/processes.py"}  # here steps run in this process
 
 
@@ -103,6 +106,8 @@ def test_the_command_goes_through_these_files(
         done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert {f for f in FILES if str(ROOT / f) not in called} == ELSEWHERE
+    entered = {name for name in called if name.startswith(OURS)}
+    assert len(entered) <= MOST_ENTERED, "a session passes more files: merge some"
 
 
 # What a protocol imports

@@ -36,7 +36,7 @@ def test_the_guide_names_files_that_exist(path: str) -> None:
 
 def test_the_guide_explains_each_kind_of_addition() -> None:
     assert len(NAMED) > 30
-    for what in ("figure", "field", "protocol"):
+    for what in ("quality measure", "field", "protocol"):
         assert f"## Add a {what}\n" in GUIDE
 
 
