@@ -34,6 +34,12 @@ INPUT_UNUSABLE = 5
     help="Draft a mapping against --schema or --terms: names, levels, units, codes.",
 )
 @click.option(
+    "--link",
+    "links",
+    is_flag=True,
+    help="Propose match keys, by which rows are linked where there is no common id.",
+)
+@click.option(
     "--terms",
     "terms_file",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -52,6 +58,7 @@ def table(
     slot: str | None,
     *,
     propose: bool,
+    links: bool,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -63,7 +70,15 @@ def table(
 
     With --propose: draft a mapping, and say what in it is certain, a guess or open.
     Ends with 5 if something is open.
+
+    With --link: propose match keys for 'session create', of the columns that name people.
+    Of each key you read how many rows have a value, and how many of these share none.
     """
+    if links:
+        from party_sdk.cli.match_key_proposal import show_match_keys
+
+        show_match_keys(file, how, mapping_file, as_json=as_json)
+        return
     if propose:
         from party_sdk.cli.table_proposal import propose_mapping, read_dictionary
 

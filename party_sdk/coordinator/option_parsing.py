@@ -134,7 +134,19 @@ def with_match_keys(
     if not match_keys:
         return dict(values)
     said = {"method": "ecdh", **values.get("alignment", {})}
-    return {**values, "alignment": {**said, "match_keys": list(match_keys)}}
+    keys = [key for text in match_keys for key in _keys_of(text)]
+    return {**values, "alignment": {**said, "match_keys": keys}}
+
+
+def _keys_of(text: str) -> list[str]:
+    """Return one match key, or those of the lines of a file."""
+    if not text.startswith("@"):
+        return [text]
+    try:
+        lines = Path(text[1:]).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise InvalidParameters(f"There is no file of keys {text[1:]!r}.") from None
+    return [line.strip() for line in lines if line.strip()]
 
 
 def read_values(given: tuple[str, ...]) -> dict[str, Any]:

@@ -71,8 +71,8 @@ _notify_option = notify_option("slow parties")
     multiple=True,
     metavar="KEY",
     help="Columns that name a person where there is no common id, e.g. 'surname | soundex "
-    "+ birth_date | date'. Once for each key, the surest first; 'coterie table --link' "
-    "proposes them.",
+    "+ birth_date | date'. Once for each key, the surest first; @FILE reads one a line, as "
+    "'coterie table --link' prints them.",
 )
 @row_groups_option
 @column_groups_option

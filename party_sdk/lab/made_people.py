@@ -1,0 +1,175 @@
+"""A made study: people at two hospitals, with the errors that tables have, and the truth.
+
+Names follow their ranks (Zipf), so that some are common. One hospital enters a person
+anew: with a slip of the keyboard, another spelling, a new surname or address, or a cell
+left empty. Measurements lie in three groups, some columns at each hospital.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.records.arrays import FloatArray, IntArray
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+COLUMNS: Final = ("given_name", "surname", "birth_date", "sex", "postcode")
+_FEMALE: Final = _words(
+    "Anna Maria Emma Sophie Laura Julia Lena Sarah Lisa Katharina Elena Johanna Clara "
+    "Zoë Renée Ida Eva Martha Helene Charlotte Nina Paula Vera Olga Rosa Irene Agnes"
+)
+_MALE: Final = _words(
+    "Paul Lukas Felix Jonas Max Leon David Jakob Simon Tobias Moritz Niklas Erik Oskar "
+    "Anton Karl Emil Georg Martin Peter Thomas Stefan Jürgen André Hans Otto Viktor"
+)
+_BEGINNINGS: Final = _words(
+    "Hoff Berg Stein Wald Roth Schwarz Neu Alt Ober Nieder Wein Kirch Brun Lang Kurz Grün "
+    "Hart Winkel Acker Bach Born Busch Dorn Eich Feld Fisch Frei Gold Hag Heid Holz Kalt "
+    "Kerst Klein Korn Lind Mühl Nord Rein Reh Sand Schön Sil Som Tann Tief Vogel Weid Zell"
+)
+_ENDINGS: Final = _words(
+    "mann er meier bauer hauser hofer müller schmidt ing berger bach feld wald thal reuter "
+    "huber kamp brink horst lein rich"
+)
+_POSTCODES: Final = tuple(str(70001 + 37 * number) for number in range(60))
+_LETTERS: Final = "abcdefghijklmnoprstuvwz"
+_OTHER_SPELLINGS: Final = (
+    ("ü", "ue"), ("ö", "oe"), ("ä", "ae"), ("ë", "e"), ("é", "e"), ("mann", "man"),
+    ("ck", "k"), ("th", "t"), ("schmidt", "schmitt"), ("meier", "mayer"), ("f", "ph"),
+)  # fmt: skip
+_ERRORS: Final[Mapping[str, float]] = {
+    "slip": 0.06, "spelling": 0.06, "swapped": 0.01, "surname": 0.03, "moved": 0.10,
+    "birth": 0.03, "empty": 0.03,
+}  # fmt: skip
+"""How often each befalls a person."""
+
+Cells = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeHospital:
+    """One hospital's table.
+
+    people: who each row is; no column of the table.
+    """
+
+    people: IntArray = field(repr=False)
+    cells: Sequence[Cells] = field(repr=False)
+    measured: FloatArray = field(repr=False)
+
+
+def make_register(n_people: int, rng: np.random.Generator) -> list[Cells]:
+    """Return people with names, birth date, sex and postcode."""
+    surnames = [b + e for b in _BEGINNINGS for e in _ENDINGS]
+    surnames = list(rng.permutation(surnames))
+    family = _draw(surnames, n_people, rng)
+    female = rng.random(n_people) < 0.5
+    given = np.where(female, _draw(_FEMALE, n_people, rng), _draw(_MALE, n_people, rng))
+    first = np.datetime64("1935-01-01")
+    birth = first + rng.integers(0, 80 * 365, n_people)
+    postcode = rng.choice(_POSTCODES, n_people)
+    rows = zip(given, family, birth, np.where(female, "f", "m"), postcode, strict=True)
+    return [dict(zip(COLUMNS, map(str, row), strict=True)) for row in rows]
+
+
+def make_hospitals(
+    n_rows: int, common: float = 0.8, seed: int = 1
+) -> tuple[MadeHospital, MadeHospital]:
+    """Return two hospitals of n rows each, some of which are the same people.
+
+    common: the share of the rows of each that the other has too.
+    """
+    rng = np.random.default_rng(seed)
+    n_common = round(common * n_rows)
+    register = make_register(2 * n_rows - n_common, rng)
+    own = n_rows - n_common
+    left = rng.permutation(n_rows)
+    right = rng.permutation(np.r_[np.arange(n_common), n_rows + np.arange(own)])
+    centres = 4.0 * rng.normal(size=(3, 6))
+    X = centres[rng.integers(0, 3, len(register))]
+    X += rng.normal(size=X.shape)
+    entered = [_enter(register[person], rng) for person in right]
+    return (
+        MadeHospital(left, [register[person] for person in left], X[left, :3]),
+        MadeHospital(right, entered, X[right, 3:]),
+    )
+
+
+def _draw(words: Sequence[str], size: int, rng: np.random.Generator) -> list[str]:
+    weights = 1 / np.arange(3, len(words) + 3)
+    found: list[str] = rng.choice(words, size, p=weights / weights.sum()).tolist()
+    return found
+
+
+def _enter(person: Cells, rng: np.random.Generator) -> Cells:
+    """Return a person as another hospital has entered it."""
+    cells = dict(person)
+    for name, share in _ERRORS.items():
+        if rng.random() < share:
+            _MISTAKES[name](cells, rng)
+    return cells
+
+
+def _slip(cells: Cells, rng: np.random.Generator) -> None:
+    """Hit a wrong key once, in a name."""
+    column = COLUMNS[rng.integers(2)]
+    text = cells[column]
+    place, letter = rng.integers(1, len(text)), rng.choice(list(_LETTERS))
+    kind = rng.integers(4)
+    after = text[place + 1 :]
+    swapped = after[:1] + text[place] + after[1:]
+    ends = (letter + after, after, letter + text[place:], swapped)
+    cells[column] = text[:place] + ends[kind]
+
+
+def _spell(cells: Cells, rng: np.random.Generator) -> None:
+    """Spell both names as others do."""
+    del rng
+    for column in COLUMNS[:2]:
+        for one, other in _OTHER_SPELLINGS:
+            cells[column] = cells[column].replace(one, other)
+
+
+def _swap(cells: Cells, rng: np.random.Generator) -> None:
+    del rng
+    cells["given_name"], cells["surname"] = cells["surname"], cells["given_name"]
+
+
+def _rename(cells: Cells, rng: np.random.Generator) -> None:
+    cells["surname"] = str(rng.choice(_BEGINNINGS)) + str(rng.choice(_ENDINGS))
+
+
+def _move(cells: Cells, rng: np.random.Generator) -> None:
+    cells["postcode"] = str(rng.choice(_POSTCODES))
+
+
+def _misdate(cells: Cells, rng: np.random.Generator) -> None:
+    """Enter another day of the birth date, or the day and the month the wrong way."""
+    year, month, day = cells["birth_date"].split("-")
+    if rng.random() < 0.5 and int(day) <= 12:
+        month, day = day, month
+    else:
+        day = f"{rng.integers(1, 29):02}"
+    cells["birth_date"] = f"{year}-{month}-{day}"
+
+
+def _empty(cells: Cells, rng: np.random.Generator) -> None:
+    cells[COLUMNS[rng.integers(len(COLUMNS))]] = ""
+
+
+_MISTAKES: Final[Mapping[str, Callable[[Cells, np.random.Generator], None]]] = {
+    "slip": _slip,
+    "spelling": _spell,
+    "swapped": _swap,
+    "surname": _rename,
+    "moved": _move,
+    "birth": _misdate,
+    "empty": _empty,
+}

