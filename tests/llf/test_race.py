@@ -9,7 +9,6 @@ import pytest
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_iris, load_wine
 from support.lies import altered
-from support.numbering import numbers_of
 from support.tables import cut, within
 
 from clustering_protocols import catalogue, simulation
@@ -29,6 +28,7 @@ from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 from tests.llf.audits import unaudited
 from tests.llf.llf_sessions import SEED, blobs, plus, rows
+from tests.llf.numbering import numbers_of
 from tests.llf.reading_off import Cells, read_off, run_of
 
 LAYOUT = Layout.lattice(3)

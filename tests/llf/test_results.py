@@ -12,7 +12,6 @@ from hypothesis import assume, given, settings, strategies as st
 from scipy.spatial.distance import cdist
 from skfuzzy.cluster import cmeans as skfuzzy_cmeans
 from sklearn.cluster import KMeans, kmeans_plusplus
-from support.numbering import numbers_of
 from support.repeats import in_turn, thorough
 from support.tables import cut, within
 
@@ -36,6 +35,7 @@ from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, SessionRequest
 from tests.llf.audits import unaudited
 from tests.llf.llf_sessions import SEED, blobs, by_columns, start_of
+from tests.llf.numbering import numbers_of
 
 SMALL: dict[str, Any] = {"small_cohorts": "allow"}  # the tables of these tests are
 FUZZY: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
-from support.numbering import numbers_of
 from support.repeats import in_turn
 from support.tables import cut, within
 
@@ -25,6 +24,7 @@ from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout
 from tests.llf.audits import unaudited
 from tests.llf.llf_sessions import SEED, rows
+from tests.llf.numbering import numbers_of
 from tests.llf.reading_off import read_off, run_of
 
 LAYOUT = Layout.lattice(3)

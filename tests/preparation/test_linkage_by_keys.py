@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from support.lies import altered
-from support.people import KEYS, Person, parties, person
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -38,6 +37,7 @@ from clustering_protocols.shared_stages.alignment.linkage.links import (
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
+from tests.preparation.people import KEYS, Person, parties, person
 
 CROWD = [person(number) for number in range(40)]
 
