@@ -21,6 +21,7 @@ from party_sdk.desk.app import create_app
 from party_sdk.desk.responses import Desk
 from party_sdk.desk.supervisor_thread import SupervisorThread
 from party_sdk.desk.visits import Openings, Visits
+from party_sdk.home.disk_room import report_full_disk
 from party_sdk.home.encryption import SecretFiles, passphrase_for
 from party_sdk.home.files import private_folder
 from party_sdk.home.locks import lock
@@ -62,6 +63,7 @@ def serve(
 
     Raises InvalidParameters if the port is taken.
     Raises NotReady if the home is sealed, and there is no passphrase.
+    Raises StorageFull if the home's disk has no room left.
     """
     openings = Openings(home)
     with _alone(home) as held:
@@ -75,7 +77,8 @@ def serve(
             passphrase_for(home)  # asked for now, while somebody is at the terminal
         with _open_listener(port) as listener:
             port = listener.getsockname()[1]
-            held.write(f"{os.getpid()} {port}\n".encode())
+            with report_full_disk(home, "The desk keeps there where it is."):
+                held.write(f"{os.getpid()} {port}\n".encode())
             desk = Desk(
                 home=home,
                 tables=tables.absolute(),

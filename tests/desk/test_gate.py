@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
 from support.in_process import HandClock
 
+from clustering_protocols.common.errors import StorageFull
 from coterie_pages.served_pages import HEADERS
+from party_sdk.desk import server
 from party_sdk.desk.gate import MOST_BYTES
 
 INVITATION = {"invitation": "no invitation"}
@@ -228,3 +234,15 @@ def test_a_defect_is_a_page_and_a_line_without_values(
     [line] = browser.said
     assert "RuntimeError" in line
     assert secret not in line
+
+
+def test_a_home_on_a_full_disk_opens_no_desk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = Mock(**{"write.side_effect": OSError(errno.ENOSPC, "full")})
+    monkeypatch.setattr(server, "_alone", lambda _: nullcontext(full))
+    with pytest.raises(StorageFull, match="This machine has no room") as raised:
+        server.serve(
+            tmp_path, tmp_path, port=0, idle=timedelta(1), opened=print, say=print
+        )
+    assert str(tmp_path) in raised.value.detail

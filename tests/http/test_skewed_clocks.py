@@ -13,6 +13,7 @@ from support.repeats import on_command
 from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.llf import LosslessFederated
 from tests.http.several import LAYOUT, PARTS, assert_whole, fleet
 
 pytestmark = on_command("analysts with wrong clocks")
@@ -20,7 +21,9 @@ MINUTE = 60
 PROTOCOLS: tuple[Params, ...] = (
     DataCollaboration(n_clusters=3),
     Dummy(n_clusters=3),
-    DataCollaboration(n_clusters=2),
+    LosslessFederated(
+        n_clusters=2, max_iter=4, small_cohorts="allow", allow_two_parties=True
+    ),
 )
 SKEWS = (-120 * MINUTE, -10 * MINUTE, -20, 20, MINUTE, 10 * MINUTE, 120 * MINUTE)
 

@@ -18,7 +18,7 @@ from pyarrow import parquet
 from support.analyst_process import wait_for
 from support.hostile_tables import MEBIBYTE, repeated
 
-from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.common.errors import InvalidData, StorageFull
 from clustering_protocols.numerics.data_source import matrix
 from party_sdk.tables import How, examine, open_table
 from party_sdk.tables.isolation import parent
@@ -190,6 +190,27 @@ def test_a_reader_that_cannot_load_more_met_its_limit(
     [problem] = examine(rows, How(id_column="id"))[0].problems
     assert "did not begin (status 127)" in problem.what
     assert "memory" in problem.what, "all of the machine's may be taken"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is needed")
+def test_a_disk_without_room_for_the_answer_is_named(
+    rows: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even a refusal can be written then."""
+    program = (
+        "import os, sys\n"
+        "from party_sdk.tables.isolation import child\n"
+        "inner = child._answer\n"
+        "def answer(*given):\n"
+        "    os.dup2(os.open('/dev/full', os.O_RDWR), int(sys.argv[2]))\n"
+        "    return inner(*given)\n"
+        "child._answer = answer\n"
+        "child.main(*sys.argv[1:])"
+    )
+    monkeypatch.setattr(parent, "READER", ("-c", program))
+    with pytest.raises(StorageFull, match="This machine has no room") as raised:
+        open_table(rows, id_column="id")
+    assert str(temporary) in raised.value.detail
 
 
 def test_a_defect_is_told_by_its_place_and_not_by_a_cell(

@@ -20,8 +20,10 @@ from typing import IO, Final, NoReturn
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from party_sdk.home.defects import place_of
+from party_sdk.home.disk_room import is_full
 from party_sdk.tables.isolation.jobs import Answer, Job, Refusal, job_of
 from party_sdk.tables.parsing.limits import (
+    DISK_FULL,
     LARGE_FILE,
     MOST_ADDRESSES,
     MOST_SECONDS,
@@ -76,8 +78,8 @@ def _write(answer: Answer, messages: IO[bytes]) -> None:
         messages.flush()
     except MemoryError:
         os._exit(OUT_OF_MEMORY)
-    except OSError:
-        os._exit(OUT_OF_ROOM)
+    except OSError as error:
+        os._exit(DISK_FULL if is_full(error) else OUT_OF_ROOM)
 
 
 def _limit(*, large: bool) -> None:

@@ -17,6 +17,7 @@ from typing import IO, Any, Final, TypeVar
 import pyarrow as pa
 
 from clustering_protocols.common.errors import InvalidData
+from party_sdk.home.disk_room import no_room, report_full_disk
 from party_sdk.tables.formats.study_files import STUDIES, StudyLabels, require_reader
 from party_sdk.tables.isolation.jobs import (
     Answer,
@@ -32,6 +33,7 @@ from party_sdk.tables.isolation.jobs import (
 )
 from party_sdk.tables.parsing.encoding import FileKind, kind_of
 from party_sdk.tables.parsing.limits import (
+    DISK_FULL,
     MOST_SECONDS,
     OUT_OF_MEMORY,
     OUT_OF_ROOM,
@@ -56,6 +58,7 @@ _REMEDIES: Final[dict[FileKind, str]] = {
     "parquet": "Choose fewer columns with --columns, save the table as CSV",
     "gzip": UNPACK,
 }
+_KEPT: Final = "What is read of the table goes there; TMPDIR names another folder."
 _ELSE: Final = "Save the table as CSV"
 
 
@@ -141,14 +144,17 @@ def _answer_to(job: Job, scratch: Scratch) -> Answer:
     if kind in STUDIES:
         require_reader()
     with tempfile.TemporaryFile() as talk:
-        talk.write(_text_of(job))
-        talk.flush()
+        with report_full_disk(Path(tempfile.gettempdir()), _KEPT):
+            talk.write(_text_of(job))
+            talk.flush()
         try:
             status = _run(scratch, talk, None if limits.large else MOST_SECONDS)
         except subprocess.TimeoutExpired:
             raise limits.explain_time(remedy) from None
         if status == OUT_OF_ROOM:
             raise limits.explain_room(remedy)
+        if status == DISK_FULL:
+            raise no_room(Path(tempfile.gettempdir()), _KEPT)
         n_bytes = talk.seek(0, os.SEEK_END)
         if status == OUT_OF_MEMORY or status < 0:
             raise limits.explain_memory(remedy)

@@ -29,6 +29,8 @@ UNPACK: Final = "Unpack it yourself"
 OUT_OF_MEMORY: Final = 77
 OUT_OF_ROOM: Final = 78
 """Status of a reader's process that met a limit and could say so."""
+DISK_FULL: Final = 79
+"""Status of one that has no room to say anything in."""
 
 _MEMORY: Final = {"RLIMIT_DATA": "-d", "RLIMIT_AS": "-v"}
 _ROOM: Final = {"RLIMIT_FSIZE": "-f"}
