@@ -23,8 +23,8 @@ _ACROSS, _BESIDE, _BOTH = (
 
 _LINEAR: Final = (
     "Everything grows with the rows and no faster. Many rows are read from disk block by "
-    "block: it ends where the analyst's disk does, or with an upload larger than the "
-    "service takes (`COTERIE_MAX_BODY_BYTES`)."
+    "block. The limits are the analyst's disk, and the largest upload that the service "
+    "takes (`COTERIE_MAX_BODY_BYTES`)."
 )
 _SPECTRAL: Final = (
     f" `spectral` holds up to {MANY_IN_A_GRAPH:,} rows and their graph; of more, "
@@ -94,22 +94,21 @@ def _parts(measured: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"Sessions of {PARTIES} parties, {FEATURES} features, {CLUSTERS} clusters and "
         "default parameters (with landmarks: `max_rows` 1,000,000). Bytes follow from the "
-        "shapes of the messages (a test holds them against simulated sessions), memory is "
-        "a bound that the protocol states; files are mapped, and not counted in it. "
-        "Time is the protocol's work at the speed that was measured with one thread of "
-        f"a machine with {measured['processors']} processors ({measured['machine']}, "
-        f"Python {measured['python']}, {measured['date']}): the analyst's and the "
-        "slowest party's processor time together, without network, disk and people. It "
-        "is extrapolated from one size, so take it for an order of magnitude. Where "
-        f"updates are rounds, {UPDATES} of them are counted."
+        "shapes of the messages; a test compares them with simulated sessions. Memory is "
+        "a bound that the protocol states, without mapped files. Time is the processor "
+        "time of the analyst and of the slowest party together, without network, disk "
+        "and people. It is the protocol's work at a measured speed: one thread of a "
+        f"machine with {measured['processors']} processors ({measured['machine']}, "
+        f"Python {measured['python']}, {measured['date']}). It is extrapolated from one "
+        "size, so take it for an order of magnitude. Where updates are rounds, "
+        f"{UPDATES} of them are counted."
     )
     yield (
-        f"The last column is computed, not measured: the same with {WORKERS} workers of "
-        "a Dask cluster behind the analyst, which take over what its steps do on blocks "
-        f"of rows ({_shares(measured)}; of the others nothing), each with a processor as "
-        "fast as this one, and without the time of sending, which is longer than the "
-        f"work where that takes less than {WORTH_SENDING:g} s. What parties do at home "
-        "stays as it is."
+        f"The last column is computed, not measured: {WORKERS} workers of a Dask cluster "
+        "take over what the analyst's steps do on blocks of rows. That is a share of the "
+        f"work of {_shares(measured)}, and nothing of the others. Each worker is as fast "
+        "as this processor. The time of sending is not counted; it is longer than work "
+        f"of less than {WORTH_SENDING:g} s. What parties do at home stays as it is."
     )
     yield (
         "`coterie advise --rows N --columns M` and `coterie session create --rows N` say "
