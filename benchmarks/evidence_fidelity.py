@@ -160,7 +160,9 @@ def measure(case: tuple[str, str, str, str], seeds: int, rows: int) -> Row:
     }
 
 
-def evaluate(params: Any, X: Any, partitioning: str, seed: int) -> simulation.Evaluated:
+def evaluate(
+    params: Any, X: Any, partitioning: str, seed: int
+) -> simulation.SessionEvaluation:
     """Return one run."""
     layout = LAYOUTS[partitioning]
     parts = simulation.split(X, layout, seed)

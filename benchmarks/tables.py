@@ -39,7 +39,7 @@ duckdb.execute("SET threads = 2; SET enable_progress_bar = false")
 duckdb.execute(f"SELECT count(id), {sums} FROM read_csv(?)", [path]).fetchall()
 """
 _READ = """
-from clustering_protocols.terms.preparation import ColumnPlan, Prepared, whole_rows
+from clustering_protocols.terms.preparation import ColumnPlan, PreparedRows, whole_rows
 from clustering_protocols.terms.preparation import build_imputation
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.tables import open_table
@@ -49,7 +49,7 @@ plan = ColumnPlan(schema, build_imputation(schema, "mean"))
 table = open_table(path, id_column="id", schema=schema, preparation=plan.preparation)
 assert len(table.ids) == table.n_rows == rows
 assert whole_rows(table, plan) is None
-prepared = Prepared(table, plan, np.zeros(columns))
+prepared = PreparedRows(table, plan, np.zeros(columns))
 assert sum(len(batch) for batch in prepared.batches()) == rows
 """
 _HERE = """

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from analyst_service.auth.service import Caller, Role
 from analyst_service.dashboard.service import Visitor, visit_id
-from analyst_service.sessions.session_lists import STATES, Listed, Page
+from analyst_service.sessions.session_lists import STATES, ListedSession, Page
 from analyst_service.storage.models import BrowserVisit, Credential, Session
 from clustering_protocols.common.errors import AuditBroken, CoterieError
 from clustering_protocols.numerics.profiles import Profiles
@@ -62,7 +62,7 @@ def sessions_page(
     )
 
 
-def _row(listed: Listed) -> SessionRow:
+def _row(listed: ListedSession) -> SessionRow:
     session = listed.session
     return SessionRow(
         id=listed.name,

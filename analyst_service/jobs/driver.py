@@ -44,7 +44,7 @@ _DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 
 
 @dataclass(slots=True)
-class _Running:
+class _RunningStep:
     lease: Lease
     process: Process
     future: Future[worker.Outcome]
@@ -59,7 +59,7 @@ class Driver:
         self._service = service
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="driver")
-        self._running: list[_Running] = []
+        self._running: list[_RunningStep] = []
         self._free: list[Process] = []
         self._told: OrderedDict[str, RoundPosition] = OrderedDict()
         self._looked = 0.0
@@ -208,7 +208,7 @@ class Driver:
             else:
                 self._free.append(step.process)
 
-    def _conclude(self, step: _Running) -> None:
+    def _conclude(self, step: _RunningStep) -> None:
         """Store what followed; a step that crashed is tried again a few times."""
         try:
             outcome = step.future.result()
@@ -221,7 +221,7 @@ class Driver:
         except Exception as error:  # noqa: BLE001  whatever it is, it is this session's
             self._repeat(step, worker.describe_crash(error))
 
-    def _store(self, step: _Running, followed: worker.Followed) -> None:
+    def _store(self, step: _RunningStep, followed: worker.Followed) -> None:
         follow = partial(JobService.follow, lease=step.lease, followed=followed)
         stored: bool = self._write(follow)
         if isinstance(followed, Opened) and stored:
@@ -233,7 +233,7 @@ class Driver:
             log.warning("step of %s: too late, nothing is stored", step.lease.name)
         self._count(step, type(followed).__name__ if stored else "TooLate")
 
-    def _repeat(self, step: _Running, crashed: worker.Crashed) -> None:
+    def _repeat(self, step: _RunningStep, crashed: worker.Crashed) -> None:
         """Leave a step for another attempt: after a while if the machine is in trouble."""
         log.error("step of %s: %s", step.lease.name, crashed.what)
         if crashed.is_passing:
@@ -242,7 +242,7 @@ class Driver:
             self._give_back(step.lease, counts=True)
         self._count(step, "Waiting" if crashed.is_passing else "Crashed")
 
-    def _count(self, step: _Running, outcome: str) -> None:
+    def _count(self, step: _RunningStep, outcome: str) -> None:
         seconds = time.monotonic() - step.begun
         self._service.metrics.step_seconds.labels(outcome).observe(seconds)
 
@@ -251,7 +251,7 @@ class Driver:
             partial(JobService.give_back, lease=lease, seconds=seconds, counts=counts)
         )
 
-    def _begin(self, lease: Lease, job: worker.Job) -> _Running:
+    def _begin(self, lease: Lease, job: worker.Job) -> _RunningStep:
         process = self._free.pop()
         try:
             future = process.submit(job)
@@ -260,7 +260,7 @@ class Driver:
             self._give_back(lease, counts=True)
             raise
         future.add_done_callback(lambda _: self._service.notifier.notify_driver())
-        return _Running(lease, process, future, self._service.clock.now())
+        return _RunningStep(lease, process, future, self._service.clock.now())
 
     def _read(self, query: Callable[[JobService], T]) -> T:
         with self._service.database.read() as transaction:

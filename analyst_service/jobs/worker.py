@@ -96,7 +96,7 @@ def _writers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_WRITERS)
 
 
-class _Given(NamedTuple):
+class _StepInputs(NamedTuple):
     """The blobs of a step, and all of them by digest."""
 
     state: Buffer | None
@@ -105,11 +105,11 @@ class _Given(NamedTuple):
     mapped: Mapping[str, Buffer]
 
 
-def _map_inputs(job: Job, blobs: BlobStore) -> _Given:
+def _map_inputs(job: Job, blobs: BlobStore) -> _StepInputs:
     states = () if job.state is None else (job.state,)
     digests = {*states, *job.tasks.values(), *job.contributions.values()}
     mapped = {digest: blobs.map(digest) for digest in digests}
-    return _Given(
+    return _StepInputs(
         None if job.state is None else mapped[job.state],
         {slot: mapped[digest] for slot, digest in job.tasks.items()},
         {slot: mapped[digest] for slot, digest in job.contributions.items()},
@@ -117,7 +117,7 @@ def _map_inputs(job: Job, blobs: BlobStore) -> _Given:
     )
 
 
-def _advance(job: Job, given: _Given) -> engine.Move:
+def _advance(job: Job, given: _StepInputs) -> engine.Move:
     if given.state is None:
         return engine.begin(job.agreement)
     if job.chooses:

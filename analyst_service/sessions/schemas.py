@@ -13,7 +13,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 from analyst_service.sessions.session_lists import (
     CURSOR,
     STATES,
-    Listed,
+    ListedSession,
     Page,
     WantedSessions,
 )
@@ -174,7 +174,7 @@ def list_page(page: Page) -> SessionPage:
     )
 
 
-def _line(listed: Listed) -> SessionLine:
+def _line(listed: ListedSession) -> SessionLine:
     session = listed.session
     return SessionLine(
         id=listed.name,

@@ -74,7 +74,7 @@ class WantedSessions:
     before: datetime | None = None
 
 
-class Listed(NamedTuple):
+class ListedSession(NamedTuple):
     """A session in a list.
 
     name: what the caller knows it as.
@@ -101,7 +101,7 @@ class Listed(NamedTuple):
 class Page(NamedTuple):
     """A page of a list, and the cursor of the next one; empty on the last."""
 
-    lines: list[Listed]
+    lines: list[ListedSession]
     following: str
 
 
@@ -134,11 +134,11 @@ class SessionListing:
         last = lines[-1]
         return Page(lines, str(Cursor(last.session.changed_at, last.name)))
 
-    def _lines(self, caller: Caller, found: list[Session]) -> list[Listed]:
+    def _lines(self, caller: Caller, found: list[Session]) -> list[ListedSession]:
         awaited = self._find_awaited(found)
         labels = self._labels({each.owner_id for each in found})
         return [
-            Listed(
+            ListedSession(
                 known_as(caller, each),
                 each,
                 labels.get(each.owner_id) or each.owner_id,

@@ -71,7 +71,7 @@ class Conclude(Record):
     chosen: int = Field(ge=0)
 
 
-class Signed(Record):
+class TranscriptSignature(Record):
     """Contribution: an Ed25519 signature (hex) under the party's key of the roster."""
 
     kind = "signed"
@@ -95,7 +95,10 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
         keys = party_keys(context.entropy, session, context.slot.name)
         signature = keys.signing.sign(statement(context.stage, context.transcript))
         remember = [task] if isinstance(task, Conclude) else []
-        return Reply(contribution=Signed(signature=signature.hex()), remember=remember)
+        return Reply(
+            contribution=TranscriptSignature(signature=signature.hex()),
+            remember=remember,
+        )
 
     def conclude(
         self, context: PartyContext, result: Record, data: DataSource | None
@@ -124,7 +127,7 @@ def build_opening() -> Stage:
         name=OPENING,
         analyst=lambda: Relay(Sign()),
         party=Signer,
-        exchanges=(Exchange(Sign, Signed),),
+        exchanges=(Exchange(Sign, TranscriptSignature),),
     )
 
 
@@ -152,7 +155,7 @@ def build_closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage
         name=CLOSING,
         analyst=lambda: Relay(Sign()),  # the engine itself asks
         party=lambda: Signer(lasts),
-        exchanges=(Exchange(task, Signed, least),),
+        exchanges=(Exchange(task, TranscriptSignature, least),),
         results=lasts[0].results,
         results_to=lasts[0].results_to,
     )
@@ -161,7 +164,7 @@ def build_closing(lasts: tuple[Stage, ...], n_runs: int, *, least: int) -> Stage
 def collect(session: SessionContext, given: Mapping[str, Record]) -> ByteArray:
     """Return the signatures that came, (slots, 64), zeros for those that did not."""
     signatures = np.zeros((len(session.slots), SIGNATURE_BYTES), np.uint8)
-    for slot, signed in all_of(Signed, given).items():
+    for slot, signed in all_of(TranscriptSignature, given).items():
         own = np.frombuffer(bytes.fromhex(signed.signature), np.uint8)
         signatures[session.slots.index(slot)] = own
     return signatures

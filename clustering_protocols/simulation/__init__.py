@@ -16,7 +16,7 @@ from clustering_protocols.simulation.agreement import (
     member,
 )
 from clustering_protocols.simulation.evaluation import (
-    Evaluated,
+    SessionEvaluation,
     evaluate,
     fidelity,
     measure,
@@ -29,9 +29,9 @@ __all__ = [
     "ANALYST",
     "COORDINATOR",
     "Cost",
-    "Evaluated",
     "SentMessage",
     "Session",
+    "SessionEvaluation",
     "Simulated",
     "Split",
     "Timer",

@@ -18,7 +18,7 @@ from clustering_protocols.simulation.split import Split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evaluated:
+class SessionEvaluation:
     """A simulated session beside the same clustering on pooled data.
 
     labels, pooled: int64 (n,); in the order of the pooled matrix; -1 for rows that did
@@ -42,7 +42,7 @@ def evaluate(
     choices: Mapping[str, Mapping[str, Any]] | None = None,
     timer: Timer = lambda: 0.0,
     **given: Any,
-) -> Evaluated:
+) -> SessionEvaluation:
     """Simulate a session over a split of X and measure its fidelity.
 
     With dictionary and preparation X holds fields, and NaN is no value; the same
@@ -60,7 +60,7 @@ def evaluate(
     return measure(simulated, X, parts)
 
 
-def measure(simulated: Simulated, X: FloatArray, parts: Split) -> Evaluated:
+def measure(simulated: Simulated, X: FloatArray, parts: Split) -> SessionEvaluation:
     """Hold a session against the same clustering on X.
 
     X holds a value wherever the session has one of a row that took part.
@@ -77,7 +77,7 @@ def measure(simulated: Simulated, X: FloatArray, parts: Split) -> Evaluated:
         columns = np.concatenate(list(parts.columns))
         pooled[order] = _cluster_pooled(simulated, X[np.ix_(order, columns)])
         agreement = fidelity(pooled[order], labels[order])
-    return Evaluated(
+    return SessionEvaluation(
         labels=labels, pooled=pooled, fidelity=agreement, simulated=simulated
     )
 

@@ -52,7 +52,7 @@ _Value = Annotated[StrictInt | _Name, Declared(description="As tables have it.")
 _Bound: TypeAlias = StrictInt | StrictFloat | StrictStr | None
 
 
-class Described(BaseModel):
+class SparseModel(BaseModel):
     """A frozen value of which only what differs from the defaults is written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -70,14 +70,14 @@ class Described(BaseModel):
         }
 
 
-class Level(Described):
+class Level(SparseModel):
     """One level of a category, with a label for people."""
 
     value: _Value
     label: _Text = ""
 
 
-class Constraints(Described):
+class Constraints(SparseModel):
     """What values a field takes; bounds of dates are texts such as 2026-01-31."""
 
     required: bool = Declared(default=False, description="No value may be missing.")
@@ -90,7 +90,7 @@ class Constraints(Described):
     )
 
 
-class Field(Described):
+class Field(SparseModel):
     """One column: its name, its type, and what it may hold."""
 
     name: _Name
@@ -219,7 +219,7 @@ class Field(Described):
         return day_number(bound) if isinstance(bound, str) else float(bound)
 
 
-class Schema(Described):
+class Schema(SparseModel):
     """The dictionary of a table: its fields, in the order in which they are clustered."""
 
     fields: tuple[Field, ...] = Declared(min_length=1, max_length=MOST_FIELDS)

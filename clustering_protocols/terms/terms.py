@@ -410,7 +410,7 @@ def _nfc(value: Any) -> Any:
 def read_terms(text: bytes) -> Terms:
     """Return the terms in received bytes; :class:`VersionMismatch` for another version."""
     version = read_as(
-        _Versioned, text
+        _TermsVersion, text
     ).coterie  # first: later terms may have more fields
     if version != TERMS_VERSION:
         whose = "an older" if version < TERMS_VERSION else "a newer"
@@ -420,7 +420,7 @@ def read_terms(text: bytes) -> Terms:
     return read_as(Terms, text)
 
 
-class _Versioned(Value):
+class _TermsVersion(Value):
     model_config = ConfigDict(extra="ignore")
 
     coterie: int

@@ -46,14 +46,14 @@ WAYS = {
 
 def evaluated(
     way: str, n_clusters: int = 5, **choice: Any
-) -> tuple[simulation.Evaluated, simulation.Split]:
+) -> tuple[simulation.SessionEvaluation, simulation.Split]:
     params, layout = WAYS[way]
     params = params.model_copy(update={"n_clusters": n_clusters})
     parts = simulation.split(X, layout, 0)
     return simulation.evaluate(params, X, parts, 0, **choice), parts
 
 
-def outcome(found: simulation.Evaluated) -> Any:
+def outcome(found: simulation.SessionEvaluation) -> Any:
     return next(iter(found.simulated.outcomes.values()))
 
 

@@ -391,7 +391,7 @@ def test_a_step_takes_no_more_memory_than_stated(algorithm: str) -> None:
 
     def step(n: int) -> None:
         rows = landmarks.coordinates(squared_of(X[:n]).__getitem__, n, 4)
-        seen = clustering.build_seen(params, None, rows)
+        seen = clustering.build_clustering_input(params, None, rows)
         rng = np.random.default_rng(1)
         figures_of(rows, clustering.clusters(params, seen, lambda _: rng))
 

@@ -61,7 +61,7 @@ def params_of(name: str, k: int, **more: Any) -> OmniFC:
     return OmniFC(n_clusters=clusters, **ALGORITHMS[name], **more)
 
 
-def evaluated(params: OmniFC, X: Any, parties: int = 3) -> simulation.Evaluated:
+def evaluated(params: OmniFC, X: Any, parties: int = 3) -> simulation.SessionEvaluation:
     return simulation.evaluate(
         params, X, simulation.split(X, Layout.lattice(parties), 1), 1
     )
@@ -84,13 +84,13 @@ def agreement(first: Any, second: Any) -> float:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Squared distances as the analyst decoded them."""
     kept: list[Any] = []
-    see = clustering.build_seen
+    see = clustering.build_clustering_input
 
     def recording(params: Any, squared: Any, X: Any) -> Any:
         kept.append(squared.copy())
         return see(params, squared, X)
 
-    monkeypatch.setattr(clustering, "build_seen", recording)
+    monkeypatch.setattr(clustering, "build_clustering_input", recording)
     return kept
 
 
@@ -414,7 +414,7 @@ def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> No
         rng = np.random.default_rng(1)
         squared = pdist(X[:n], "sqeuclidean")
         rows = classical_scaling(squared, 4)
-        seen = clustering.build_seen(params, squared, rows)
+        seen = clustering.build_clustering_input(params, squared, rows)
         found = clustering.clusters(params, seen, lambda _: rng)
         figures_of(rows, found)
 

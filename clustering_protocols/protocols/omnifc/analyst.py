@@ -46,7 +46,7 @@ class Decoder(AnalystRole[OmniFC, messages.EncodedDistances]):
         bits = _common_bits(contributions)
         distances = {s: answer.distances for s, answer in contributions.items()}
         X, squared = _rows(session, distances, bits)
-        seen = clustering.build_seen(params, squared, X)
+        seen = clustering.build_clustering_input(params, squared, X)
         silhouette = limits.measures_silhouette(params)
         runs = []
         for params in session.runs:

@@ -62,7 +62,7 @@ class ClusterLabels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Seen:
+class ClusteringInput:
     """What an algorithm sees, the same for any number of clusters: one of the two.
 
     rows: float64 (n, width).
@@ -73,7 +73,9 @@ class Seen:
     distances: FloatArray | None = field(default=None, repr=False)
 
 
-def build_seen(params: OmniFC, squared: FloatArray | None, X: FloatArray) -> Seen:
+def build_clustering_input(
+    params: OmniFC, squared: FloatArray | None, X: FloatArray
+) -> ClusteringInput:
     """Return what an algorithm sees of distances.
 
     squared: float64 (n (n - 1) / 2,); condensed squared distances; overwritten where
@@ -85,21 +87,21 @@ def build_seen(params: OmniFC, squared: FloatArray | None, X: FloatArray) -> See
     if params.features == "embedding" and (
         of_rows or (params.distances == "landmarks" and in_linear_size)
     ):
-        return Seen(rows=X)
+        return ClusteringInput(rows=X)
     if squared is None:
         squared = pdist(X, "sqeuclidean")
     distances = np.sqrt(squared, out=squared)
     if params.features == "distance_rows":
         rows = square(distances)
         if of_rows or params.algorithm == "nmf":
-            return Seen(rows=rows)
+            return ClusteringInput(rows=rows)
         distances = pdist(rows)
-    return Seen(distances=distances)
+    return ClusteringInput(distances=distances)
 
 
 def clusters(
     params: OmniFC,
-    given: Seen,
+    given: ClusteringInput,
     generators: Generators,
     starts: IntArray | None = None,
     engine: Engine = ONE_THREAD,

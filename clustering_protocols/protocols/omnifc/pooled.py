@@ -29,7 +29,7 @@ def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArr
     if params.algorithm == "nmf":
         Z = Z - Z.min(axis=0)  # no negative numbers
         return clustering.of_rows(params, Z, generators, starts).labels
-    seen = clustering.build_seen(params, None, Z)
+    seen = clustering.build_clustering_input(params, None, Z)
     return clustering.clusters(params, seen, generators, starts).labels
 
 

@@ -48,7 +48,11 @@ from clustering_protocols.shared_stages.sum_stage import (
     n_rows,
     no_share,
 )
-from clustering_protocols.terms.preparation import ColumnPlan, Observed, Prepared
+from clustering_protocols.terms.preparation import (
+    ColumnPlan,
+    ObservedRows,
+    PreparedRows,
+)
 
 NAME = "filling"
 _LAST_PHASE: Final = 3
@@ -84,8 +88,12 @@ def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSour
     """
     found = memory.get(Fillings)
     if found is not None:
-        return Prepared(data, plan, found.instead)
-    return Observed(data, plan) if plan.fills else Prepared(data, plan, np.empty(0))
+        return PreparedRows(data, plan, found.instead)
+    return (
+        ObservedRows(data, plan)
+        if plan.fills
+        else PreparedRows(data, plan, np.empty(0))
+    )
 
 
 def stage() -> Stage:

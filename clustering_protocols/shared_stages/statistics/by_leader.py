@@ -64,7 +64,7 @@ class Pool(Record):
     kind = "pool"
 
 
-class Pooled(Record):
+class PooledColumns(Record):
     """Contribution of round 2."""
 
     kind = "pooled"
@@ -163,7 +163,9 @@ def pool(parts: Sequence[Moments]) -> PooledMoments:
 
 
 @dataclass(frozen=True)
-class StatisticsAnalyst(AnalystRole[Params, MeasuredColumns | Pooled, MomentsState]):
+class StatisticsAnalyst(
+    AnalystRole[Params, MeasuredColumns | PooledColumns, MomentsState]
+):
     """Relays; it learns nothing but that the parties answered."""
 
     largest_group: int | None
@@ -178,7 +180,7 @@ class StatisticsAnalyst(AnalystRole[Params, MeasuredColumns | Pooled, MomentsSta
         self,
         session: SessionContext,
         state: MomentsState,
-        contributions: Mapping[str, MeasuredColumns | Pooled],
+        contributions: Mapping[str, MeasuredColumns | PooledColumns],
     ) -> Ask | Reopen | Finish:
         """Have the leaders pool, then finish."""
         if state.measured:
@@ -217,7 +219,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
         if isinstance(task, Measure):
             return self._measure(context, leader, data)
         if context.slot.name != leader:
-            return Reply(contribution=Pooled())
+            return Reply(contribution=PooledColumns())
         return _share(context.recall(PooledMoments), others)
 
     def _measure(self, context: PartyContext, leader: str, data: DataSource) -> Reply:
@@ -266,7 +268,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 
 def _share(pooled: PooledMoments, others: Sequence[str]) -> Reply:
     return Reply(
-        contribution=Pooled(),
+        contribution=PooledColumns(),
         envelopes=[PeerMessage(peer=slot, content=pooled) for slot in others],
     )
 
@@ -282,6 +284,6 @@ def stage(*, moments: bool, ranges: bool, largest_group: int | None = None) -> S
         party=lambda: StatisticsParty(
             moments=moments, ranges=ranges, largest_group=largest_group
         ),
-        exchanges=(Exchange(Measure, MeasuredColumns), Exchange(Pool, Pooled)),
+        exchanges=(Exchange(Measure, MeasuredColumns), Exchange(Pool, PooledColumns)),
         envelopes=(Moments, PooledMoments),
     )

@@ -16,8 +16,8 @@ from clustering_protocols.terms.preparation.preparation import (
     build_imputation,
 )
 from clustering_protocols.terms.preparation.rows import (
-    Observed,
-    Prepared,
+    ObservedRows,
+    PreparedRows,
     check_fields,
     clustered_columns,
     whole_rows,
@@ -28,9 +28,9 @@ __all__ = [
     "ColumnPlan",
     "Fill",
     "Missing",
-    "Observed",
+    "ObservedRows",
     "Preparation",
-    "Prepared",
+    "PreparedRows",
     "Ranges",
     "Treatment",
     "build_imputation",

@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, Self, TypeAlias
 
 from pydantic import Field as Declared, model_validator
 
-from clustering_protocols.terms.schema import Described, Field, Schema
+from clustering_protocols.terms.schema import Field, Schema, SparseModel
 
 Missing: TypeAlias = Literal["refuse", "drop", "mean", "median", "most_frequent"]
 FILLED: Final[frozenset[Missing]] = frozenset({"mean", "median", "most_frequent"})
@@ -21,7 +21,7 @@ _MISSING: Final = (
 )
 
 
-class Treatment(Described):
+class Treatment(SparseModel):
     """What becomes of one field."""
 
     name: str = Declared(description="The field's, in the dictionary.")
@@ -58,7 +58,7 @@ class Treatment(Described):
         return ", ".join(filter(None, said))
 
 
-class Preparation(Described):
+class Preparation(SparseModel):
     """How the fields of a column group become columns, in common units.
 
     Numbers, integers, dates (in days) and ordinals (the place of the level) become one

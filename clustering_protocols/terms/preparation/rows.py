@@ -13,7 +13,7 @@ from clustering_protocols.terms.preparation.plan import ColumnPlan
 from clustering_protocols.terms.schema import Schema
 
 
-class Observed:
+class ObservedRows:
     """Rows as their party has them, a column per field, NaN where there is no value.
 
     What a party sees until it is known what fills the gaps. The names are those of the
@@ -91,7 +91,7 @@ def whole_rows(source: DataSource, plan: ColumnPlan) -> IntArray | None:
     return None if len(rows) == source.n_rows else rows
 
 
-class Prepared(Observed):
+class PreparedRows(ObservedRows):
     """The same rows as the columns that are clustered."""
 
     def __init__(

@@ -289,7 +289,9 @@ def _result(held: Deal, simulated: Simulated, slot: str) -> Result:
     return replace(result, ids=held.ids_of(slot), naming=held.naming)
 
 
-def _whole(held: Deal, simulated: Simulated, measured: simulation.Evaluated) -> Whole:
+def _whole(
+    held: Deal, simulated: Simulated, measured: simulation.SessionEvaluation
+) -> Whole:
     parts = held.parts
     order = np.concatenate(list(parts.columns))
     numbers = np.ones(len(order), dtype=bool)
