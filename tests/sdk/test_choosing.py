@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from support.analyst_process import House
 from support.in_process import Api, in_process
 
 from clustering_protocols import catalogue, simulation
@@ -26,7 +27,6 @@ from party_sdk.cli.terminal.run_picture import draw
 from party_sdk.cli.terminal.run_table import table_lines
 from party_sdk.coordinator.runs import read_runs
 from party_sdk.coordinator.session import CoordinatedSession
-from tests.sdk.house import House
 
 X: Any = load_iris().data
 LAYOUT = Layout.lattice(2)

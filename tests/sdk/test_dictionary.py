@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.analyst_process import House
 from support.in_process import in_process
 
 from clustering_protocols.catalogue import draw_up
@@ -22,7 +23,6 @@ from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from clustering_protocols.wire.states import SlotState
 from coterie import Party, Policy, Result
 from party_sdk.tables import open_table
-from tests.sdk.house import House
 
 if TYPE_CHECKING:
     from support.in_process import Api

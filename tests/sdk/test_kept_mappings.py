@@ -12,6 +12,7 @@ import click
 import numpy as np
 import pandas as pd
 import pytest
+from support.analyst_process import House
 from support.terminal import ACCEPT, Terminal, opened, read
 
 from clustering_protocols.common.errors import GuardRefused
@@ -25,7 +26,6 @@ from party_sdk.supervisor.files import OrderFiles
 from party_sdk.supervisor.pending_questions import DecisionPending, OrderAsker
 from party_sdk.tables import TableMapping
 from party_sdk.tables.mapping.mapping_files import parse_mapping
-from tests.sdk.house import House
 
 if TYPE_CHECKING:
     from support.in_process import Api

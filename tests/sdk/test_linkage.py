@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.analyst_process import House
 from support.in_process import in_process
 from support.terminal import Terminal
 
@@ -29,7 +30,6 @@ from party_sdk.reports.run_reports import linked_rows, run_report
 from party_sdk.supervisor.files import OrderFiles
 from party_sdk.supervisor.models import QuestionKind
 from party_sdk.supervisor.pending_questions import DecisionPending, OrderAsker
-from tests.sdk.house import House
 from tests.sdk.messy_ids import spellings
 
 LAYOUT = Layout.lattice(1, 2)

@@ -15,6 +15,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
+from support.analyst_process import House
 from support.in_process import in_process
 
 from clustering_protocols.common.errors import (
@@ -35,7 +36,6 @@ from party_sdk.cli.party.new_rows import summary_lines
 from party_sdk.party.folder import PartyFolder
 from party_sdk.results.label_files import write_labels
 from party_sdk.results.new_rows import NewRows
-from tests.sdk.house import House
 
 LAYOUT = Layout.lattice(3)
 NAMES = ["age", "crp", "weight"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.analyst_process import House
 from support.in_process import in_process
 
 from clustering_protocols.common.errors import GuardRefused
@@ -19,7 +20,6 @@ from clustering_protocols.terms.terms import Layout
 from party_sdk.cli.terminal import confirmation
 from party_sdk.home.policy import Policy
 from party_sdk.party.participant import Party
-from tests.sdk.house import House
 
 rng = np.random.default_rng(3)
 LAYOUT = Layout.lattice(3)

@@ -18,6 +18,7 @@ from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from support.analyst_process import House
 from support.in_process import Api, in_process
 
 from clustering_protocols.catalogue import draw_up, name_of
@@ -40,7 +41,6 @@ from clustering_protocols.terms.terms import Guards, Layout, SessionRequest, rea
 from party_sdk.cli import main
 from party_sdk.results.axes import principal_axes
 from party_sdk.tables import open_table
-from tests.sdk.house import House
 
 WARDS = ("surgery", "medicine", "children")
 SCHEMA = Schema(

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.datasets import load_iris
+from support.analyst_process import House
 from support.in_process import in_process
 
 from clustering_protocols.catalogue import draw_up
@@ -31,7 +32,6 @@ from party_sdk.party.folder import PartyFolder
 from party_sdk.party.planned_use import use_of
 from party_sdk.reports.run_reports import run_report
 from party_sdk.reports.session_reports import audited_report
-from tests.sdk.house import House
 
 NAMES = ("a", "b")
 NAMES_OF_SIX = ["a", "b", "c", "d", "cost", "died"]

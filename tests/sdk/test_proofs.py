@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.analyst_process import House
 from support.in_process import in_process
 
 from clustering_protocols import simulation
@@ -33,7 +34,6 @@ from coterie_http import long_polling
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.cli import main
 from party_sdk.home.identities import OwnIdentity
-from tests.sdk.house import House
 
 if TYPE_CHECKING:
     from support.in_process import Api

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from support.analyst_process import House
 from support.in_process import in_process
 
 from clustering_protocols import simulation
@@ -24,7 +25,6 @@ from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.coordinator.letters import letter, write_letters
 from party_sdk.coordinator.repetition import like
-from tests.sdk.house import House
 
 if TYPE_CHECKING:
     from support.in_process import Api

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.analyst_process import wait_for
+from support.analyst_process import House, wait_for
 from support.in_process import Api, in_process
 from support.tables import blobs, names
 
@@ -30,7 +30,6 @@ from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.ledger import Ledger
 from party_sdk.tables import open_table
 from party_sdk.tables.spool import ArrowIds
-from tests.sdk.house import House
 
 N = 45
 X, TRUTH = blobs(N), np.arange(N) % 3
@@ -64,7 +63,7 @@ class Two:
         self.invitations = self.session.invite()
 
     def party(self, slot: str, **rules: Any) -> Party:
-        return self.house.party(self.session, self.invitations, slot, **rules)
+        return self.house.accept(self.session, self.invitations, slot, **rules)
 
     def take_part(self, slot: str, table: Any, id_column: str | None) -> Result:
         with self.party(slot) as party:

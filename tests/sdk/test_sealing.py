@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support.analyst_process import House
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
@@ -30,7 +31,6 @@ from party_sdk.home.identities import OwnIdentity
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.party_index import kept_parties
 from party_sdk.results.trained_rows import measure_prepared, measure_variables
-from tests.sdk.house import House
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -70,16 +70,9 @@ def quickly_derived(passphrase: str, salt: str, n: int) -> bytes:
     return sha256(f"{passphrase}/{salt}".encode()).digest()
 
 
-class OneHome(House):
-    """A coordinator and a party that keep their secrets in one place."""
-
-    def home_of(self, who: str) -> Path:  # noqa: ARG002  the same for both
-        return self.home
-
-
 def session(api: Api, home: Path, finish: bool = True) -> Path:  # noqa: FBT001, FBT002
     """Open a session and take part in it from one home; return the party's folder."""
-    house = OneHome(api, home, fixed=False)
+    house = House(api, home, fixed=False, shared=True)
     with house.parties(house.open("w", Dummy(), PARTS.layout))[A] as party:
         if finish:
             party.run(PARTS.data[A])

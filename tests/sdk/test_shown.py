@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from support.analyst_process import House
 from support.in_process import in_process
 
 from clustering_protocols.catalogue import draw_up, name_of
@@ -45,7 +46,6 @@ from party_sdk.disclosures.row_marks import (
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.planned_use import moved_rows, use_of
-from tests.sdk.house import House
 
 NAMES = ("a", "b", "c", "d")
 ROWS = Layout.lattice(3)

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from support.analyst_process import House
 from support.in_process import in_process
 
 from clustering_protocols.catalogue import draw_up, name_of
@@ -42,7 +43,6 @@ from party_sdk.disclosures.sum_history import (
 )
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.folder import PartyFolder
-from tests.sdk.house import House
 
 
 @pytest.fixture
@@ -361,7 +361,7 @@ def test_a_session_that_isolates_one_row_is_refused(
     session = house.open("fewer", params, layout, dictionary=dictionary, **more)
     invitations = session.invite()
     parties = {
-        slot: house.party(session, invitations, slot, sums_limit=0.0)
+        slot: house.accept(session, invitations, slot, sums_limit=0.0)
         for slot in invitations
     }
     fewer = [tables[0][1:], *tables[1:]]

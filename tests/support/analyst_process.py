@@ -1,4 +1,4 @@
-"""A real analyst in a process of its own, and parties around it."""
+"""A real analyst in a process of its own; coordinator and parties around any analyst."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
@@ -31,6 +32,9 @@ from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.coordinator.session import CoordinatedSession
 from support.databases import write_current_file
 from support.warm import Warm, stock
+
+if TYPE_CHECKING:
+    from support.in_process import Api
 
 COTERIE = str(Path(sys.executable).parent / "coterie")
 
@@ -141,11 +145,89 @@ class Analyst:
         )
 
 
-class Crowd:
-    """All parties of a session in threads, with the entropy of a simulation.
+class House:
+    """Homes of a coordinator and of parties, beside an analyst: the SDK as it is.
 
-    ``at_home``: each party has a home of its own; else all share the coordinator's, and
-    each looks at what the others have kept of their sums.
+    ``api``: an analyst, in this process or in one of its own. ``keys``: the entropy of
+    each; without them all chance follows from fixed entropy, the name of the session and
+    the analyst, or from nothing unless ``fixed``. ``shared``: all keep their secrets in
+    one home, and each looks at what the others have kept of their sums. ``last`` are the
+    parties that ran last.
+    """
+
+    def __init__(
+        self,
+        api: Analyst | Api,
+        home: Path,
+        *,
+        keys: Mapping[str, bytes] | None = None,
+        fixed: bool = True,
+        shared: bool = False,
+    ) -> None:
+        self.api, self.home = api, home
+        self.keys, self.fixed, self.shared = dict(keys or {}), fixed, shared
+        self.last: dict[str, Party] = {}
+        self.coordinator = api.coordinator(
+            self.home_of("coordinator"), self._entropy(simulation.COORDINATOR, 0)
+        )
+
+    def home_of(self, who: str) -> Path:
+        """Return where somebody keeps their secrets."""
+        return self.home if self.shared else self.home / who
+
+    def _entropy(self, who: str, number: int) -> bytes | None:
+        fixed = bytes([number]) * 32 if self.fixed else None
+        return self.keys[who] if self.keys else fixed
+
+    def open(
+        self, name: str, params: Params, layout: Layout, **more: Any
+    ) -> CoordinatedSession:
+        """Open a session."""
+        asked = {"about": "wards", "seed": 1, **more}
+        return self.coordinator.create_session(
+            params=params, layout=layout, session_id=name, **asked
+        )
+
+    def parties(self, session: CoordinatedSession) -> dict[str, Party]:
+        """Let all parties accept a session's risks."""
+        invitations = session.invite()
+        return {slot: self.accept(session, invitations, slot) for slot in invitations}
+
+    def accept(
+        self,
+        session: CoordinatedSession,
+        invitations: Mapping[str, str],
+        slot: str,
+        http: httpx.Client | None = None,
+        **rules: Any,
+    ) -> Party:
+        """Let a party accept a session's risks, with rules of its own."""
+        accepted = frozenset(session.status().risks)
+        return Party.join(
+            invitations[slot],
+            policy=Policy(**{"accepted_risks": accepted, "least_known": 0, **rules}),
+            home=self.home_of(slot),
+            entropy=self._entropy(slot, list(invitations).index(slot)),
+            analyst=self.api.connect(http),
+        )
+
+    def run(
+        self, session: CoordinatedSession, tables: Sequence[Any], **how: Any
+    ) -> dict[str, Result]:
+        """Let all parties of a session bring their tables; return what they get."""
+        parties = self.last = self.parties(session)
+        with ThreadPoolExecutor(len(parties)) as pool:
+            waiting = {
+                slot: pool.submit(party.run, table, **how)
+                for (slot, party), table in zip(parties.items(), tables, strict=True)
+            }
+            return {slot: each.result() for slot, each in waiting.items()}
+
+
+class Crowd(House):
+    """All parties of one session in threads, with the entropy of a simulation.
+
+    ``at_home``: each party has a home of its own; else all share the coordinator's.
     """
 
     def __init__(
@@ -162,24 +244,21 @@ class Crowd:
         *,
         at_home: bool = False,
     ) -> None:
+        keys = simulation.entropies(seed, session, layout.names)
+        super().__init__(analyst, home, keys=keys, shared=not at_home)
         self.analyst = analyst
-        self.at_home = at_home
-        self.home = home
         self.params = params
         self.layout = layout
         self.data = data
         self.seed = seed
         self.dictionary = dictionary
-        self.keys = simulation.entropies(seed, session, layout.names)
-        self.open = ExitStack()
-        self.coordinator = self.open.enter_context(
-            analyst.coordinator(home, self.keys[simulation.COORDINATOR])
-        )
-        self.session: CoordinatedSession = self.coordinator.create_session(
+        self._opened = ExitStack()
+        self._opened.enter_context(self.coordinator)
+        self.session = self.open(
             session,
             params,
             layout,
-            session_id=session,
+            about=session,
             seed=seed,
             deadlines=deadlines,
             dictionary=dictionary,
@@ -190,18 +269,12 @@ class Crowd:
         self.threads: dict[str, threading.Thread] = {}
 
     def close(self) -> None:
-        self.open.close()
+        self._opened.close()
 
     def party(self, slot: str, http: httpx.Client | None = None) -> Party:
-        accepted = frozenset(self.session.status().risks)
-        party = Party.join(
-            self.invitations[slot],
-            home=self.home / slot if self.at_home else self.home,
-            entropy=self.keys[slot],
-            policy=Policy(accepted_risks=accepted, minimum_rows=1, least_known=0),
-            analyst=self.analyst.connect(http),
+        return self._opened.enter_context(
+            self.accept(self.session, self.invitations, slot, http, minimum_rows=1)
         )
-        return self.open.enter_context(party)
 
     def start(self, *slots: str) -> None:
         for slot in slots or self.layout.names:

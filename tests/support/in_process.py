@@ -38,6 +38,7 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.terms import digest
+from coterie import Coordinator
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.invitations import Invitation
@@ -159,11 +160,18 @@ class Api:
         """Open a session whose parties the test moves."""
         return ByHand(self, params, parts, **more)
 
-    def connect(self, patience: float = 5) -> HttpAnalyst:
+    def connect(self, http: httpx.Client | None = None) -> HttpAnalyst:
         """A transport for the SDK, with a client of its own: the SDK closes it."""
         inner = self.client._transport
-        http = httpx.Client(base_url=self.client.base_url, transport=inner)
-        return connect(str(http.base_url), patience=patience, http=http)
+        http = http or httpx.Client(base_url=self.client.base_url, transport=inner)
+        return connect(str(http.base_url), patience=5, http=http)
+
+    def coordinator(self, home: Path, entropy: bytes | None = None) -> Coordinator:
+        """A coordinator with a key of its own."""
+        how: dict[str, Any] = {"home": home, "entropy": entropy}
+        return Coordinator(
+            "http://127.0.0.1", self.key(), analyst=self.connect(), **how
+        )
 
     def stored(self) -> tuple[dict[str, list[tuple[Any, ...]]], list[str]]:
         """Everything that the service keeps: all rows, and the names of all blobs.
