@@ -9,8 +9,8 @@ of those that were looked at: a name that is resolved again may stand for anothe
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterable, Iterator
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from collections.abc import Iterable
+from ipaddress import ip_address
 from typing import Final
 
 import httpx
@@ -20,17 +20,8 @@ from analyst_service.configuration.settings import Settings
 from analyst_service.notices.messages import Undelivered
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.wire.notices import Failure
+from coterie_http.public_addresses import Address, is_public
 
-Address = IPv4Address | IPv6Address
-
-# addresses of version 4 travel in these: what they stand for is what counts
-_TRANSLATED: Final = IPv6Network("64:ff9b::/96")
-# not public either, though not every Python says so
-_ODD: Final = (
-    IPv4Network("192.0.0.0/24"),
-    IPv6Network("64:ff9b:1::/48"),
-    IPv6Network("fec0::/10"),
-)
 _PORTS: Final = range(1, 1 << 16)
 
 
@@ -96,27 +87,4 @@ def resolve_host(host: str, port: int, internal: Iterable[Network]) -> list[str]
 
 def is_allowed(address: Address, internal: Iterable[Network]) -> bool:
     """Return whether an address is public, or in one of these networks."""
-    meant = list(_meant(address))
-    if any(address in network for network in internal):
-        return True
-    return all(
-        each.is_global
-        and not (each.is_multicast or each.is_reserved)
-        and not any(each in network for network in _ODD)
-        for each in meant
-    )
-
-
-def _meant(address: Address) -> Iterator[Address]:
-    """Yield an address, and those that travel in it."""
-    if isinstance(address, IPv4Address):
-        yield address
-        return
-    inside = address.ipv4_mapped
-    if address in _TRANSLATED:
-        inside = IPv4Address(int(address) & 0xFFFF_FFFF)
-    elif address.sixtofour is not None:
-        inside = address.sixtofour
-    elif address.teredo is not None:
-        inside = address.teredo[1]
-    yield inside or address
+    return any(address in network for network in internal) or is_public(address)

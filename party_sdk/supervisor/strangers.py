@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from clustering_protocols.common.errors import GuardRefused
+from coterie_http.public_addresses import is_public
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.addresses import host_of
 from party_sdk.home.identities import Acquaintances
@@ -52,4 +53,4 @@ def _is_public(url: str) -> bool:
         found = socket.getaddrinfo(parts.hostname, parts.port or 443)
     except (OSError, UnicodeError):
         return True  # it leads nowhere now: the order says so, and tries again
-    return all(ip_address(str(each[4][0])).is_global for each in found)
+    return all(is_public(ip_address(str(each[4][0]))) for each in found)
