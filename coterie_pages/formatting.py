@@ -49,19 +49,19 @@ def span(seconds: int) -> str:
 
 
 def number(value: Any) -> str:
-    """Return a figure to four digits, a large one whole; a dash where there is none."""
+    """Return a figure to three digits, a large one whole; a dash where there is none."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
+        return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def shorten(value: Any) -> str:
     """Return what a contribution or a protocol says, cut where it is long."""
-    said = f"{value:.4g}" if isinstance(value, float) else str(value)
+    said = f"{value:.3g}" if isinstance(value, float) else str(value)
     return said if len(said) <= _LONGEST else f"{said[:_LONGEST]}…"
 
 
@@ -96,6 +96,12 @@ def title_of(seat: SlotEntry | PlannedSlot) -> str:
 def figure(name: str) -> str:
     """Return the name of a figure in words."""
     return _FIGURES.get(name, name.replace("_", " "))
+
+
+def cluster_title(cluster: int, names: Sequence[str] = ()) -> str:
+    """Return how a cluster is called: its number, and its name if it has one."""
+    name = names[cluster] if cluster < len(names) else ""
+    return f"cluster {cluster}: {name}" if name else f"cluster {cluster}"
 
 
 def agreement_sentence(sheet: TermsSheet) -> str:
@@ -178,7 +184,7 @@ def shown_figures(runs: Sequence[RunLine]) -> list[str]:
     ]
 
 
-def cell(field: FieldProfile, place: int) -> str:
+def cell(field: FieldProfile, place: int, *, quartiles: bool = True) -> str:
     """Return what a profile tells of a field in one line: its mean, or its levels."""
     if field.levels:
         return _levels(field, field.shares[place])
@@ -189,11 +195,11 @@ def cell(field: FieldProfile, place: int) -> str:
         centre = f"{date_of(mean)} ± {number(spread)} days"
     else:
         centre = f"{number(mean)} ± {number(spread)}"
-    quartiles = field.quartiles[place] if field.quartiles else None
-    if quartiles is None:
+    found = field.quartiles[place] if field.quartiles and quartiles else None
+    if found is None:
         return centre
     shown = (
-        date_of(q) if field.is_date and q is not None else number(q) for q in quartiles
+        date_of(q) if field.is_date and q is not None else number(q) for q in found
     )
     return f"{centre} ({', '.join(shown)})"
 

@@ -16,6 +16,11 @@ from coterie_pages.figure_help import READING
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.models.frame import Frame
 from coterie_pages.models.screens import Screen
+from coterie_pages.result_texts.cluster_portraits import portraits
+from coterie_pages.result_texts.methods_text import citations_of, methods_of
+from coterie_pages.result_texts.profile_rows import pair_profiles
+from coterie_pages.result_texts.result_doubts import doubts_of
+from coterie_pages.result_texts.run_suggestion import suggest_run
 from coterie_pages.served_pages import address_of
 from coterie_pages.svg.heat import lines_of
 
@@ -79,10 +84,17 @@ def _environment() -> Environment:
         "share": formatting.share,
         "svg": svg,
         "lines_of": lines_of,
+        "portraits": portraits,
+        "pair_profiles": pair_profiles,
+        "suggest_run": suggest_run,
+        "doubts_of": doubts_of,
+        "methods_of": methods_of,
+        "citations_of": citations_of,
         "outcome_cell": formatting.outcome_cell,
         "format_test": formatting.format_test,
         "texts_of": texts_of,
         "cell": formatting.cell,
+        "cluster_title": formatting.cluster_title,
         "finished": formatting.is_over,
         "shown_figures": formatting.shown_figures,
         "reading": READING,

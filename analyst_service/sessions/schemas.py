@@ -207,7 +207,12 @@ def _runs(session: Session, terms: Terms) -> list[RunLine]:
     several = terms.evaluation
     asked = several.n_clusters if several else [session.figures[0]["n_clusters"]]
     return [
-        RunLine(n_clusters=k, figures=figures, chosen=number == session.chosen)
+        RunLine(
+            n_clusters=k,
+            figures={name: each for name, each in figures.items() if name != "sizes"},
+            sizes=figures.get("sizes", ()),
+            chosen=number == session.chosen,
+        )
         for number, (k, figures) in enumerate(zip(asked, session.figures, strict=True))
     ]
 

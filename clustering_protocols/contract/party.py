@@ -294,6 +294,14 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
         del context, data
         return ""
 
+    def foresee(self, context: PartyContext[P]) -> Outcome | None:
+        """Return what the party itself knows of a run that is done, before any result.
+
+        None where labels come with the result alone, or the run is not done.
+        """
+        del context
+        return None
+
     def conclude(
         self, context: PartyContext[P], result: Result, data: DataSource | None
     ) -> Outcome:

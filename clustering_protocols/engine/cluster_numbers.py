@@ -50,6 +50,17 @@ def number_run(session: SessionContext, run: Run) -> Run:
     return replace(run, results=results, summary=summary)
 
 
+def round_sizes(summary: Record | None) -> list[int]:
+    """Return the sizes that a summary tells, as multiples of five above none.
+
+    Of a run that may not be chosen the coordinator reads no more.
+    """
+    sizes = None if summary is None else _sizes_of(summary)
+    if sizes is None:
+        return []
+    return [max(5 * round(n / 5), 5) if n else 0 for n in map(int, sizes)]
+
+
 def number_outcome(session: SessionContext, outcome: Outcome) -> Outcome:
     """Return an outcome whose clusters are numbered as the party found they should."""
     order = outcome.order

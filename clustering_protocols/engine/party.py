@@ -29,11 +29,18 @@ from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection, put_back, tell_part
 from clustering_protocols.engine import packets
+from clustering_protocols.engine.cluster_numbers import number_outcome
 from clustering_protocols.engine.contribution_checks import check_answer
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
 from clustering_protocols.engine.rows import rows_of, wrap_predict
-from clustering_protocols.engine.stages import load, load_checked, shows_rows, stage_of
+from clustering_protocols.engine.stages import (
+    last_stages,
+    load,
+    load_checked,
+    shows_rows,
+    stage_of,
+)
 from clustering_protocols.engine.task_checks import Admission
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.data_source import DataSource
@@ -198,6 +205,24 @@ class PartyEngine:
         n_rows = session.member(self.slot).n_rows
         whole = put_back(outcome, selection.rows, n_rows)
         return tell_part(whole, len(selection.rows), n_rows)
+
+    def foresee(self, journal: Journal, memory: Memory) -> list[Outcome | None]:
+        """Return what this party knows of each run by itself, before one is chosen.
+
+        None of runs that are not done, or whose labels come with the result.
+        """
+        session, stages = load(self.agreement)
+        selection, found = memory.get(Selection), []
+        for last in last_stages(stages):
+            context = self.context(journal, memory, last.name, journal.round, 1)
+            outcome = last.party().foresee(context)
+            if outcome is not None:
+                outcome = number_outcome(session, outcome)
+                if selection is not None:
+                    n_rows = session.member(self.slot).n_rows
+                    outcome = put_back(outcome, selection.rows, n_rows)
+            found.append(outcome)
+        return found
 
     def follow_transcript(
         self, journal: Journal, memory: Memory, task: Buffer

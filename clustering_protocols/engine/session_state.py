@@ -16,7 +16,7 @@ from typing_extensions import Buffer
 
 from clustering_protocols.contract import Run, SessionContext, Stage
 from clustering_protocols.engine import packets, signatures, transcript
-from clustering_protocols.engine.cluster_numbers import number_run
+from clustering_protocols.engine.cluster_numbers import number_run, round_sizes
 from clustering_protocols.engine.packets import UNSIGNED, Address, Envelope, Mail
 from clustering_protocols.engine.step_results import Conclusion
 from clustering_protocols.numerics.metrics import Figures
@@ -111,6 +111,7 @@ class PendingResults:
                         slot: names[id(each)] for slot, each in records.items()
                     },
                     "figures": None if run.figures is None else run.figures.values,
+                    "sizes": round_sizes(run.summary),
                 }
             )
         return PendingResults(runs=kept, records=encoded)
@@ -141,6 +142,9 @@ class PendingResults:
     def conclusion(self) -> Conclusion:
         """Return what the runs are like, and which of them counts."""
         figures = [each.values for each in self.figures]
+        if len(figures) > 1:
+            sizes = [run.get("sizes", []) for run in self.runs]
+            figures = [{**f, "sizes": s} for f, s in zip(figures, sizes, strict=True)]
         return Conclusion(figures=figures, chosen=self.chosen_run or 0)
 
     @property

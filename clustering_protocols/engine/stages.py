@@ -68,6 +68,12 @@ def profiles_stage(terms: Terms, lasts: tuple[Stage, ...]) -> tuple[Stage, ...]:
     return (profiling.stage(terms.release, labelled_by(lasts), lasts[0].results_to),)
 
 
+def last_stages(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Return the protocol's last stage of each run, of all stages of a session."""
+    own = [each for each in stages[1:-1] if each.name != profiling.NAME]
+    return _lasts(own)
+
+
 def _lasts(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """Return the last stage of each of several runs, else the last one."""
     last = {stage.run: stage for stage in stages}

@@ -14,7 +14,10 @@ Stored = TypeVar("Stored")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """What the runs are like, as JSON values, and which of them counts."""
+    """What the runs are like, as JSON values, and which of them counts.
+
+    Of several runs ``sizes`` are those of the clusters, in fives.
+    """
 
     figures: list[dict[str, Any]]
     chosen: int

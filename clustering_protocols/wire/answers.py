@@ -30,6 +30,11 @@ class RunLine(BaseModel):
     n_clusters: int
     figures: dict[str, float | int | bool | None]
     chosen: bool = Field(description="Whether its labels are those that parties get.")
+    sizes: tuple[int, ...] = Field(
+        default=(),
+        description="Of several runs: rows in each cluster, the largest first, in fives; "
+        "of clusters that are large enough.",
+    )
 
 
 class SessionStatus(BaseModel):

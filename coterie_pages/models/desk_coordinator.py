@@ -244,10 +244,16 @@ class SessionDesk(OneSession):
 
 
 class RepetitionPage(Screen):
-    """A session with the terms of an earlier one, perhaps without some of its places."""
+    """A session with the terms of an earlier one, as they were or with changes.
+
+    method: the number of clusters, and the protocol.
+    roles: a field for each variable of the dictionary: clustered, described, left out.
+    """
 
     template = "desk/repeat.html.j2"
     session: str
     title: FormField
+    method: tuple[FormField, ...] = ()
+    roles: tuple[FormField, ...] = ()
     slots: tuple[SlotLine, ...]
     without: tuple[str, ...] = ()

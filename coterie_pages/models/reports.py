@@ -31,6 +31,7 @@ class _Report(Value):
     safety_number: empty until all have joined.
     sizes: rows of all parties in each cluster of the chosen run; empty where nobody
         tells.
+    names: what people at home call each cluster; '' for those without a name.
     centroids: of the chosen run, where protocol and terms let them out.
     told: what else the protocol tells of the result.
     outcomes: intervals and tests of described variables, of profiles that have some.
@@ -47,6 +48,7 @@ class _Report(Value):
     safety_number: str = ""
     runs: tuple[RunLine, ...] = ()
     sizes: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
     centroids: Matrix | None = None
     told: dict[str, Any] = Field(default={})
     profiles: tuple[Profile, ...] = ()

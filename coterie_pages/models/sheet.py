@@ -110,6 +110,7 @@ class TermsSheet(Words):
         does.
     answer_within, join_within: seconds.
     least_rows: the fewest rows of each party.
+    paper: what to cite for the method; empty where there is no paper.
     audit: how many updates fit a party's audit of its sums; empty where it has none.
     """
 
@@ -137,5 +138,6 @@ class TermsSheet(Words):
     join_within: int
     answer_within: int
     least_rows: int
+    paper: str = ""
     audit: str = ""
     versions: Versions

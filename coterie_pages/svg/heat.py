@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from markupsafe import Markup
 
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
+from coterie_pages.formatting import cluster_title
 from coterie_pages.svg.elements import element, picture, shorten, text
 
 _LABEL: Final = 290.0
@@ -18,6 +19,7 @@ _FOOT: Final = 42.0
 _FAR: Final = 2.0
 _MOST_ROWS: Final = 60
 _NAME: Final = 42
+_HEADING: Final = 10
 
 _LOW: Final = (33, 102, 172)
 _MIDDLE: Final = (247, 247, 247)
@@ -35,10 +37,13 @@ class Deviations(NamedTuple):
     values: tuple[float | None, ...]
 
 
-def lines_of(profile: Profile) -> list[str]:
-    """Return what the lines of a profile are called."""
-    names = [f"cluster {label}" for label in profile.clusters]
-    return names + ["others"] * bool(profile.others)
+def lines_of(profile: Profile, names: Sequence[str] = ()) -> list[str]:
+    """Return what the lines of a profile are called.
+
+    names: of the clusters, by number; '' for those without one.
+    """
+    found = [cluster_title(label, names) for label in profile.clusters]
+    return found + ["others"] * bool(profile.others)
 
 
 def deviations(profile: Profile) -> Iterator[Deviations]:
@@ -83,14 +88,16 @@ def _far(difference: float, within: float) -> float:
     return 0.0 if difference == 0 else math.copysign(math.inf, difference)
 
 
-def heat_map(name: str, title: str, profile: Profile) -> Markup:
+def heat_map(
+    name: str, title: str, profile: Profile, names: Sequence[str] = ()
+) -> Markup:
     """Return a profile as cells; fields that set clusters apart most are on top."""
-    lines, rows = lines_of(profile), list(deviations(profile))[:_MOST_ROWS]
+    lines, rows = lines_of(profile, names), list(deviations(profile))[:_MOST_ROWS]
     width = _LABEL + _CELL[0] * len(lines) + 10
     height = _HEAD + _CELL[1] * len(rows) + _FOOT
     told = (
-        "Each cell is the mean of a cluster less that of all lines, in spreads within "
-        "the lines; the table below has the values."
+        "Each cell is the mean of a cluster minus that of all, in standard deviations "
+        "within the clusters; the table below has the values."
     )
     parts = [*_heads(profile, lines), *_rows(rows), *_legend(height)]
     return picture(name, title, told, (max(width, _LABEL + 260), height), parts)
@@ -99,7 +106,9 @@ def heat_map(name: str, title: str, profile: Profile) -> Markup:
 def _heads(profile: Profile, lines: Sequence[str]) -> Iterator[Markup]:
     for place, (line, n_rows) in enumerate(zip(lines, profile.n_rows, strict=True)):
         x = _LABEL + _CELL[0] * (place + 0.5)
-        yield text(x, 16, line, anchor="middle")
+        short = shorten(line.removeprefix("cluster "), _HEADING)
+        said = line if len(line) <= _HEADING else short
+        yield element("g", element("title", line), text(x, 16, said, anchor="middle"))
         yield text(x, 34, f"{n_rows:,} rows", anchor="middle", class_="small")
 
 
@@ -138,7 +147,7 @@ def _legend(height: float) -> Iterator[Markup]:
     for place, value in enumerate((-2.0, -1.0, 0.0, 1.0, 2.0)):
         box = (_LABEL + 46.0 * place, top, 46.0, 22.0)
         yield from _draw_cell(box, value)
-    yield text(_LABEL - 10, top + 16, "spreads from the mean", anchor="end")
+    yield text(_LABEL - 10, top + 16, "standard deviations", anchor="end")
 
 
 def _draw_cell(

@@ -78,6 +78,7 @@ def sheet_of(
         protocol=name,
         protocol_title=protocol.title,
         summary=protocol.summary,
+        paper=protocol.paper,
         parameters=tuple(_parameters_of(params, terms)),
         places=tuple(_places(terms, known, slot, you)),
         learns=tuple(Learns(who=w, what=what) for w, what in protocol.learns.items()),

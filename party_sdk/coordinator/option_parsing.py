@@ -13,7 +13,7 @@ from clustering_protocols.common.errors import InvalidParameters
 if TYPE_CHECKING:
     from clustering_protocols.terms.preparation import Preparation
     from clustering_protocols.terms.schema import Schema
-    from clustering_protocols.terms.terms import Layout
+    from clustering_protocols.terms.terms import Layout, Slot
     from party_sdk.home.identities import Acquaintances
 
 _PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
@@ -21,6 +21,18 @@ _PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
 
 def read_layout(slots: tuple[str, ...]) -> Layout:
     """Return the layout of NAME=ROW,COLUMN,TITLE texts."""
+    return layout_of(_read_places(slots))
+
+
+def read_slots(slots: tuple[str, ...]) -> list[Slot]:
+    """Return the same as single slots, to be added to others."""
+    from clustering_protocols.common.values import validate_values
+    from clustering_protocols.terms.terms import Slot
+
+    return [validate_values(Slot, each) for each in _read_places(slots)]
+
+
+def _read_places(slots: tuple[str, ...]) -> list[dict[str, Any]]:
     places = [_PLACE.fullmatch(text) for text in slots]
     if not all(places):
         raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")
@@ -28,7 +40,7 @@ def read_layout(slots: tuple[str, ...]) -> Layout:
         raise InvalidParameters(
             f"Rows and columns of slots count from 1: {low!r} says 0."
         )
-    named = [
+    return [
         {
             "name": place[1],
             "row": int(place[2]) - 1,
@@ -38,7 +50,6 @@ def read_layout(slots: tuple[str, ...]) -> Layout:
         for place in places
         if place
     ]
-    return layout_of(named)
 
 
 def layout_of(named: Iterable[Mapping[str, Any]]) -> Layout:

@@ -39,6 +39,7 @@ from party_sdk.disclosures.privacy_budget import PrivacyBudget
 from party_sdk.disclosures.sum_history import SummedRows
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.home.files import lock_folder, private_folder
+from party_sdk.party.cluster_names import ClusterNames
 from party_sdk.party.durable_state import DurableState, StandingFiles
 from party_sdk.party.kept_mappings import KeptMappings
 from party_sdk.party.ledger import Ledger
@@ -214,6 +215,11 @@ class PartyFolder:
     def mappings(self) -> KeptMappings:
         """Return the mappings of this party's table."""
         return KeptMappings(self.path, self._files, lambda: self.shown.key("mapping"))
+
+    @property
+    def cluster_names(self) -> ClusterNames:
+        """Return what people here call the clusters."""
+        return ClusterNames(self.path, self._files)
 
     def load_moments(self) -> OwnMoments | None:
         """Return the moments of the own rows, as they were clustered; None before."""

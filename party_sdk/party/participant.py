@@ -518,6 +518,19 @@ class Party:
         arrived = self.folder.load_arrived()
         return outcome if arrived is None else arrived.put_back(outcome)
 
+    def foresee(self) -> list[Outcome | None]:
+        """Return what this party knows of each run by itself, in the order of its table.
+
+        None of a run that is not done, or whose labels come with the result.
+        """
+        party = self._engine(self.folder.load_agreement() or b"")
+        last = self.folder.load_standing()
+        arrived = self.folder.load_arrived()
+        return [
+            each if each is None or arrived is None else arrived.put_back(each)
+            for each in party.foresee(last.journal, last.answered.after)
+        ]
+
     def _engine(self, agreement: bytes) -> engine.PartyEngine:
         return engine.PartyEngine(
             agreement=agreement,

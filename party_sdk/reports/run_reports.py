@@ -63,7 +63,7 @@ def run_report(
     points = None if data is None else _points(member, result, data)
     told = {} if result is None else dict(told_of(terms, result))
     if result is not None and data is not None:
-        told["profiles"] = _pair_profiles(member, result, data)
+        told["profiles"] = pair_profiles(member, result, data)
     told["outcomes"] = outcomes_in(terms, told.get("profiles", ()))
     way, measured = find_expected_figures(terms)
     return RunReport(
@@ -90,6 +90,7 @@ def run_report(
         n_rows=None if line is None else line.n_rows,
         linked="" if result is None else linked_rows(terms, slot, result),
         points=points,
+        names=folder.cluster_names.read(),
         accepted=terms.risks,
         mapping=folder.ledger.mapping_digest,
         left=tuple(left_of(folder.ledger)),
@@ -164,7 +165,7 @@ def left_of(ledger: Ledger) -> Iterator[SentLine]:
         )
 
 
-def _pair_profiles(
+def pair_profiles(
     member: Party, result: Result, data: DataSource
 ) -> tuple[Profile, ...]:
     """Return the profiles, that of the own rows behind that of all over these fields.
@@ -196,11 +197,16 @@ def _points(member: Party, result: Result | None, data: DataSource) -> Points:
             "Objects with many items are not drawn on two axes; party run --picture draws "
             "their matrix."
         )
+    check_own_table(member, data)
+    rows, labels = member.select_clustered(data, result.labels)
+    found = principal_axes(rows, labels, units=member.units(rows), most=_MOST_POINTS)
+    return found.to_points(len(result.labels))
+
+
+def check_own_table(member: Party, data: DataSource) -> None:
+    """Refuse another table than the one with which the party joined; GuardRefused."""
     if member.folder.load_identity().data_digest != data_digest(data):
         raise GuardRefused(
             "This is not the table with which the party joined: rows, ids, columns or "
             "their order differ."
         )
-    rows, labels = member.select_clustered(data, result.labels)
-    found = principal_axes(rows, labels, units=member.units(rows), most=_MOST_POINTS)
-    return found.to_points(len(result.labels))

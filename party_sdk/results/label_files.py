@@ -44,7 +44,7 @@ def write_labels(
     fresh = path.with_name(f".{path.name}.new")
     try:
         with report_full_disk(path.parent, f"{path.name!r} was to be written."):
-            _write(table, fresh, path.suffix.lower())
+            write_arrow(table, fresh, path.suffix.lower())
             fresh.replace(path)
     finally:
         fresh.unlink(missing_ok=True)
@@ -60,7 +60,7 @@ def encode_labels(
 ) -> bytes:
     """Return what :func:`write_labels` writes into a file with this ending."""
     content = BytesIO()
-    _write(_build_table(labels, ids, naming, more), content, ending)
+    write_arrow(_build_table(labels, ids, naming, more), content, ending)
     return content.getvalue()
 
 
@@ -70,15 +70,16 @@ def _build_table(
     naming: Sequence[str],
     more: Mapping[str, FloatArray],
 ) -> pa.Table:
-    columns = _id_columns(labels, ids, naming)
+    columns = id_columns(labels, ids, naming)
     for name, values in {"label": labels, **more}.items():
         columns[free_name(name, columns)] = pa.array(values, from_pandas=True)
     return pa.table(columns)
 
 
-def _id_columns(
+def id_columns(
     labels: IntArray, ids: Sequence[str] | None, naming: Sequence[str]
 ) -> dict[str, Any]:
+    """Return what names the rows, by column: ids, or row numbers from 0."""
     if ids is None:
         return {"id": pa.array(range(len(labels)))}
     if len(naming) < 2:
@@ -92,7 +93,8 @@ def is_text_file(path: Path) -> bool:
     return path.suffix.lower() not in {*_PARQUET, _SHEET}
 
 
-def _write(table: pa.Table, target: Path | BytesIO, ending: str) -> None:
+def write_arrow(table: pa.Table, target: Path | BytesIO, ending: str) -> None:
+    """Write a table as Parquet, a sheet of Excel or CSV."""
     if ending in _PARQUET:
         from pyarrow import parquet  # as with csv below: most parties write neither
 

@@ -96,6 +96,13 @@ def test_a_session_is_repeated_without_a_party(
     assert new.model_dump(exclude=kept) == old.model_dump(exclude=kept)
     back = desk.post(here, {**hidden(review), "do": "change"})
     assert "The same again" in texts(back)
+    changed = {
+        "title": "Again",
+        "protocol": "llf",
+        "n_clusters": "2..4",
+        "do": "review",
+    }
+    assert "runs with 2, 3, 4 clusters" in desk.post(here, changed).text
 
 
 def test_sessions_of_others_and_of_no_name_are_not_there(

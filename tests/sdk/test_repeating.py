@@ -18,13 +18,15 @@ from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidParameters, NotReady, SessionOver
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
-from clustering_protocols.terms.terms import About, Guards, Layout
+from clustering_protocols.terms.terms import About, Guards, Layout, Slot
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.coordinator.letters import letter, write_letters
-from party_sdk.coordinator.repetition import like
+from party_sdk.coordinator.repetition import Changes, like
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -213,3 +215,81 @@ def test_nobody_is_waited_for_while_the_analyst_is_at_work(api: Api) -> None:
     body = {"deadline": "2100-01-01T00:00:00Z"}
     refused = api.send("PUT", f"{session.path}/deadline", session.key, json=body)
     assert refused.status_code == 425 or NotReady.problem.slug in refused.text
+
+
+# With changes
+
+
+def changed(house: House, changes: Changes, without: Any = ()) -> Any:
+    """Terms like those of a session of `dc`, but for changes."""
+    first = opened(house, "spring")
+    asked = like(first.terms, without, changes)
+    return house.coordinator.create_session(**asked, session_id="summer").terms
+
+
+def test_another_number_of_clusters_or_several(house: House) -> None:
+    terms = changed(house, Changes(params={"n_clusters": "2..5"}))
+    assert terms.evaluation.n_clusters == (2, 3, 4, 5)
+    asked = like(terms, (), Changes(params={"n_clusters": 4}))
+    assert asked["evaluation"] is None
+    assert asked["params"].n_clusters == 4
+
+
+def test_another_method_keeps_what_both_have(house: House) -> None:
+    first = house.open(
+        "spring",
+        DataCollaboration(n_clusters=3, n_init=4, dimensions="all"),
+        Layout.lattice(3),
+    )
+    asked = like(first.terms, (), Changes(protocol="llf"))
+    assert isinstance(asked["params"], LosslessFederated)
+    assert asked["params"].n_clusters == 3
+    with pytest.raises(InvalidParameters, match="nosuch"):
+        like(first.terms, (), Changes(protocol="nosuch"))
+
+
+def test_a_variable_goes_and_comes_back_with_a_dictionary(house: House) -> None:
+    terms = changed(house, Changes(roles={"a": "leave-out", "c": "describe"}))
+    roles = {f.name: f.role for s in terms.dictionary for f in s.fields}
+    assert roles == {"b": "cluster", "c": "describe", "d": "cluster"}
+    whole = [numbers(("a", "b"), -1, 1), numbers(("c", "d"), -1, 1)]
+    asked = like(terms, (), Changes(dictionary=whole, roles={"d": "describe"}))
+    again = {f.name: f.role for s in asked["dictionary"] for f in s.fields}
+    assert again == {"a": "cluster", "b": "cluster", "c": "cluster", "d": "describe"}
+
+
+def test_what_is_said_of_a_variable_goes_with_it(house: House) -> None:
+    plan = Preparation(
+        missing="drop", fields=(Treatment(name="a", weight=2), Treatment(name="b"))
+    )
+    first = house.open(
+        "spring",
+        LosslessFederated(n_clusters=3),
+        Layout.lattice(3),
+        dictionary=[numbers(("a", "b"), -1, 1)],
+        preparation=[plan],
+    )
+    asked = like(first.terms, (), Changes(roles={"a": "leave-out"}))
+    assert [each.name for each in asked["preparation"][0].fields] == ["b"]
+    house.coordinator.create_session(**asked, session_id="summer")
+
+
+def test_a_new_party_has_a_place_beside_the_others(house: House) -> None:
+    slots = [Slot(name="east", row=3, column=0), Slot(name="east2", row=3, column=1)]
+    terms = changed(house, Changes(slots=slots), ["r1c1", "r1c2"])
+    assert terms.layout.names == ("r2c1", "r2c2", "r3c1", "r3c2", "east", "east2")
+    with pytest.raises(InvalidParameters, match="Column group 3 is new"):
+        like(terms, (), Changes(slots=[Slot(name="far", row=0, column=2)]))
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        ({"nosuch": "cluster"}, "No dictionary has a variable 'nosuch'"),
+        ({"a": "describe", "b": "leave-out"}, "No variable of a column group"),
+    ],
+)
+def test_roles_that_do_not_fit_are_refused(house: House, roles: Any, said: str) -> None:
+    first = opened(house, "spring")
+    with pytest.raises(InvalidParameters, match=said):
+        like(first.terms, (), Changes(roles=roles))

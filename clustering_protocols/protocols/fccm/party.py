@@ -48,6 +48,12 @@ class FccmParty(
             known = site_state.follow_total(context, task, R)
         return Reply(contribution=_share(context, known, R), remember=[known])
 
+    def foresee(self, context: FccmContext) -> Outcome | None:
+        """Return labels and memberships once the measures of the run are known."""
+        if context.memory.get(Figures) is None:
+            return None
+        return self.conclude(context, messages.Done(), None)
+
     def conclude(
         self, context: FccmContext, result: messages.Done, data: DataSource | None
     ) -> Outcome:

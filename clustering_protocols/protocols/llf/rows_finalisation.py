@@ -146,6 +146,21 @@ def outcome(
     )
 
 
+def foresee(here: RowsRound) -> Outcome | None:
+    """Return labels, sizes and centroids of a run whose result all parties agree on."""
+    memory = here.context.memory
+    rows, known = memory.get(messages.FinalRows), memory.get(messages.Centroids)
+    sizes, order = memory.get(messages.FinalSizes), memory.get(ClusterOrder)
+    if rows is None or known is None or sizes is None or order is None:
+        return None
+    return Outcome(
+        labels=rows.labels,
+        cluster_sizes=sizes.sizes,
+        centroids=here.scale.undo(known.centroids),
+        order=order.order,
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Nearest:
     """Places new rows among the session's centroids; a result that is kept keeps it."""

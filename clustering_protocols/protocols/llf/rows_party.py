@@ -36,6 +36,10 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
             return rows_finalisation.close(here, task, data)
         return rows_finalisation.gather(here, task, data)
 
+    def foresee(self, context: LlfContext) -> Outcome | None:
+        """Return labels, sizes and centroids once all parties agree on them."""
+        return rows_finalisation.foresee(RowsRound.of(context))
+
     def conclude(
         self, context: LlfContext, result: messages.FinalTotals, data: DataSource | None
     ) -> Outcome:

@@ -15,7 +15,9 @@ from party_sdk.cli.options.invitation import invitation_argument, typed_invitati
 from party_sdk.cli.options.policy import choice_option, policy_options, remember_option
 from party_sdk.cli.options.tables import data_options, mapping_option
 from party_sdk.cli.party.consent import next_command, remember_consent
+from party_sdk.cli.party.exports import export, name
 from party_sdk.cli.party.home import audit, forget, list_parties, status
+from party_sdk.cli.party.moves import moves
 from party_sdk.cli.party.new_rows import predict
 from party_sdk.cli.party.notify import notify_party
 from party_sdk.cli.party.orders import answer, order, serve, withdraw
@@ -24,6 +26,7 @@ from party_sdk.cli.party.party_options import here_options, option_words
 from party_sdk.cli.party.preview import show_quota, show_risks
 from party_sdk.cli.party.rehearse import rehearse
 from party_sdk.cli.party.run_results import take_part
+from party_sdk.cli.party.runs import runs
 from party_sdk.cli.party.step import step
 from party_sdk.cli.session.notify import notify_option
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
@@ -108,9 +111,20 @@ def join(
     )
 
 
-for _command in (terms, report, list_parties, status, audit, notify_party, forget):
+for _command in (
+    name,
+    runs,
+    moves,
+    terms,
+    report,
+    list_parties,
+    status,
+    audit,
+    notify_party,
+    forget,
+):
     party.add_command(_command)
-for _command in (rehearse, order, serve, answer, withdraw, step, predict):
+for _command in (rehearse, order, serve, answer, withdraw, step, predict, export):
     party.add_command(_command)
 
 

@@ -12,6 +12,7 @@ import click
 from party_sdk.cli.options.completion import session_argument, slot_argument
 from party_sdk.cli.options.policy import choice_option
 from party_sdk.cli.options.tables import data_options
+from party_sdk.cli.party.moves import document, move_lines
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.cli.terminal.output_files import labels_option, tell_labels
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from coterie_pages.models import NewRowsSummary, VariableDrift
     from party_sdk.application.home import Home
     from party_sdk.cli.options.tables import GivenTable
+    from party_sdk.results.label_moves import LabelMoves
 
 _MOST_VARIABLES: Final = 12
 
@@ -31,6 +33,11 @@ _MOST_VARIABLES: Final = 12
 @slot_argument
 @data_options
 @labels_option
+@click.option(
+    "--before",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Labels of an earlier time: you read how many rows are in another cluster now.",
+)
 @choice_option
 @here_options(maps=True)
 @json_option
@@ -39,6 +46,7 @@ def predict(
     slot: str,
     rows: GivenTable,
     labels: Path,
+    before: Path | None,
     choices: Mapping[str, Any],
     here: Home,
     *,
@@ -54,15 +62,32 @@ def predict(
     from party_sdk.cli.terminal.confirmation import confirm_units
 
     keep_others([labels], None, force=force)
+    earlier = None if before is None else _read_earlier(before)
     found = here.label(session_id, slot, rows, choices=choices, agree=confirm_units)
     path, summary = found.save(labels), found.summary
     if as_json:
         said = {} if summary is None else summary.model_dump(mode="json")
-        say(json.dumps({"labels": str(path), **said}))
+        moved = {} if earlier is None else {"moves": document(_moves(earlier, path))}
+        say(json.dumps({"labels": str(path), **said, **moved}))
         return
     tell_labels(path, len(found.labels))
+    for line in () if earlier is None else move_lines(_moves(earlier, path)):
+        say(line)
     for line in () if summary is None else summary_lines(summary):
         say(line)
+
+
+def _read_earlier(path: Path) -> dict[str, int]:
+    """Return earlier labels, before the new ones may take the place of their file."""
+    from party_sdk.results.label_moves import read_labels
+
+    return read_labels(path)
+
+
+def _moves(earlier: Mapping[str, int], path: Path) -> LabelMoves:
+    from party_sdk.results.label_moves import compare_labels, read_labels
+
+    return compare_labels(earlier, read_labels(path), match=False)
 
 
 def summary_lines(summary: NewRowsSummary) -> Iterator[str]:

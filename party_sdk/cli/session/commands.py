@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,11 +21,12 @@ from party_sdk.cli.options.common import (
 from party_sdk.cli.options.completion import opened_argument
 from party_sdk.cli.options.connection import pass_coordinator
 from party_sdk.cli.options.release import documents, outcome_lines, profile_lines
-from party_sdk.cli.session.create import create, repeat
+from party_sdk.cli.session.create import create
 from party_sdk.cli.session.letters import invitations_option
 from party_sdk.cli.session.notify import notify_coordinator
 from party_sdk.cli.session.pages import export, report
 from party_sdk.cli.session.progress import result_document, show_status, show_summary
+from party_sdk.cli.session.repeat import repeat
 from party_sdk.cli.session.session_list import delete, list_sessions
 from party_sdk.cli.terminal.output import (
     audit_line,
@@ -177,15 +179,27 @@ def show(
     required=True,
     help="Of the run whose labels parties shall get; 'session show' prints all runs.",
 )
+@click.option("--yes", is_flag=True, help="Do not ask whether you are sure.")
 @json_option
 @pass_coordinator
 def choose(
-    coordinator: Coordinator, session_id: str, n_clusters: int, *, as_json: bool
+    coordinator: Coordinator,
+    session_id: str,
+    n_clusters: int,
+    *,
+    yes: bool,
+    as_json: bool,
 ) -> None:
     """Choose the run whose labels parties get.
 
-    Of a session that was created with --choose later.
+    Of a session that was created with --choose later. It cannot be chosen again: at a
+    terminal you are asked once more.
     """
+    if not yes and sys.stdin.isatty():
+        show_status(coordinator.session(session_id).status())
+        question = f"{n_clusters} clusters, for good?"
+        if not click.confirm(question, err=True):
+            raise click.Abort
     status = coordinator.session(session_id).choose(n_clusters)
     say(status.model_dump_json() if as_json else progress_line(status))
 

@@ -1,4 +1,4 @@
-"""`coterie session create` and `repeat`: a session opens, invitations are made."""
+"""`coterie session create`: a session opens, invitations are made."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from party_sdk.cli.options.common import (
     rows_option,
     schema_option,
 )
-from party_sdk.cli.options.completion import opened_argument, protocol_names
+from party_sdk.cli.options.completion import protocol_names
 from party_sdk.cli.options.connection import pass_coordinator
 from party_sdk.cli.options.preparation import preparation_option
 from party_sdk.cli.options.sections import section_options
@@ -216,49 +216,3 @@ def _costs(
     if runs is not None:
         yield evidence.rounds_line(params, layout, runs)
     yield from advice.large(params, layout, rows, columns or advice.USUAL_COLUMNS)
-
-
-@click.command()
-@opened_argument
-@click.option("--title", help="Of the new session; that of the old one by default.")
-@click.option(
-    "--without",
-    multiple=True,
-    metavar="SLOT",
-    help="A party that does not take part again; may be given several times.",
-)
-@click.option("--id", "new_id", help="Id of the new session.")
-@click.option(
-    "--seed", type=SEED, help="Seed of the analyst's random starts; drawn by default."
-)
-@invitations_option
-@_notify_option
-@entropy_option
-@json_option
-@pass_coordinator
-def repeat(
-    coordinator: Coordinator,
-    session_id: str,
-    title: str | None,
-    without: tuple[str, ...],
-    new_id: str | None,
-    seed: int | None,
-    letters: Path | None,
-    addresses: tuple[str, ...],
-    entropy_file: Path | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Open a session with an earlier one's terms.
-
-    Last quarter's, for example, if it was opened from this home. Terms, parties and keys
-    are the same; the invitations are new.
-    """
-    from party_sdk.coordinator.repetition import like
-
-    coordinator.entropy = read_entropy(entropy_file)
-    asked = like(coordinator.session(session_id).terms, without)
-    if title is not None:
-        asked["about"] = asked["about"].model_copy(update={"title": title})
-    opened = coordinator.create_session(**asked, session_id=new_id, seed=seed)
-    hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)

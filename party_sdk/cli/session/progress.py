@@ -55,5 +55,20 @@ def show_status(status: SessionStatus) -> None:
         say(f"  {slot.name}: {joined}{waiting}")
     chosen = next((n for n, run in enumerate(status.runs) if run.chosen), None)
     figures = [run.figures for run in status.runs]
-    for line in table_lines([run.n_clusters for run in status.runs], figures, chosen):
+    numbers = [run.n_clusters for run in status.runs]
+    sizes = [run.sizes for run in status.runs]
+    for line in table_lines(numbers, figures, chosen, sizes):
         say(line)
+    if status.state is SessionState.CHOOSING and (said := suggestion_line(status)):
+        say(said)
+
+
+def suggestion_line(status: SessionStatus) -> str:
+    """Return which run is suggested and why; empty where nothing compares runs."""
+    from coterie_pages.result_texts.run_suggestion import suggest_run
+
+    found = suggest_run(status.runs)
+    if found is None:
+        return ""
+    doubts = "".join(f" {doubt}" for doubt in found.doubts)
+    return f"suggested: {found.n_clusters} clusters, {found.reason}.{doubts}"

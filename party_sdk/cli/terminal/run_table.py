@@ -39,18 +39,25 @@ def table_lines(
     n_clusters: Sequence[int],
     figures: Sequence[Mapping[str, Any]],
     chosen: int | None,
+    sizes: Sequence[Sequence[int]] = (),
 ) -> Iterator[str]:
     """Yield a header and a line for each run, the chosen one with a mark.
+
+    sizes: of the clusters of each run, in fives, where they are told.
 
     Figures that no run has are left out; without any there are no lines.
     """
     if not figures:
         return
     names = known_figures(figures)
-    rows = [["clusters", *names]]
+    sized = any(sizes)
+    rows = [["clusters", *names, *["sizes"] * sized]]
     for number, (k, run) in enumerate(zip(n_clusters, figures, strict=True)):
         mark = " *" if number == chosen else ""
-        rows.append([f"{k}{mark}", *(_format_value(run[name]) for name in names)])
+        told = [", ".join(map(str, sizes[number])) or "-"] if sized else []
+        rows.append(
+            [f"{k}{mark}", *(_format_value(run[name]) for name in names), *told]
+        )
     yield from align_columns(rows)
     if figures[0].get("gap") is not None and _says_one(figures):
         yield no_clusters()

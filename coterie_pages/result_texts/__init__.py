@@ -1,0 +1,1 @@
+"""What a page says of a result: clusters in words, doubts, methods, a suggestion."""

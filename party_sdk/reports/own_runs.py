@@ -1,0 +1,113 @@
+"""The runs of a session before one is chosen: what each makes of the own rows, at home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clustering_protocols.common.errors import NotReady
+from clustering_protocols.numerics.profiles import Profile
+from clustering_protocols.records.arrays import IntArray
+from party_sdk.reports.run_reports import check_own_table
+
+if TYPE_CHECKING:
+    from clustering_protocols.contract import Outcome
+    from clustering_protocols.numerics.data_source import DataSource
+    from clustering_protocols.terms.terms import Terms
+    from party_sdk.party.participant import Party
+
+_SMALLEST = 1  # the rows are the reader's own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRun:
+    """What one number of clusters makes of the own rows.
+
+    own_sizes: own rows in each cluster; sizes: rows of all parties.
+    profile: of the own rows; None without a dictionary.
+    """
+
+    n_clusters: int
+    own_sizes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    profile: Profile | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOverlap:
+    """How the clusters of two runs share the own rows: a row for each of the first."""
+
+    first: int
+    second: int
+    counts: tuple[tuple[int, ...], ...]
+
+
+def own_runs(member: Party, data: DataSource) -> tuple[list[OwnRun], list[RunOverlap]]:
+    """Return each run that is done, and how neighbours share the own rows.
+
+    Nothing is sent, and no other party's rows are in it.
+
+    Raises GuardRefused if the table is another than the one that takes part.
+    Raises NotReady if this party knows no labels yet: of methods whose analyst labels
+        rows they come with the result alone.
+    """
+    check_own_table(member, data)
+    numbers = _numbers(member.terms)
+    known = [
+        (k, outcome)
+        for k, outcome in zip(numbers, member.foresee(), strict=False)
+        if outcome is not None
+    ]
+    if not known:
+        raise NotReady(
+            "This party knows no labels before the result: the runs are not done, or "
+            "the analyst of this method labels the rows."
+        )
+    runs = [_own_run(member, k, outcome, data) for k, outcome in known]
+    return runs, list(_overlaps(known))
+
+
+def _numbers(terms: Terms) -> Sequence[int]:
+    from clustering_protocols import catalogue
+
+    if terms.evaluation is not None:
+        return terms.evaluation.n_clusters
+    return [getattr(catalogue.check_terms(terms), "n_clusters", 0) or 0]
+
+
+def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRun:
+    from clustering_protocols.shared_stages.profiles.own_profile import own_profile
+
+    terms, slot = member.terms, member.invitation.slot
+    schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
+    sizes = outcome.cluster_sizes
+    profile = None
+    if schema is not None:
+        profile = own_profile(schema, data, outcome.labels, column, _SMALLEST)
+    return OwnRun(
+        n_clusters=k,
+        own_sizes=tuple(_counts(outcome.labels, k).tolist()),
+        sizes=() if sizes is None else tuple(sizes.tolist()),
+        profile=profile,
+    )
+
+
+def _counts(labels: IntArray, k: int) -> IntArray:
+    found: IntArray = np.bincount(labels[labels >= 0], minlength=k).astype(np.int64)
+    return found
+
+
+def _overlaps(known: Sequence[tuple[int, Outcome]]) -> Iterator[RunOverlap]:
+    for (first, before), (second, after) in pairwise(known):
+        counts = np.zeros((first, second), dtype=np.int64)
+        both = (before.labels >= 0) & (after.labels >= 0)
+        np.add.at(counts, (before.labels[both], after.labels[both]), 1)
+        yield RunOverlap(
+            first=first,
+            second=second,
+            counts=tuple(map(tuple, counts.tolist())),
+        )

@@ -1,0 +1,1 @@
+"""A result as files for other programs: the own table with clusters, and the profile."""

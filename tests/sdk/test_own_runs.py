@@ -1,0 +1,173 @@
+"""Before a number of clusters is chosen: sizes in fives, a suggestion, own profiles."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.analyst_process import House
+from support.in_process import in_process
+
+from clustering_protocols.common.errors import GuardRefused, NotReady
+from clustering_protocols.protocols.dc import DataCollaboration
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout
+from clustering_protocols.wire.answers import RunLine
+from clustering_protocols.wire.states import SessionState
+from coterie_pages.result_texts.run_suggestion import suggest_run
+from party_sdk.reports.own_runs import own_runs
+from party_sdk.tables import open_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KS = (2, 3, 4)
+LAYOUT = Layout.lattice(3)
+SCHEMA = numbers(("a", "b"), -60, 60)
+NAMES = LAYOUT.names
+
+
+def tables() -> list[pd.DataFrame]:
+    rng = np.random.default_rng(0)
+    centres = np.array([[20.0, -20.0], [0.0, 20.0], [-20.0, -5.0]])
+    truth = rng.permutation(np.repeat([0, 1, 2], [90, 63, 41]))
+    X = centres[truth] + rng.normal(size=(len(truth), 2))
+    ids = [f"p{n}" for n in range(len(X))]
+    frame = pd.DataFrame({"id": ids, "a": X[:, 0], "b": X[:, 1]})
+    return [frame[:70], frame[70:130], frame[130:]]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    with in_process(tmp_path / "analyst", driven=True) as api:
+        yield House(api, tmp_path, fixed=False)
+
+
+def open_session(house: House, params: Any) -> Any:
+    return house.open(
+        "runs",
+        params,
+        LAYOUT,
+        dictionary=[SCHEMA],
+        release=Release(profiles="members"),
+        evaluation=Evaluation(n_clusters=KS, choose="later", within=3600),
+    )
+
+
+def sources() -> list[Any]:
+    return [open_table(t, id_column="id", schema=SCHEMA) for t in tables()]
+
+
+def test_each_party_reads_its_own_rows_under_each_number(house: House) -> None:
+    session = open_session(
+        house, LosslessFederated(n_clusters=4, small_cohorts="allow")
+    )
+    data = sources()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(house.run, session, data)
+        while session.status().state is not SessionState.CHOOSING:
+            time.sleep(0.02)
+            assert not running.done()
+        status = session.status()
+        for run in status.runs:
+            assert sum(run.sizes) in range(180, 210)
+            assert all(size % 5 == 0 for size in run.sizes)
+            assert list(run.sizes) == sorted(run.sizes, reverse=True)
+        assert [len(run.sizes) for run in status.runs] == [2, 3, 4]
+        suggested = suggest_run(status.runs)
+        assert suggested is not None
+        assert suggested.n_clusters == 3
+        found, overlaps = own_runs(house.last[NAMES[0]], data[0])
+        with pytest.raises(GuardRefused, match="not the table"):
+            own_runs(house.last[NAMES[0]], data[1])
+        session.choose(3)
+        results = running.result()
+    assert [run.n_clusters for run in found] == list(KS)
+    first = results[NAMES[0]]
+    assert list(found[1].own_sizes) == first.own_sizes.tolist()
+    assert first.cluster_sizes is not None
+    assert list(found[1].sizes) == first.cluster_sizes.tolist()
+    profile = found[1].profile
+    assert profile is not None
+    assert profile.own
+    own = tables()[0].groupby(first.labels)["a"].mean()
+    means = next(f.mean for f in profile.fields if f.name == "a")
+    np.testing.assert_allclose(means, own[list(profile.clusters)], rtol=1e-9)
+    assert [(each.first, each.second) for each in overlaps] == [(2, 3), (3, 4)]
+    for overlap, previous, after in zip(overlaps, found, found[1:], strict=False):
+        counts = np.array(overlap.counts)
+        assert counts.sum(axis=1).tolist() == list(previous.own_sizes)
+        assert counts.sum(axis=0).tolist() == list(after.own_sizes)
+    assert [run.sizes for run in session.status().runs] == [
+        r.sizes for r in status.runs
+    ]
+
+
+def test_where_the_analyst_labels_rows_there_is_nothing_before(house: House) -> None:
+    session = open_session(house, DataCollaboration(n_clusters=4))
+    data = sources()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(house.run, session, data)
+        while session.status().state is not SessionState.CHOOSING:
+            time.sleep(0.02)
+            assert not running.done()
+        with pytest.raises(NotReady, match="labels the rows"):
+            own_runs(house.last[NAMES[0]], data[0])
+        session.choose(3)
+        running.result()
+
+
+def lines(**figures: tuple[float, ...]) -> list[RunLine]:
+    ks = range(2, 2 + len(next(iter(figures.values()))))
+    return [
+        RunLine(
+            n_clusters=k,
+            figures={name: values[n] for name, values in figures.items()},
+            chosen=False,
+            sizes=(50, 30),
+        )
+        for n, k in enumerate(ks)
+    ]
+
+
+def test_what_most_measures_prefer_is_suggested_with_the_reason() -> None:
+    found = suggest_run(
+        lines(
+            simplified_silhouette=(0.3, 0.5, 0.4),
+            calinski_harabasz=(10.0, 20.0, 30.0),
+            davies_bouldin=(2.0, 1.0, 1.5),
+            stability=(0.9, 0.93, 0.5),
+        )
+    )
+    assert found is not None
+    assert found.n_clusters == 3
+    assert found.reason == (
+        "best by simplified silhouette and Davies–Bouldin; each half of the rows gives it "
+        "again (stability 0.93)"
+    )
+    assert found.doubts == ()
+
+
+def test_what_is_not_stable_comes_behind_what_is() -> None:
+    measures = {"simplified_silhouette": (0.3, 0.5), "stability": (0.9, 0.4)}
+    found = suggest_run(lines(**measures))
+    assert found is not None
+    assert found.n_clusters == 2
+    measures = {"simplified_silhouette": (0.3, 0.5), "stability": (0.3, 0.4)}
+    found = suggest_run(lines(**measures))
+    assert found is not None
+    assert found.n_clusters == 3
+    assert "other clusters" in found.doubts[0]
+
+
+def test_nothing_is_suggested_where_nothing_compares_runs() -> None:
+    assert suggest_run(lines(inertia=(3.0, 2.0))) is None
+    assert suggest_run(lines(simplified_silhouette=(0.5,))) is None
