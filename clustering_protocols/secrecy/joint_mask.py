@@ -24,7 +24,7 @@ from clustering_protocols.secrecy.ristretto import N_BYTES
 T = TypeVar("T")
 
 _WIDE: Final = 64
-_BLOCK: Final = 2048
+_BLOCK: Final = 256
 
 
 class JointMask:

@@ -18,7 +18,7 @@ def show_match_keys(
 ) -> None:
     """Print the proposed keys, and how the table's rows look by each of all."""
     from party_sdk.tables import read_mapping
-    from party_sdk.tables.proposals.match_keys import propose_match_keys
+    from party_sdk.tables.linkage.proposed_keys import propose_match_keys
 
     if mapping_file is not None:
         how = replace(how, mapping=read_mapping(mapping_file))

@@ -18,15 +18,15 @@ from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
     columns_of,
     read_match_key,
 )
-from party_sdk.lab.linkage_trial import try_match_keys
-from party_sdk.lab.made_people import make_hospitals
 from party_sdk.tables import How
-from party_sdk.tables.proposals.match_keys import (
+from party_sdk.tables.linkage.linkage_trial import try_match_keys
+from party_sdk.tables.linkage.made_people import make_hospitals
+from party_sdk.tables.linkage.person_columns import person_columns
+from party_sdk.tables.linkage.proposed_keys import (
     candidate_keys,
     link_ids,
     propose_match_keys,
 )
-from party_sdk.tables.proposals.person_columns import person_columns
 
 FEBRL = Path(os.environ.get("COTERIE_DATA", "absent")) / "febrl4"
 Row = Mapping[str, str]

@@ -62,7 +62,7 @@ def examples() -> Sequence[Example[ProductQuantisation]]:
         for parties, params in each.items()
     ]
     aligned = [_build_aligned("ecdh", 3, X), _build_aligned("rsa", 2, X[:40])]
-    return [*given, *aligned, _build_prepared(X)]
+    return [*given, *aligned, _build_prepared(X), _build_linked(X[:60])]
 
 
 def _example(
@@ -116,6 +116,17 @@ def _build_aligned(
         n_clusters=3, codebook_size=8, alignment=Alignment(method=method)
     )
     return Example(params=params, layout=Layout.lattice(1, parties), X=X, missing=0.1)
+
+
+def _build_linked(X: FloatArray) -> Example[ProductQuantisation]:
+    """Return three parties whose rows are linked by match keys."""
+    keys = ("person | digits", "person | zero-pad:6")
+    params = ProductQuantisation(
+        n_clusters=3,
+        codebook_size=8,
+        alignment=Alignment(method="ecdh", match_keys=keys),
+    )
+    return Example(params=params, layout=Layout.lattice(1, 3), X=X, missing=0.1)
 
 
 def _draw_rows(rng: np.random.Generator) -> FloatArray:

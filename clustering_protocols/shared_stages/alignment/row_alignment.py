@@ -54,7 +54,9 @@ RISKS: Final[Mapping[str, str]] = {
     _GUESSED: (
         "A party of your row group can enter guessed people instead of its own: one "
         "for each row and match key. If it colludes with the analyst, it learns which "
-        "of them you have. Your policy caps their number."
+        "of them you have. In a made city of 100,000 that named 62 % of those who are "
+        "not common (12 keys, 5,000 rows). Your policy caps the guesses for each of "
+        "your rows."
     ),
     _CHANGES: (
         "The analyst learns for each pair of linked rows which match keys agree, and "

@@ -58,9 +58,9 @@ def _write_people(folder: Path) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from party_sdk.lab.linkage_trial import try_match_keys
-    from party_sdk.lab.made_people import make_hospitals
-    from party_sdk.tables.proposals.match_keys import link_ids, propose_match_keys
+    from party_sdk.tables.linkage.linkage_trial import try_match_keys
+    from party_sdk.tables.linkage.made_people import make_hospitals
+    from party_sdk.tables.linkage.proposed_keys import link_ids, propose_match_keys
     from party_sdk.tables.read_options import How
 
     north, south = hospitals = make_hospitals(N_PEOPLE, seed=SEED)

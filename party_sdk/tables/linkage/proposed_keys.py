@@ -18,7 +18,7 @@ from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
 from clustering_protocols.shared_stages.alignment.match_keys.match_key import columns_of
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.tables.columns import texts, without_codes
-from party_sdk.tables.proposals.person_columns import person_columns
+from party_sdk.tables.linkage.person_columns import person_columns
 from party_sdk.tables.read_options import How
 from party_sdk.tables.single_columns import column_names, read_cells
 

@@ -1,0 +1,1 @@
+"""Match keys at home: proposed from a table, and tried on made people."""
