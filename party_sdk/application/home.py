@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from clustering_protocols.catalogue import check_choices
+from clustering_protocols.catalogue import check_choices, check_terms
 from clustering_protocols.common.errors import (
     CoterieError,
     InvalidParameters,
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables import TableMapping
+    from party_sdk.tables.linkage.unlinked_rows import UnlinkedRow
 
 RowsT = TypeVar("RowsT", bound=Rows)
 
@@ -300,6 +301,18 @@ class Home:
         """Return whether the result that is kept of a session labels new rows."""
         with self.resume(session, slot, Policy()) as member:
             return member.result().labels_new_rows
+
+    def find_unlinked(
+        self, member: Party, rows: Rows, result: Result
+    ) -> list[UnlinkedRow]:
+        """Return the own rows that match keys linked to nobody, if these link rows."""
+        from party_sdk.tables.linkage.unlinked_rows import unlinked_rows
+
+        params = check_terms(member.terms)
+        if not member.slot_fields.match_columns:
+            return []
+        data = self.map_rows(member.folder, rows).open(member.slot_fields)
+        return unlinked_rows(params, data, result.labels)
 
     def map_rows(self, folder: PartyFolder, rows: RowsT) -> RowsT:
         """Return rows under the mapping that counts: the one kept here, or a new one.

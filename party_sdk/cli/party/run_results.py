@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ def take_part(
 ) -> None:
     """Run a party, and print its result."""
     from party_sdk.application.outputs import Outputs
+    from party_sdk.tables.linkage.unlinked_rows import tell_unlinked
 
     outputs = Outputs(labels=labels, picture=picture, force=force)
     try:
@@ -48,19 +49,24 @@ def take_part(
         raise click.exceptions.Exit(_INTERRUPTED) from None
     if picture is not None:
         say(f"a picture in {picture}", err=True)
+    unlinked = here.find_unlinked(member, rows, result)
     if as_json:
-        say(json.dumps(_document(member, result, labels)))
+        rows_told = {"unlinked": [each._asdict() for each in unlinked]}
+        told = rows_told if unlinked else {}
+        say(json.dumps(_document(member, result, labels) | told))
         return
-    _show(member, result, labels)
+    _show(member, result, labels, tell_unlinked(unlinked))
 
 
-def _show(member: Party, result: Result, labels: Path) -> None:
+def _show(member: Party, result: Result, labels: Path, unlinked: Sequence[str]) -> None:
     from coterie_pages.views.result_views import outcomes_in
     from party_sdk.reports.run_reports import linked_rows
     from party_sdk.results.warnings import result_cautions
 
     if linked := linked_rows(member.terms, member.invitation.slot, result):
         say(f"linked rows: {linked}")
+    for line in unlinked:
+        say(line)
     tell_labels(labels, len(result.labels))
     if result.cluster_sizes is not None:
         own, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
