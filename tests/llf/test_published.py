@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_wine
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, load_wine
 
 from clustering_protocols import simulation
 from clustering_protocols.catalogue import risks_of
-from clustering_protocols.protocols.llf import LosslessFederated, closing_sums, messages
+from clustering_protocols.protocols.llf import (
+    LosslessFederated,
+    closing_sums,
+    messages,
+    starts,
+)
 from clustering_protocols.protocols.llf.features import Scaler
 from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import numbers
@@ -73,11 +79,11 @@ def test_two_sessions_with_given_starts_reveal_no_row() -> None:
         (before, party), (after, party_after) = session(rank, 0), session(rank, 1)
         row = X[ORDER[rank]]
         assert (before.sizes % 5 == 0).all()
-        guessed.append(near(X.mean(axis=0), row))
+        guessed.append(max(near(one, row) for one in before.centroids))
         exactly.append(best(party.centroids, party_after.centroids, row))
         told.append(best(before.centroids, after.centroids, row))
     assert np.mean(exactly) == 1.0, "who reads the exact centroids has the row"
-    assert np.mean(told) <= np.mean(guessed)
+    assert np.mean(told) <= np.mean(guessed), "one session alone says as much"
 
 
 @pytest.mark.threat(156)
@@ -87,16 +93,81 @@ def test_published_means_are_too_coarse_to_reveal_a_row() -> None:
         slab = X[ORDER[rank : rank + 14]]
         means = [_published(rows) for rows in (slab, slab[1:])]
         told.append(near(14 * means[0] - 13 * means[1], slab[0]))
-        guessed.append(near(X.mean(axis=0), slab[0]))
+        guessed.append(near(means[0], slab[0]))
     assert np.mean(told) <= np.mean(guessed)
 
 
-def _published(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+# Sizes and spreads, of which the digits of a step would say all
+
+DIGITS = 1
+
+
+@pytest.mark.threat(156)
+def test_a_row_less_changes_few_published_numbers() -> None:
+    """Neither the size of a cluster nor the moments of all rows are in their digits."""
+    same = []
+    for rank in range(10, 130):
+        slab = X[ORDER[rank : rank + 40]]
+        everybody = np.delete(X, ORDER[rank], axis=0)
+        same.append(_published(slab) == _published(slab[1:], everybody))
+    assert np.mean(same) > 0.8
+
+
+@pytest.mark.threat(156)
+def test_candidates_of_a_party_reveal_no_exact_size() -> None:
+    """The leader knows sizes in fives, and that values are whole numbers of tenths."""
+    found = np.mean([size_read_off(rows) for rows in own_clusters()])
+    with pytest.MonkeyPatch.context() as patch:  # the control: steps with all digits
+        patch.setattr(closing_sums, "round_up", lambda steps: steps)
+        exactly = np.mean([size_read_off(rows) for rows in own_clusters()])
+    assert exactly > 0.5
+    assert found <= 0.2
+
+
+def own_clusters() -> Iterator[np.ndarray[Any, Any]]:
+    """Yield clusters of a party of fifty rows of iris."""
+    rows = load_iris().data
+    for seed in range(5):
+        own = rows[np.random.default_rng(seed).permutation(len(rows))[:50]]
+        labels = KMeans(6, n_init=1, random_state=seed).fit_predict(own)
+        for label in range(6):
+            if np.count_nonzero(labels == label) >= starts.LEAST_ROWS:
+                yield own[labels == label]
+
+
+def size_read_off(rows: np.ndarray[Any, Any]) -> bool:
+    """Return whether only the true size makes n²·variance a whole number of squares."""
+    pooled = load_iris().data.std(axis=0)
+    told = starts.round_mean((rows - load_iris().data.mean(axis=0)) / pooled)
+    fewest = len(rows) // 5 * 5
+    fits = {
+        n
+        for n in range(fewest, fewest + 5)
+        if all(
+            _is_whole_somewhere(abs(value) * scale, n)
+            for value, scale in zip(told, pooled, strict=True)
+            if value
+        )
+    }
+    return fits == {len(rows)}
+
+
+def _is_whole_somewhere(told: float, n: int) -> bool:
+    """Return whether a mean of n rows is so many steps of a possible deviation."""
+    steps = max(1 / 20, 5 / n) * np.arange(1, 60)
+    squares = np.square(n * told / steps * 10**DIGITS)
+    near = squares[(squares > 0.5) & (squares < (n * 20) ** 2)]
+    return bool((np.abs(near - np.rint(near)) < 1e-7 * np.sqrt(near)).any())
+
+
+def _published(
+    rows: np.ndarray[Any, Any], everybody: np.ndarray[Any, Any] = X
+) -> np.ndarray[Any, Any]:
     """Return the mean of rows as it is told outside."""
     params = LosslessFederated(n_clusters=1)
-    spread = X.std(axis=0)
+    spread = everybody.std(axis=0)
     scale = Scaler(
-        offset=X.mean(axis=0),
+        offset=everybody.mean(axis=0),
         inverse=1 / spread,
         limit=spread,
         sum_limit=spread,

@@ -24,6 +24,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
+from clustering_protocols.numerics.round_numbers import round_up
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
@@ -756,8 +757,8 @@ def test_the_analyst_gets_nothing_of_a_small_cluster() -> None:
     assert summary.clusters.tolist() == [0, 1]
     assert summary.sizes.tolist() == [55, 55], "to fives"
     rows = np.vstack([matrix(data) for data in suppressed_data().values()])
-    grid = 5 / 57 * rows.std(axis=0)
-    told = rows.mean(axis=0) + np.rint((V[:2] - rows.mean(axis=0)) / grid) * grid
+    grid = round_up(5 / 57 * rows.std(axis=0))
+    told = np.rint(V[:2] / grid) * grid
     np.testing.assert_allclose(summary.centroids, told, rtol=1e-6)
     with np.errstate(invalid="ignore"):
         numbers = floats_in(session.stored)

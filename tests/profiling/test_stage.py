@@ -23,6 +23,7 @@ from clustering_protocols.engine import packets, stages
 from clustering_protocols.engine.session_state import PendingResults
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.profiles import SHARES, Profile
+from clustering_protocols.numerics.round_numbers import round_up
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
@@ -176,8 +177,8 @@ def test_published_centroids_are_as_rounded_as_profiles() -> None:
     run = session.to_the_end()
     summary: Any = run.summary
     labels = pooled(parts, run.outcomes).groupby("label").size()
-    steps = np.maximum(1 / SHARES, 5 / labels.to_numpy())[:, None] * X.std(axis=0)
-    units = (summary.centroids - X.mean(axis=0)) / steps
+    least = np.maximum(1 / SHARES, 5 / labels.to_numpy())[:, None] * X.std(axis=0)
+    units = summary.centroids / round_up(least)
     np.testing.assert_allclose(units, np.rint(units), atol=1e-6)
     assert not np.allclose(summary.centroids, X[parts.held["r1c1"]].mean(axis=0))
 

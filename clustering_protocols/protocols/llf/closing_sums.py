@@ -15,6 +15,7 @@ import numpy as np
 from clustering_protocols.algorithms.coincidence import n_coinciding
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.round_numbers import round_up
 from clustering_protocols.quality import sums as formulas
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
@@ -202,10 +203,10 @@ def build_publication(
 ) -> messages.Published:
     """Return what the terms let out of clusters that are large enough, rounded.
 
-    Centroids are the means of the final labels (fuzzy: those of the last update), on a
-    grid of max(1/20, 5/n) spreads for a cluster of n rows (of the declared range, where
-    that is the unit); sizes are told to fives: what two sessions differ by then says less
-    of a single row than the mean of all rows does.
+    Centroids are the means of the final labels (fuzzy: those of the last update), in
+    round steps of at least max(1/20, 5/n) spreads for a cluster of n rows (of the
+    declared range, where that is the unit); sizes are told to fives: what two sessions
+    differ by then says less of a single row than the mean of all rows does.
     """
     params = session.params
     silent = params.publish == "nothing"
@@ -214,25 +215,31 @@ def build_publication(
         large = large[:0]
     told = large if params.publish == "centroids" else large[:0]
     shown = (known.centroids if params.fuzzy else final.means)[told]
-    step = steps_of(final.counts[told])[:, None] * _units(session, scale)
+    grid = steps_of(final.counts[told], _units(session, scale))
     return messages.Published(
         clusters=large.astype(np.int64),
-        centroids=scale.undo(np.rint(shown / step) * step),
+        centroids=np.rint(scale.undo(shown) / grid) * grid,
         sizes=_in_fives(totals.sizes[large]),
         n_updates=known.number,
         n_coinciding=None if silent else n_coinciding(known.centroids),
     )
 
 
-def steps_of(sizes: IntArray) -> FloatArray:
-    """Return the steps (p,) of means over so many rows, in standard deviations."""
-    return np.maximum(_COARSEST_STEP, _ROWS_HIDDEN / np.maximum(sizes, 1))
+def steps_of(sizes: IntArray, spreads: FloatArray) -> FloatArray:
+    """Return the steps (p, F) of means over so many rows (p,); 0 where no row differs.
+
+    They are round numbers: other digits would say what sizes and spreads are.
+
+    spreads: float64 (F,), of each feature.
+    """
+    shares = np.maximum(_COARSEST_STEP, _ROWS_HIDDEN / np.maximum(sizes, 1))
+    return round_up(shares[:, None] * spreads)
 
 
 def _units(session: LlfSession, scale: Scaler) -> FloatArray:
-    """Return the spread of each feature (F,), or its declared range, in scaled units."""
+    """Return the spread of each feature (F,), or its declared range."""
     slot = session.layout.column_group(0)[0]
-    return scale.step * session.weights(slot, scale.step.size)
+    return scale.step * session.weights(slot, scale.step.size) / scale.inverse
 
 
 def _in_fives(sizes: IntArray) -> IntArray:

@@ -147,8 +147,8 @@ class LosslessFederated(AlignedParams):
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
         description="What they get of the result: final centroids and cluster sizes, "
-        "sizes alone, or only that it is done. Centroids are told to max(1/20, 5/n) "
-        "spreads of a cluster of n rows, sizes to fives.",
+        "sizes alone, or only that it is done. Centroids are told in round "
+        "steps of at least max(1/20, 5/n) spreads of a cluster of n rows, sizes in fives.",
     )
     output: Literal["labels", "memberships"] = Field(
         default="labels",

@@ -91,9 +91,10 @@ RISKS: Final[Mapping[str, str]] = {
     "given-start-and-means-show-rows": (
         "The coordinator sets where clusters start. With few updates, it thereby sets "
         "which rows are in which cluster. The means of many such sessions narrow down "
-        "single rows. Means are published to max(1/20, 5/n) standard deviations of a "
-        "cluster of n rows. Over four pairs of sessions, 19 % of a row's cells were "
-        "then found within 5 % of their range. Guessing the mean found 20 %."
+        "single rows. Means are published in round steps of at least max(1/20, 5/n) "
+        "standard deviations of a cluster of n rows. From four pairs of sessions, a "
+        "row's cells were then found within 5 % of their range for 20 %. A single "
+        "session says as much."
     ),
     "differences-show-geometry": (
         "The analyst sees which cluster is nearest to each row, and by how much. Over "

@@ -113,8 +113,11 @@ def draw_rows(X: FloatArray, k: int, stream: KeyedStream) -> IntArray:
 
 
 def round_mean(members: FloatArray) -> FloatArray:
-    """Return the mean (m,) of rows (n, m) in steps of max(1/20, 5/n) deviations."""
-    step = steps_of(np.array([len(members)]))[0] * members.std(axis=0)
+    """Return the mean (m,) of rows (n, m), in steps of at least max(1/20, 5/n) spreads.
+
+    Steps are round numbers: of others a mean would say what the size and the spreads are.
+    """
+    step = steps_of(np.array([len(members)]), members.std(axis=0))[0]
     mean = members.mean(axis=0)
     grid: FloatArray = np.rint(mean / np.where(step > 0, step, 1)) * step
     return np.where(step > 0, grid, mean)

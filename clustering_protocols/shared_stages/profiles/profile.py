@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
+from clustering_protocols.numerics.round_numbers import round_down
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
 from clustering_protocols.shared_stages.profiles.fields import levels_of
 from clustering_protocols.shared_stages.profiles.grid import quantile
@@ -218,11 +219,7 @@ def _step(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:
     """
     between, within = _spreads(counts, means, variances)
     spread = float((between + within) ** 0.5) or float(np.abs(means).max(initial=0.0))
-    # decimal digits, not logarithms: in their last bit these differ between machines,
-    # and all members have to find the same step
-    digits, exponent = f"{(spread or 1.0) / SHARES:.8e}".split("e")
-    factor = max(each for each in (1, 2, 5) if each <= float(digits))
-    return float(f"{factor}e{exponent}")
+    return round_down((spread or 1.0) / SHARES)  # all members find the same step
 
 
 def _difference(counts: IntArray, means: FloatArray, variances: FloatArray) -> float:

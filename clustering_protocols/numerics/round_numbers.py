@@ -1,0 +1,37 @@
+"""Round numbers: 1, 2 and 5 times the powers of ten.
+
+What is told in steps has round ones. A step that is computed from rows says as much of
+them as all its digits do, however coarse it is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from clustering_protocols.records.arrays import FloatArray
+
+_LARGEST_POWER: Final = 300
+_ROUND: Final = np.array(
+    [
+        float(f"{factor}e{power}")
+        for power in range(-_LARGEST_POWER, _LARGEST_POWER + 1)
+        for factor in (1, 2, 5)
+    ]
+)
+
+
+def round_up(numbers: FloatArray) -> FloatArray:
+    """Return the smallest round number that is no smaller than each; 0 of 0."""
+    place = np.minimum(np.searchsorted(_ROUND, numbers), _ROUND.size - 1)
+    return np.where(numbers > 0, _ROUND[place], 0.0)
+
+
+def round_down(number: float) -> float:
+    """Return the largest round number up to a positive one, which has nine digits.
+
+    More digits differ between machines.
+    """
+    place = np.searchsorted(_ROUND, float(f"{number:.8e}"), side="right")
+    return float(_ROUND[place - 1])
