@@ -20,7 +20,7 @@ from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService
 from analyst_service.storage.models import Contribution, Session, Task
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.engine import Choosing, Closed, Opened
+from clustering_protocols.engine import Choosing, Closed, Conclusion, Opened
 from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import CHOICE, Event, SessionState
 
@@ -144,7 +144,7 @@ class JobService:
         runs = opened.conclusion
         told: dict[str, Any] = {}
         if runs is not None:
-            told |= {"figures": runs.figures, "chosen": runs.chosen}
+            told |= {"figures": _with_sizes(runs), "chosen": runs.chosen}
         if opened.profiles is not None:
             told["profiles"] = opened.profiles
         moved = self._sessions.move(
@@ -176,7 +176,7 @@ class JobService:
             lease.token,
             stage=CHOICE,
             state_digest=choosing.state,
-            figures=choosing.figures,
+            figures=_with_sizes(choosing),
             deadline=now + timedelta(seconds=evaluation.within if evaluation else 0),
         )
 
@@ -201,6 +201,14 @@ class JobService:
             reason=failed.reason,
             detail=failed.detail,
         )
+
+
+def _with_sizes(told: Conclusion | Choosing[str]) -> list[dict[str, Any]]:
+    """Return the figures of each run as they are stored: with sizes, where told."""
+    if not told.sizes:
+        return told.figures
+    pairs = zip(told.figures, told.sizes, strict=True)
+    return [{**figures, "sizes": sizes} for figures, sizes in pairs]
 
 
 def _tasks(session_id: str, opened: Opened[str]) -> list[dict[str, object]]:

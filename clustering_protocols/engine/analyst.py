@@ -130,9 +130,11 @@ def _choose(ongoing: OngoingSession) -> Opened | Choosing:
     if evaluation is None:
         return _settle_on_run(ongoing, 0)
     if evaluation.choose == "later":
+        known = ongoing.results.conclusion
         return Choosing(
             state=ongoing.encode(Nothing(), 0, ()),
-            figures=ongoing.results.conclusion.figures,
+            figures=known.figures,
+            sizes=known.sizes,
         )
     return _settle_on_run(ongoing, evaluation.best(ongoing.results.figures))
 

@@ -142,10 +142,11 @@ class PendingResults:
     def conclusion(self) -> Conclusion:
         """Return what the runs are like, and which of them counts."""
         figures = [each.values for each in self.figures]
-        if len(figures) > 1:
-            sizes = [run.get("sizes", []) for run in self.runs]
-            figures = [{**f, "sizes": s} for f, s in zip(figures, sizes, strict=True)]
-        return Conclusion(figures=figures, chosen=self.chosen_run or 0)
+        sizes = [run.get("sizes", []) for run in self.runs]
+        several = len(figures) > 1
+        return Conclusion(
+            figures=figures, sizes=sizes if several else [], chosen=self.chosen_run or 0
+        )
 
     @property
     def _names(self) -> Mapping[str, str]:

@@ -16,10 +16,11 @@ Stored = TypeVar("Stored")
 class Conclusion:
     """What the runs are like, as JSON values, and which of them counts.
 
-    Of several runs ``sizes`` are those of the clusters, in fives.
+    sizes: of the clusters of each of several runs, in fives; empty of a single run.
     """
 
     figures: list[dict[str, Any]]
+    sizes: list[list[int]] = field(default_factory=list)
     chosen: int
 
 
@@ -70,14 +71,16 @@ class Choosing(Generic[Payload]):
     """All runs are done: the coordinator says which of them counts.
 
     figures: of each run, as JSON values.
+    sizes: of the clusters of each run, in fives.
     """
 
     state: Payload = field(repr=False)
     figures: list[dict[str, Any]]
+    sizes: list[list[int]] = field(default_factory=list)
 
     def map_payloads(self, put: Callable[[Payload], Stored]) -> Choosing[Stored]:
         """Return the same with what ``put`` returns for each payload."""
-        return Choosing(state=put(self.state), figures=self.figures)
+        return Choosing(state=put(self.state), figures=self.figures, sizes=self.sizes)
 
     @property
     def payloads(self) -> list[Payload]:

@@ -102,7 +102,7 @@ def test_a_session_is_repeated_without_a_party(
         "n_clusters": "2..4",
         "do": "review",
     }
-    assert "runs with 2, 3, 4 clusters" in desk.post(here, changed).text
+    assert "Runs with 2, 3, 4 clusters" in texts(desk.post(here, changed))
 
 
 def test_sessions_of_others_and_of_no_name_are_not_there(

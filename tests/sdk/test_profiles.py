@@ -166,7 +166,7 @@ def test_parties_and_coordinator_read_profiles_over_http(
             column = table_[field.name].to_numpy()
             means = [column[member.result().labels == c].mean() for c in kept]
             np.testing.assert_allclose(field.mean[: len(kept)], means, rtol=1e-6)
-        assert "Own rows, column group 1" in page(found)
+        assert "below, of your own rows" in page(found)
         without = run_report(member, house.home_of(slot))
         assert len(without.profiles) == 1, "no table, nothing beside"
     told = session.profiles()
