@@ -12,11 +12,10 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from psycopg import sql
-from support.databases import Databases
+from support.databases import Databases, limited
 from support.repeats import on_command
 
 from tests.http.several import fleet
-from tests.service.test_connections import limited
 
 N_CLIENTS, N_REQUESTS, N_CONNECTIONS = 180, 25, 40
 SETTINGS = {

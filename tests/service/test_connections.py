@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from threading import Timer
 
@@ -14,7 +12,7 @@ import numpy as np
 import psycopg
 import pytest
 import sqlalchemy as sa
-from psycopg import sql
+from support.databases import limited
 from support.in_process import in_process
 
 from analyst_service.storage.database import Database
@@ -23,27 +21,6 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 
 PARTS = simulation.split(np.zeros((4, 2)), Layout.lattice(2), seed=1)
-
-
-@contextmanager
-def limited(url: str, connections: int) -> Iterator[str]:
-    """Lend the address for a role that may hold so many connections."""
-    with psycopg.connect(url, autocommit=True) as server:
-        role = f"coterie_{secrets.token_hex(8)}"  # roles are of the whole server
-        name = sql.Identifier(role)
-        server.execute(
-            sql.SQL("CREATE ROLE {} LOGIN CONNECTION LIMIT {}").format(
-                name, sql.Literal(connections)
-            )
-        )
-        try:
-            yield (
-                sa.make_url(url)
-                .set(username=role)
-                .render_as_string(hide_password=False)
-            )
-        finally:
-            server.execute(sql.SQL("DROP ROLE {}").format(name))
 
 
 def ask(database: Database) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
+from psycopg import sql
 from sqlalchemy.engine.default import DefaultDialect
 
 from analyst_service.configuration.settings import Settings
@@ -57,6 +58,27 @@ def each_on_a_database(
         indirect=[fixture],
         scope="module",
     )
+
+
+@contextmanager
+def limited(url: str, connections: int) -> Iterator[str]:
+    """Lend the address for a role that may hold so many connections."""
+    with psycopg.connect(url, autocommit=True) as server:
+        role = f"coterie_{secrets.token_hex(8)}"  # roles are of the whole server
+        name = sql.Identifier(role)
+        server.execute(
+            sql.SQL("CREATE ROLE {} LOGIN CONNECTION LIMIT {}").format(
+                name, sql.Literal(connections)
+            )
+        )
+        try:
+            yield (
+                sa.make_url(url)
+                .set(username=role)
+                .render_as_string(hide_password=False)
+            )
+        finally:
+            server.execute(sql.SQL("DROP ROLE {}").format(name))
 
 
 class Databases:
