@@ -31,6 +31,7 @@ from clustering_protocols.common.errors import (
     Unavailable,
 )
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms.retention import Retention
 from clustering_protocols.terms.terms import Identities
 
 log = logging.getLogger(__name__)
@@ -138,6 +139,12 @@ class Service:
             raise InvalidParameters(
                 "These terms name another analyst: GET /v1/identity tells the key here."
             )
+
+    def require_retention(self, retention: Retention | None) -> None:
+        """Raise :class:`InvalidParameters` if the settings keep longer than terms say."""
+        if retention is not None:
+            here = self.settings
+            retention.check_settings(here.retention_seconds, here.delete_seconds)
 
     def check_clock(self) -> None:
         """Raise :class:`Unavailable` if this machine's clock is not that of the others.

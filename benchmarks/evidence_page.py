@@ -9,6 +9,7 @@ from benchmarks.evidence_fidelity import EXPONENT, LAYOUTS, PARTIES, WIDE
 from clustering_protocols import catalogue
 from clustering_protocols.common.suitability import Method
 from clustering_protocols.contract import ClusteringProtocol
+from clustering_protocols.terms.risks import worst_first
 
 SPLITS = {
     "horizontal": f"rows split over {PARTIES} parties",
@@ -192,8 +193,8 @@ def _learns() -> Iterator[str]:
             ["way", "split", "analyst can work out", "with one party", "risk codes"],
             [_way_line(name, known, *each) for each in _splits(known)],
         )
-        sentences = catalogue.risk_sentences(name)
-        yield "\n".join(f"- `{code}`: {text}" for code, text in sentences.items())
+        known_risks = worst_first(catalogue.known_risks(name)).items()
+        yield "\n".join(f"- `{code}`: {risk.sentence}" for code, risk in known_risks)
 
 
 def _splits(known: ClusteringProtocol[Any]) -> Iterator[tuple[Method, str]]:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from clustering_protocols import catalogue
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.risks import Risk, worst_first
 from clustering_protocols.terms.terms import Deadlines, Guards
 from party_sdk.cli.terminal.output import exit_code
 
@@ -71,8 +71,8 @@ def _lines() -> Iterator[str]:
     )
     for name, risks in _risks():
         yield from ("", f"### {name}", "")
-        for code, sentence in risks.items():
-            yield f"- `{code}`: {sentence}"
+        for code, risk in risks.items():
+            yield f"- `{code}`: {' '.join(texts(risk))}"
 
 
 def fields(model: type[BaseModel], prefix: str) -> Iterator[str]:
@@ -99,17 +99,20 @@ def _limits(field: Mapping[str, Any]) -> str:
     )
 
 
-def _risks() -> Iterator[tuple[str, Mapping[str, str]]]:
-    yield (
-        "Of any session",
-        {
-            f"{session_risks.PREFIX}.{code}": text
-            for code, text in session_risks.RISKS.items()
-        },
-    )
+def texts(risk: Risk) -> Iterator[str]:
+    """Yield what is said of a risk: what was measured, what removes it, its level."""
+    yield risk.sentence
+    yield from [f"Measured: {risk.measured}"] * bool(risk.measured)
+    yield f"Removed by: {risk.remedy}"
+    yield from [risk.detail] * bool(risk.detail)
+    yield f"Level: {risk.level}."
+
+
+def _risks() -> Iterator[tuple[str, Mapping[str, Risk]]]:
+    yield "Of any session", worst_first(catalogue.house_risks())
     for name, known in catalogue.catalogue().items():
         if known.methods:
-            yield f"`{name}`", catalogue.new_risk_sentences(name)
+            yield f"`{name}`", catalogue.new_risks(name)
 
 
 def main() -> None:

@@ -36,6 +36,7 @@ from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.risks import Risk, RiskLevel, sentences_of, worst_first
 from clustering_protocols.terms.terms import (
     Identities,
     Layout,
@@ -89,18 +90,48 @@ def name_of(params: Params) -> str:
     raise TypeError(f"{kind.__name__} are the parameters of no protocol")
 
 
-def risk_sentences(name: str) -> dict[str, str]:
-    """Return a protocol's closed list of risk codes with a sentence each."""
-    return {
-        f"{name}.{code}": sentence for code, sentence in protocol(name).risks.items()
-    }
+def known_risks(name: str) -> dict[str, Risk]:
+    """Return a protocol's closed list of risks by their codes."""
+    return {f"{name}.{code}": risk for code, risk in protocol(name).risks.items()}
 
 
-def new_risk_sentences(name: str) -> dict[str, str]:
-    """Return the same of the codes that a session opened now may bring."""
+def new_risks(name: str) -> dict[str, Risk]:
+    """Return those that a session opened now may bring, worst first."""
     former = {f"{name}.{code}" for code in protocol(name).former_risks}
-    told = risk_sentences(name).items()
-    return {code: sentence for code, sentence in told if code not in former}
+    known = known_risks(name).items()
+    return worst_first({code: risk for code, risk in known if code not in former})
+
+
+def house_risks() -> dict[str, Risk]:
+    """Return the risks that belong to no protocol by their codes."""
+    prefix = session_risks.PREFIX
+    return {f"{prefix}.{code}": risk for code, risk in session_risks.RISKS.items()}
+
+
+def find_risk(code: str) -> Risk:
+    """Return a risk by its code; :class:`VersionMismatch` if it is not known here."""
+    name = code.partition(".")[0]
+    known = house_risks() if name == session_risks.PREFIX else {}
+    if name in _names():
+        known = known_risks(name)
+    if code not in known:
+        raise VersionMismatch(
+            f"The risk {code!r} is not known here: the session needs a newer release."
+        )
+    return known[code]
+
+
+def is_same_risk(accepted: str, code: str, risk: Risk) -> bool:
+    """Return whether a code that was accepted covers a risk of another protocol.
+
+    It does where the risk is always true, and says the same there.
+    """
+    if risk.level is not RiskLevel.ALWAYS:
+        return False
+    name, _, own = accepted.partition(".")
+    if own != code.partition(".")[2] or name not in _names():
+        return False
+    return protocol(name).risks.get(own) == risk
 
 
 def risks_of(
@@ -111,19 +142,21 @@ def risks_of(
     release: Release | None = None,
     *,
     several: bool = False,
-) -> dict[str, str]:
-    """Return every risk code of a session with its sentence: its protocol's, the house's.
+) -> dict[str, Risk]:
+    """Return every risk of a session by its code: its protocol's, then the house's.
 
     ``several``: whether it has several runs.
     """
     name = name_of(params)
-    own, whole, known = risk_sentences(name), session_risks.RISKS, protocol(name)
+    own, whole, known = known_risks(name), house_risks(), protocol(name)
     brought = [*known.risks_of(params, layout)]
     brought += known.risks_of_runs(params, layout) if several else ()
     codes = (f"{name}.{code}" for code in brought)
     found = {code: own[code] for code in codes}
     for code in session_risks.risks_of(layout, identities, plans, release):
-        found[f"{session_risks.PREFIX}.{code}"] = whole[code]
+        found[f"{session_risks.PREFIX}.{code}"] = whole[
+            f"{session_risks.PREFIX}.{code}"
+        ]
     return found
 
 
@@ -302,7 +335,7 @@ def runs_of(params: P, evaluation: Evaluation | None) -> tuple[P, ...]:
     )
 
 
-def _risks(params: Params, terms: Terms) -> dict[str, str]:
+def _risks(params: Params, terms: Terms) -> dict[str, Risk]:
     return risks_of(
         params,
         terms.layout,
@@ -354,22 +387,18 @@ def _check_risks(params: Params, terms: Terms, later: Collection[str] = ()) -> N
 
 def _check_known(name: str, codes: Iterable[str]) -> None:
     """Refuse risks that have no sentence here: what they say cannot be accepted."""
-    known = {f"{session_risks.PREFIX}.{code}" for code in session_risks.RISKS} | set(
-        risk_sentences(name)
-    )
     for code in codes:
-        if code not in known:
-            raise VersionMismatch(
-                f"The risk {code!r} is not known here: the session needs a newer release."
-            )
+        if code.partition(".")[0] not in {name, session_risks.PREFIX}:
+            raise VersionMismatch(f"The risk {code!r} is of another protocol.")
+        find_risk(code)
 
 
-def risks_in(terms: Terms) -> dict[str, str]:
-    """Return the risks that terms list, with a sentence each.
+def risks_in(terms: Terms) -> dict[str, Risk]:
+    """Return the risks that terms list by their codes, worst first.
 
     Raises what :func:`check_terms` raises: sentences go with codes that hold.
     """
-    return _risks(check_terms(terms), terms)
+    return worst_first(_risks(check_terms(terms), terms))
 
 
 def session_context(agreement: bytes) -> SessionContext:
@@ -396,7 +425,7 @@ def describe(name: str) -> dict[str, Any]:
         "summary": known.summary,
         "partitionings": list(known.partitionings),
         "learns": dict(known.learns),
-        "risks": new_risk_sentences(name),
+        "risks": sentences_of(new_risks(name)),
         "choices": {**known.choices, **session_risks.CHOICES},
         "params": schema.model_json_schema(),
     }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.evaluation import Evaluation
     from clustering_protocols.terms.preparation import Preparation
     from clustering_protocols.terms.release import Release
+    from clustering_protocols.terms.retention import Retention
     from clustering_protocols.terms.schema import Schema
     from clustering_protocols.terms.terms import About, Deadlines, Guards, Layout, Slot
     from party_sdk.coordinator.coordinator import Coordinator
@@ -62,6 +63,7 @@ __all__ = [
     "ProductQuantisation",
     "Release",
     "Result",
+    "Retention",
     "Schema",
     "SimulatedSession",
     "Slot",
@@ -90,6 +92,7 @@ _MODULES = {
     "Preparation": "clustering_protocols.terms.preparation",
     "Release": "clustering_protocols.terms.release",
     "Result": "party_sdk.results.results",
+    "Retention": "clustering_protocols.terms.retention",
     "Schema": "clustering_protocols.terms.schema",
     "SimulatedSession": _LAB,
     "Slot": _TERMS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final
@@ -10,11 +10,13 @@ from typing import Any, Final
 from clustering_protocols.numerics.outcomes import Outcome
 from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
 from clustering_protocols.terms.captions import captions_of
+from clustering_protocols.terms.risks import RiskLevel
 from clustering_protocols.terms.terms import SessionRequest
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import OVER
 from coterie_pages.models import (
     PlannedSlot,
+    Risk,
     RoundKind,
     RunReport,
     SentLine,
@@ -38,7 +40,31 @@ _FIGURES: Final = {
 PERSONAL_DATA: Final = "docs/personal-data.md, a page of coterie's documentation"
 """Where it is said what is stored, and for how long."""
 _LONGEST: Final = 200
+_MOST_RISKS: Final = 5
+CATEGORIES_SHOWN: Final = 8
+"""How many variables the page to sign names."""
+LEVELS: Final = {
+    RiskLevel.SESSION: "Of this session's choices",
+    RiskLevel.METHOD: "Of this method",
+    RiskLevel.ALWAYS: "Always true with Coterie; your institution accepts them once",
+}
+"""How people call the levels of risks, in the order in which they stand."""
 _UNKNOWN: Final = "you do not know this key"
+
+
+def worst_of(risks: Sequence[Risk]) -> list[Risk]:
+    """Return the worst risks of session and method, as many as a page to sign has."""
+    own = [risk for risk in risks if risk.level is not RiskLevel.ALWAYS]
+    worst = sorted(own, key=lambda risk: risk.harm)[:_MOST_RISKS]
+    return [risk for risk in own if risk in worst]
+
+
+def by_level(risks: Iterable[Risk]) -> Iterator[tuple[RiskLevel, list[Risk]]]:
+    """Yield the risks of each level that has any."""
+    listed = list(risks)
+    for level in LEVELS:
+        if grouped := [risk for risk in listed if risk.level is level]:
+            yield level, grouped
 
 
 def span(seconds: int) -> str:
@@ -108,8 +134,8 @@ def agreement_sentence(sheet: TermsSheet) -> str:
     """Return what is signed, before the digest of the terms."""
     where = f" as {sheet.slot}" if sheet.slot else ""
     return (
-        f"I have read the terms of {sheet.session} and every risk above, and agree that "
-        f"we take part{where} in the session whose terms have this digest (SHA-256):"
+        f"We take part in {sheet.session}{where} under the terms of this SHA-256 digest, "
+        "and accept their risks:"
     )
 
 

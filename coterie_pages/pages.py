@@ -44,6 +44,28 @@ def page(model: Report) -> str:
     return template.render(page=model, frame_template="file.html.j2")
 
 
+def assessment(sheet: TermsSheet) -> str:
+    """Return a data protection impact assessment (Markdown), filled from terms.
+
+    What terms cannot say stands in brackets.
+    """
+    template = _text_environment().get_template("dpia.md.j2")
+    return template.render(page=sheet)
+
+
+@cache
+def _text_environment() -> Environment:
+    """Return what writes Markdown: nothing of a text may begin a tag or end a cell."""
+    made = _environment().overlay(autoescape=False, finalize=_escape_markdown)
+    made.filters |= {"in_cell": lambda text: text.replace("|", "\\|")}
+    return made
+
+
+def _escape_markdown(value: Any) -> Any:
+    found = _escape_control(value)
+    return found.replace("<", "&lt;") if isinstance(found, str) else found
+
+
 def screen(model: Report | Screen, frame: Frame) -> str:
     """Return the HTML of a model as a served page, escaped like any other."""
     name = model.template if isinstance(model, Screen) else _REPORTS[model.kind]
@@ -78,6 +100,10 @@ def _environment() -> Environment:
     }
     made.globals |= {
         "address_of": address_of,
+        "by_level": formatting.by_level,
+        "levels": formatting.LEVELS,
+        "worst_of": formatting.worst_of,
+        "categories_shown": formatting.CATEGORIES_SHOWN,
         "agreement_sentence": formatting.agreement_sentence,
         "personal_data": formatting.PERSONAL_DATA,
         "section_sentences": formatting.section_sentences,

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from clustering_protocols.terms.captions import texts_of
 from coterie_pages.formatting import (
+    LEVELS,
     PERSONAL_DATA,
     agreement_sentence,
+    by_level,
     name_institution,
     often,
     section_sentences,
@@ -18,6 +20,7 @@ from coterie_pages.models import (
     DictionaryFields,
     Message,
     PlannedSlot,
+    Risk,
     RoundKind,
     Step,
     TermsSheet,
@@ -45,10 +48,8 @@ def sheet_lines(sheet: TermsSheet) -> Iterator[str]:
     for sentence in sheet.cautions:
         yield from _wrap(f"Warning: {sentence}")
     yield from _section("Who learns what", (f"{e.who}: {e.what}" for e in sheet.learns))
-    yield from _section(
-        "What remains possible: every risk that you accept by joining",
-        (f"{risk.code}: {risk.sentence}" for risk in sheet.risks),
-    )
+    yield from _write_heading("What remains possible: every risk that you accept")
+    yield from risk_lines(sheet.risks)
     yield from _write_heading("What will be sent")
     for number, step in enumerate(sheet.steps, 1):
         yield from _step(number, step)
@@ -62,6 +63,17 @@ def sheet_lines(sheet: TermsSheet) -> Iterator[str]:
     for what in ("Name", "Place, date", "Signature"):
         yield ""
         yield f"{what + ' ':_<{_WIDTH}}"
+
+
+def risk_lines(risks: Iterable[Risk]) -> Iterator[str]:
+    """Yield risks by their levels: sentence, what was measured, what would remove it."""
+    for level, grouped in by_level(risks):
+        yield LEVELS[level]
+        for risk in grouped:
+            yield from _wrap(f"risk {risk.code}: {risk.sentence}", "  ", hanging=True)
+            if risk.measured:
+                yield from _wrap(f"Measured: {risk.measured}", "    ")
+            yield from _wrap(f"Removed by: {risk.remedy}", "    ")
 
 
 def _write_heading(text: str) -> Iterator[str]:

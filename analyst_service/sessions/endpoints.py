@@ -59,6 +59,8 @@ def put_session(
         sessions = SessionService(transaction, service.clock)
         quota = service.settings.quota_sessions
         session, is_new = sessions.create(caller, session_id, request, quota)
+        if is_new:
+            service.require_retention(request.retention)
         return _read(sessions, caller, session), is_new
 
     opened, is_new = service.database.transact(put)

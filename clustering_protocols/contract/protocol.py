@@ -11,6 +11,7 @@ from clustering_protocols.common.suitability import Method
 from clustering_protocols.contract.sizing import Sizes
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
+from clustering_protocols.terms.risks import Risk
 from clustering_protocols.terms.terms import Audience, Layout
 
 from .analyst import AnalystRole
@@ -132,7 +133,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     version: raised with any change that an older party would not understand.
     partitionings: of ``horizontal``, ``vertical``, ``mixed``.
     learns: who learns what, a sentence each.
-    risks: the closed list of risk codes, without the protocol's name, a sentence each.
+    risks: the closed list of risk codes, without the protocol's name.
     later_risks: codes of ``risks`` that terms of this version lacked before: those stay
         readable.
     former_risks: codes of ``risks`` that no new session brings: terms of earlier ones
@@ -152,7 +153,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     params: type[P]
     partitionings: ClassVar[tuple[str, ...]]
     learns: ClassVar[Mapping[str, str]]
-    risks: ClassVar[Mapping[str, str]]
+    risks: ClassVar[Mapping[str, Risk]]
     later_risks: ClassVar[frozenset[str]] = frozenset()
     former_risks: ClassVar[frozenset[str]] = frozenset()
     choices: ClassVar[Mapping[str, str]] = {}
@@ -209,6 +210,21 @@ class ClusteringProtocol(ABC, Generic[P]):
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
+
+    def readers(self, params: P, layout: Layout) -> Mapping[str, str]:
+        """Return who learns what in one session: ``learns``, where it fits all."""
+        del params, layout
+        return self.learns
+
+    def summarise(self, params: P, layout: Layout) -> str:
+        """Return what happens in one session: ``summary``, where it fits all."""
+        del params, layout
+        return self.summary
+
+    def personal_data(self, layout: Layout) -> str:
+        """Return what leaves of single people, in one sentence: no legal opinion."""
+        del layout
+        return "The number of rows leaves, and nothing of a single person."
 
     @abstractmethod
     def shows(self, params: P, layout: Layout) -> frozenset[Disclosure]:

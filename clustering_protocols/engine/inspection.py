@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 from pydantic import BaseModel
 
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.randomness import length_prefixed
-
-_AGREEING: Final = frozenset({"signed", "secrets-shared", "group-secret", "digests"})
-"""Kinds by which members agree with each other: signatures, keys and keyed digests."""
+from clustering_protocols.records.readable import ReadableTable
+from clustering_protocols.records.record import REACHES, Reach, Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +37,25 @@ class EnvelopeFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SentPart:
+    """One kind of what leaves: what it means, and who can read it.
+
+    receiver: the analyst, or the slots for which it is sealed.
+    """
+
+    kind: str
+    meaning: str
+    reach: Reach
+    receiver: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
     """Everything in one contribution.
 
-    ``digest`` is of all but what is sealed: sealed again, the same has other bytes.
+    digest: of all but what is sealed: sealed again, the same has other bytes.
+    parts: what leaves, kind by kind; nothing where it only says that it is done.
+    tables: what somebody can read of it.
     """
 
     stage: str
@@ -55,14 +69,21 @@ class Inspection:
     notes: Mapping[str, Any]
     asks: str = ""
     digest: str = ""
+    parts: Sequence[SentPart] = ()
+    tables: Sequence[ReadableTable] = ()
 
     @classmethod
     def of(
-        cls, contribution: bytes, notes: Mapping[str, Any], asks: str = ""
+        cls,
+        contribution: bytes,
+        notes: Mapping[str, Any],
+        asks: str = "",
+        records: Sequence[type[Record]] = (),
     ) -> Inspection:
         """Return the facts of a contribution's bytes, and the protocol's own notes.
 
-        ``asks`` is what the protocol lets leave only once somebody has agreed to it.
+        asks: what the protocol lets leave only once somebody has agreed to it.
+        records: the kinds that it may hold; what they mean is said of these alone.
         """
         packet = packets.read(contribution)
         record = packet.header.record
@@ -95,16 +116,58 @@ class Inspection:
             notes=notes,
             asks=asks,
             digest=_open_part(packet),
+            parts=tuple(_parts(packet, records)),
+            tables=_tables(packet, records),
         )
 
     @property
-    def only_agrees(self) -> bool:
-        """Return whether members only agree with each other: no value leaves."""
-        kinds = {envelope.kind for envelope in self.envelopes}
-        is_empty = not self.values and not self.arrays
-        return kinds <= _AGREEING and (
-            self.kind in _AGREEING or (is_empty and not kinds)
-        )
+    def consent_kind(self) -> str:
+        """Return the kind for which a person says yes once: that of all its parts."""
+        return "+".join(dict.fromkeys(part.kind for part in self.parts)) or self.kind
+
+    @property
+    def reach(self) -> Reach:
+        """Return how far the part reaches that most can read."""
+        found = {part.reach for part in self.parts}
+        return next((reach for reach in REACHES if reach in found), "agreement")
+
+    @property
+    def sentence(self) -> str:
+        """Return what leaves, a sentence for each part."""
+        return " ".join(dict.fromkeys(part.meaning for part in self.parts))
+
+
+def _parts(
+    packet: packets.Packet, records: Sequence[type[Record]]
+) -> Iterator[SentPart]:
+    """Yield the kinds that leave; an answer of empty arrays, or of nothing, says none."""
+    known = {record.kind: record for record in records}
+    answer = packet.header.record
+    full = any(array.size for array in packet.arrays.values())
+    if full or (answer["values"] and not packet.arrays):
+        yield _part(answer["kind"], known, "the analyst")
+    receivers: dict[str, list[str]] = {}
+    for envelope in packet.envelopes:
+        receivers.setdefault(envelope.label.kind, []).append(envelope.label.peer)
+    for kind, slots in receivers.items():
+        yield _part(kind, known, ", ".join(slots))
+
+
+def _part(kind: str, known: Mapping[str, type[Record]], receiver: str) -> SentPart:
+    record = known.get(kind, Record)
+    meaning = record.meaning or f"A message of the kind {kind!r}."
+    return SentPart(kind=kind, meaning=meaning, reach=record.reach, receiver=receiver)
+
+
+def _tables(
+    packet: packets.Packet, records: Sequence[type[Record]]
+) -> tuple[ReadableTable, ...]:
+    """Return what the analyst can read of an answer; what is sealed is not opened."""
+    answer = packet.header.record
+    for record in records:
+        if record.kind == answer["kind"] and record.reach == "readable":
+            return record.parse(answer, packet.arrays).tables
+    return ()
 
 
 class RehearsedRound(BaseModel):

@@ -77,7 +77,7 @@ class TaskOutcome(NamedTuple):
     """What follows from a task: journal, memory, bytes to send, notes for the operator.
 
     ``asks`` is why the operator has to agree before the bytes are sent, if that is so;
-    ``doubts`` why own rows look wrong.
+    ``doubts`` why own rows look wrong. ``records``: the kinds in the contribution.
     """
 
     journal: Journal
@@ -86,6 +86,7 @@ class TaskOutcome(NamedTuple):
     notes: Mapping[str, Any]
     asks: str = ""
     doubts: str = ""
+    records: tuple[type[Record], ...] = ()
 
     @property
     def question(self) -> str:
@@ -159,8 +160,15 @@ class PartyEngine:
         awaited = ExpectedSenders(slots=list(reply.awaits))
         memory = _remember_records(memory, stage, reply.remember).remember([awaited])
         doubt = " ".join(filter(None, doubts))
+        sent = (reply.contribution, *(item.content for item in reply.envelopes))
         return TaskOutcome(
-            journal, memory, contribution, reply.notes, reply.asks, doubt
+            journal,
+            memory,
+            contribution,
+            reply.notes,
+            reply.asks,
+            doubt,
+            tuple(dict.fromkeys(map(type, sent))),
         )
 
     def shows_rows(self, task: Packet) -> bool:

@@ -75,6 +75,8 @@ class TranscriptSignature(Record):
     """Contribution: an Ed25519 signature (hex) under the party's key of the roster."""
 
     kind = "signed"
+    reach = "agreement"
+    meaning = "Your signature under what everybody was told."
 
     signature: str = Field(pattern=rf"^[0-9a-f]{{{2 * SIGNATURE_BYTES}}}$")
 

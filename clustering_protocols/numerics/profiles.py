@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from itertools import chain
 from typing import Annotated, Final, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from clustering_protocols.common.values import Value
+from clustering_protocols.records.readable import ReadableTable
 
 SHARES: Final = 20
 """What is told outside are multiples of one in so many."""
@@ -54,6 +56,27 @@ class FieldProfile(Value):
     shares: tuple[tuple[Share, ...] | None, ...] = ()
     difference: float = Field(ge=0)
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Return what each line says of the field; a dash where too few rows have it."""
+        if self.levels:
+            return tuple(map(self._shares_text, self.shares))
+        pairs = zip(self.mean, self.spread, strict=True)
+        return tuple(itertools.starmap(self._mean_text, pairs))
+
+    def _shares_text(self, shares: tuple[float, ...] | None) -> str:
+        if shares is None:
+            return "–"
+        told = zip(self.levels, shares, strict=True)
+        return ", ".join(f"{level} {share:.0%}" for level, share in told)
+
+    def _mean_text(self, mean: float | None, spread: float | None) -> str:
+        if mean is None:
+            return "–"
+        if self.is_date:
+            return date_of(mean)
+        return f"{mean:.3g}" + ("" if spread is None else f" ± {spread:.3g}")
+
     @model_validator(mode="after")
     def _check_entries(self) -> Self:
         """Profiles come from others: whoever shows one counts on its entries."""
@@ -94,6 +117,20 @@ class Profile(Value):
     n_rows: tuple[int, ...]
     rounded: bool
     fields: tuple[FieldProfile, ...]
+
+    @property
+    def table(self) -> ReadableTable:
+        """Return means and standard deviations, or shares of levels, as text."""
+        lines = [f"cluster {label}" for label in self.clusters]
+        lines += ["others"] * bool(self.others)
+        return ReadableTable(
+            caption="Means and standard deviations, or shares of levels",
+            columns=("variable", *lines),
+            rows=[
+                ("rows", *map(str, self.n_rows)),
+                *((field.title or field.name, *field.cells) for field in self.fields),
+            ],
+        )
 
     @model_validator(mode="after")
     def _check_lines(self) -> Self:

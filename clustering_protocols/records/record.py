@@ -9,7 +9,7 @@ the side that sends and by the side that receives, and silent about numbers in l
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Literal, Self, get_args
 
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -24,6 +24,11 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import Spec
+from clustering_protocols.records.readable import ReadableTable, tables_of
+
+Reach = Literal["readable", "hidden", "agreement"]
+REACHES: Final[tuple[Reach, ...]] = get_args(Reach)
+"""From what most can read to what only serves to agree."""
 
 
 class Record(BaseModel):
@@ -31,6 +36,9 @@ class Record(BaseModel):
 
     kind: the name on the wire; unique within a stage.
     version: raised when the meaning of a field changes; a mismatch is refused.
+    reach: of what a party sends, who can read it: somebody (``readable``), nobody alone
+        (``hidden``); or it only serves to agree (``agreement``).
+    meaning: of what a party sends, one sentence for the person who lets it go.
     """
 
     model_config = ConfigDict(
@@ -44,6 +52,8 @@ class Record(BaseModel):
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
+    reach: ClassVar[Reach] = "readable"
+    meaning: ClassVar[str] = ""
     _specs: ClassVar[dict[str, Spec]]
 
     @classmethod
@@ -71,6 +81,11 @@ class Record(BaseModel):
     def values(self) -> dict[str, Any]:
         """Return the other fields as JSON values."""
         return self.model_dump(mode="json", exclude=set(self._specs))
+
+    @property
+    def tables(self) -> tuple[ReadableTable, ...]:
+        """Return what a person can read of the arrays."""
+        return tables_of(self.arrays)
 
     def require(self, dims: Mapping[str, int]) -> None:
         """Refuse sizes other than those stated, with :class:`InvalidArray`."""

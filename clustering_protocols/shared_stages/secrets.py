@@ -55,6 +55,8 @@ class GroupSecret(Record):
     """Envelope: the secret (32 bytes, hex) of one group of the receiver."""
 
     kind = "group-secret"
+    reach = "agreement"
+    meaning = "Keys of your groups, for their parties."
 
     scope: Scope
     secret: str = Field(pattern=r"^[0-9a-f]{64}$")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
 _MEMBER: Final = "analyst-with-a-member-chooses-totals"
@@ -16,36 +17,55 @@ _LABELS: Final = "clusters-are-the-analysts-word"
 _FIRST: Final = "first-slot-chooses-secrets"
 _MEMBERS: Final = "members-may-lie-or-be-invented"
 
-RISKS: Final[Mapping[str, str]] = {
-    _MEMBER: (
-        "If the analyst colludes with a party, the two read the totals of that "
-        "party's groups. They can also choose these totals, because that party can "
-        "send its share last, and as large as it likes."
+RISKS: Final[Mapping[str, Risk]] = {
+    _MEMBER: Risk(
+        level=RiskLevel.METHOD,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="If the analyst colludes with a party, the two read the totals of that "
+        "party's groups, and can falsify them.",
+        remedy="Nothing. An analyst that belongs to no party makes it less likely.",
+        detail="They can choose these totals because that party can send its share "
+        "last, and as large as it likes.",
     ),
-    _LABELS: (
-        "You have only the analyst's word for the clusters. No party can check what "
-        "the analyst computed them from."
+    _LABELS: Risk(
+        level=RiskLevel.METHOD,
+        harm=Harm.RESULT,
+        sentence="Only the analyst computes the clusters; no party can check them.",
+        remedy="A method whose parties compute the labels themselves: llf over split "
+        "rows, or fccm.",
     ),
-    _FIRST: (
-        "The leader (first party) of each group draws the secrets that hide totals "
-        "and the order of rows. Where the terms say so, it also draws the start or "
-        "the anchors. It can give these away or choose them."
+    _FIRST: Risk(
+        level=RiskLevel.ALWAYS,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="The first party of each group draws its secrets; if it leaks or "
+        "chooses them, they hide totals and row order no longer.",
+        remedy="Nothing. The coordinator can give the first place of each "
+        "group to a party that all trust.",
+        detail="Where the terms say so, the first party also draws the start or the "
+        "anchors.",
     ),
-    _MEMBERS: (
-        "Nothing checks that the rows of other parties are true, or that the "
-        "coordinator plays none of the parties itself. One dishonest party spoils the "
-        "result of all. Your numbers are hidden only among those of parties that you "
-        "know. Parties that the coordinator invented read the rest of every sum, "
-        "which is your sum. With llf over rows, they compute up to 'sums_limit' of "
-        "your rows."
+    _MEMBERS: Risk(
+        level=RiskLevel.ALWAYS,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="Nobody checks other parties' rows, or that they exist; your numbers "
+        "hide only among those of parties that you know.",
+        remedy="Nothing. Exchange cards: the policy 'least_known' says how "
+        "many others you must know.",
+        detail="One dishonest party spoils the result of all. Parties that the "
+        "coordinator invented read the rest of every sum, which is your sum. With llf "
+        "over rows, they compute up to 'sums_limit' of your rows.",
     ),
-    "analyst-may-withhold-or-end": (
-        "The analyst can withhold results, report that a party was late, and end the "
-        "session. Anyone who obtains a party's disk can decrypt what it sent and "
-        "received, until its keys are deleted."
+    "analyst-may-withhold-or-end": Risk(
+        level=RiskLevel.ALWAYS,
+        harm=Harm.RESULT,
+        sentence="The analyst can withhold results or end the session; a party's "
+        "stolen disk opens its messages until its keys are deleted.",
+        remedy="Nothing. A sealed home (coterie seal) protects the disk.",
+        detail="The analyst can also report that a party was late. Keys of a session "
+        "are deleted once its result is there.",
     ),
 }
-"""Sentences of the shared risk codes."""
+"""The shared risk codes."""
 
 
 def brought(layout: Layout, *, totals: bool, labels: bool) -> list[str]:

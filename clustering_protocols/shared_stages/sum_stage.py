@@ -45,6 +45,8 @@ class Share(Record):
     """Contribution: this party's masked share of the phase's sum."""
 
     kind = "share"
+    reach = "hidden"
+    meaning = "Sums over your rows, masked: nobody can read them alone."
 
     words: Annotated[WordArray, Spec("words")]
 

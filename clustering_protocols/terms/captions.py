@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Group = Literal["words", "limits", "gaps", "runs", "results"]
 """What stands together in a form, and in the options of a command."""
 YEAR: Final = 366 * 86_400
+DECADE: Final = 10 * YEAR
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,12 @@ CONTACT: Final = Caption(
     flag="--contact",
     help="Whom parties may ask.",
     letter="Questions",
+)
+ROLES: Final = Caption(
+    label="Roles",
+    group="words",
+    flag="--roles",
+    help="Who is controller and who processor, in the words of your contract.",
 )
 RECRUITING: Final = Caption(
     label="Days within which all have joined",
@@ -145,6 +152,34 @@ WITHIN: Final = Caption(
     hint="After them the usual rule decides.",
     usual="7",
     days=True,
+)
+RETENTION: Final = Caption(label="Retention", name="storage")
+KEEP_CONTRIBUTIONS: Final = Caption(
+    label="Days for which the analyst keeps contributions",
+    group="limits",
+    flag="--keep-contributions",
+    help="Longest time in seconds for which the analyst keeps contributions after the "
+    "end; 0 by default. Goes into the signed terms.",
+    least=0,
+    most=DECADE,
+    name="keep_days",
+    hint="After the end of the session. An analyst that keeps them longer refuses.",
+    usual="0",
+    days=True,
+)
+DELETE_WITHIN: Final = Caption(
+    label="Days after which the analyst deletes the session",
+    group="limits",
+    flag="--delete-within",
+    help="Longest time in seconds after the end until the analyst has deleted results, "
+    "terms and receipts. Goes into the signed terms.",
+    least=3600,
+    most=DECADE,
+    name="delete_days",
+    hint="After its end. An analyst that keeps it longer refuses. Its audit stays.",
+    usual="the terms do not say",
+    days=True,
+    lacking="say when the session is deleted, --delete-within.",
 )
 RELEASE: Final = Caption(label="Told of clusters", name="release")
 PROFILES: Final = Caption(

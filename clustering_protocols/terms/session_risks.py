@@ -7,55 +7,78 @@ from typing import Final
 
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Identities, Layout
 
 PREFIX: Final = "house"
 
-RISKS: Final[Mapping[str, str]] = {
-    "open-slot": (
-        "The terms name no institution for some slot. Anyone who holds an invitation "
-        "to that slot can join under any name. An analyst who colludes with one "
-        "party, or with the coordinator, can take all such slots but yours and read "
-        "what you send them."
+RISKS: Final[Mapping[str, Risk]] = {
+    "open-slot": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="Some slot names no institution: anyone who holds its invitation can "
+        "take that slot under any name.",
+        remedy="The coordinator names the institution of every slot (--expect).",
+        detail="An analyst who colludes with one party, or with the coordinator, can "
+        "take all such slots but yours and read what you send them.",
     ),
-    "filled-values": (
-        "Missing values are imputed with a mean, a median or the most frequent level "
-        "of the rows of all parties. Parties of the same column group learn these "
-        "values. They also learn how many values each such variable has in total, and "
-        "how many rows have each level. A party with fewer values of a variable than "
-        "the terms' minimum_rows contributes none of them."
+    "filled-values": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="Parties of your column group learn the means, medians or most "
+        "frequent levels that replace missing values, and how many there are.",
+        remedy="Rows with missing values are left out (--missing drop).",
+        detail="Values are of the rows of all parties. Parties of the same column group "
+        "also learn how many values each such variable has in total, and how many rows "
+        "have each level. A party with fewer values of a variable than the terms' "
+        "minimum_rows contributes none of them.",
     ),
-    "medians-show-counts": (
-        "Imputation by the median shows histograms to the parties of the same column "
-        "group. They read how many rows of all parties lie in each thousandth of the "
+    "medians-show-counts": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="Imputation by the median shows parties of your column group a "
+        "histogram of each variable; single bins may hold few rows.",
+        remedy="Imputation by the mean (--missing mean), or none.",
+        detail="They read how many rows of all parties lie in each thousandth of the "
         "variable's range. Each thousandth in which the median lies is divided into "
-        "thousandths once more and counted. Single counts may be of few rows."
+        "thousandths once more and counted.",
     ),
-    "profiles": (
-        "Parties of the same column group (three at least) learn the exact cluster "
-        "profiles of their variables. A profile has rows, means, standard deviations, "
-        "shares of levels, and the number of values in each part of a grid. A party "
-        "that holds nearly all rows of a cluster reads the rest of it. So does anyone "
-        "who subtracts one such session from another over nearly the same rows, or "
-        "over the same rows in other clusters. So does an analyst who colludes with a "
-        "party. With protocols that show the analyst rows up to a motion, the two "
-        "then have all rows. Clusters of few rows are merged into one."
+    "profiles": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="Parties of your column group read exact cluster profiles; two such "
+        "sessions over nearly the same rows show the rows that differ.",
+        remedy="Terms without profiles.",
+        detail="A profile has rows, means, standard deviations, shares of levels, and "
+        "the number of values in each part of a grid. A party that holds nearly all "
+        "rows of a cluster reads the rest of it. So does anyone who subtracts one such "
+        "session from another over nearly the same rows, or over the same rows in other "
+        "clusters. So does an analyst who colludes with a party. With protocols that "
+        "show the analyst rows up to a motion, the two then have all rows. Clusters of "
+        "few rows are merged into one.",
     ),
-    "profiles-told": (
-        "All parties, the coordinator and the analyst read the profile of each "
-        "cluster of enough rows. It covers all variables that three parties or more "
-        "hold. It has their means, standard deviations and quartiles, and the shares "
-        "of their levels. Means and standard deviations are rounded to about a "
-        "twentieth of a variable's standard deviation. Shares and quartiles are "
-        "rounded to about a twentieth of a cluster's rows."
+    "profiles-told": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="All parties, the coordinator and the analyst read rounded profiles of "
+        "clusters with enough rows.",
+        remedy="Profiles for members alone (--profiles members), or none.",
+        detail="They cover all variables that three parties or more hold. They have "
+        "means, standard deviations and quartiles, and the shares of levels. Means and "
+        "standard deviations are rounded to about a twentieth of a variable's standard "
+        "deviation. Shares and quartiles are rounded to about a twentieth of a "
+        "cluster's rows.",
     ),
-    "two-parties-fill": (
-        "Only two parties hold the same columns. Each can subtract its own numbers "
-        "from what is pooled for imputation. It then has the other's counts, means "
-        "and medians."
+    "two-parties-fill": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="Only two parties hold the same columns: for imputation, each reads "
+        "the other's counts, means and medians.",
+        remedy="A third party with the same columns, or rows with missing values are "
+        "left out (--missing drop).",
     ),
 }
-"""Sentences of the house's risk codes."""
+"""The house's risk codes."""
 
 
 OTHER_UNITS: Final = "allow_other_units"

@@ -42,12 +42,15 @@ from clustering_protocols.terms.captions import (
     PURPOSE,
     RECRUITING,
     RELEASE,
+    RETENTION,
+    ROLES,
     ROUND,
     TITLE,
 )
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Ranges
 from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.retention import Retention
 from clustering_protocols.terms.schema import Schema
 
 TERMS_VERSION: Final = 2
@@ -69,6 +72,9 @@ class Words(Value):
     )
     legal_basis: Annotated[Text, LEGAL_BASIS] = Field(
         default="", description="What allows it, e.g. a contract."
+    )
+    roles: Annotated[Text, ROLES] = Field(
+        default="", description="Who is controller and who processor."
     )
     contact: Annotated[Text, CONTACT] = Field(default="", description="Whom to ask.")
 
@@ -253,6 +259,9 @@ class SessionRequest(Value):
     )
     release: Annotated[Release | None, RELEASE] = Field(
         default=None, description="What is let out beside labels."
+    )
+    retention: Annotated[Retention | None, RETENTION] = Field(
+        default=None, description="How long the analyst keeps what the session leaves."
     )
 
     @field_validator("dictionary")

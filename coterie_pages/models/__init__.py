@@ -22,6 +22,7 @@ from coterie_pages.models.sheet import (
     ParameterLine,
     PlannedSlot,
     RoundKind,
+    SentKind,
     Step,
     TermsSheet,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Risk",
     "RoundKind",
     "RunReport",
+    "SentKind",
     "SentLine",
     "SessionReport",
     "SlotEntry",

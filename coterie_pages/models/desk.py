@@ -147,7 +147,7 @@ class TableChoice(TableReading):
 
     template = "desk/table.html.j2"
     place = "table"
-    confirm: bool = True
+    confirm: bool = False
     notify: str = ""
     choices: OwnChoices
 
@@ -216,6 +216,13 @@ class PendingDecision(Value):
     asked_at: AwareDatetime
 
 
+class GivenConsent(Value):
+    """A yes to all contributions of one kind."""
+
+    meaning: str
+    at: AwareDatetime
+
+
 class AtWork(Screen):
     """Where an order stands, and what it asks.
 
@@ -230,7 +237,10 @@ class AtWork(Screen):
     limit: the party's own choice that this names; empty for none.
     members, safety_number: who takes part, once all have joined.
     table: the name of the table's file.
-    confirm: whether each contribution waits for a yes.
+    asks: which kinds of contribution wait for a yes: ``everything``, ``readable`` for
+        those that somebody can read, or nothing where it is empty.
+    consents, withdrawn_at: to which kinds somebody said yes, and when that was
+        withdrawn.
     process: which process runs orders.
     for_good: whether the party has left after it had joined: it cannot be placed again.
     """
@@ -266,7 +276,9 @@ class AtWork(Screen):
     safety_number: str = ""
     table: str = ""
     for_good: bool = False
-    confirm: bool = False
+    asks: str = ""
+    consents: tuple[GivenConsent, ...] = ()
+    withdrawn_at: AwareDatetime | None = None
     process: int | None = None
     missed: tuple[str, ...] = ()
 

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from clustering_protocols.common.values import Value
+from clustering_protocols.terms.risks import Harm, RiskLevel
 
 
 class Who(Value):
@@ -23,10 +24,21 @@ class Who(Value):
 
 
 class Risk(Value):
-    """What the terms let others learn or do: a code, and its sentence."""
+    """What the terms let others learn or do: a code, and its sentence.
+
+    level: where it comes from; see
+        :class:`~clustering_protocols.terms.risks.RiskLevel`.
+    harm: the worst that can follow.
+    measured, remedy, detail: what was measured, what would remove it, and when it holds.
+    """
 
     code: str
     sentence: str
+    level: RiskLevel = RiskLevel.METHOD
+    harm: Harm = Harm.RESULT
+    measured: str = ""
+    remedy: str = ""
+    detail: str = ""
 
 
 class Learns(Value):

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from clustering_protocols.common.values import Value
+from clustering_protocols.records.record import Reach
 from clustering_protocols.terms.terms import Words
 from coterie_pages.models.parts import Learns, Risk, Versions, Who
 
@@ -97,6 +98,13 @@ class DictionaryFields(Value):
     fields: tuple[FieldLine, ...]
 
 
+class SentKind(Value):
+    """A kind of what a party sends: what it means, and who can read it."""
+
+    meaning: str
+    reach: Reach
+
+
 class TermsSheet(Words):
     """Everything that a party agrees to when it joins.
 
@@ -108,6 +116,11 @@ class TermsSheet(Words):
     runs: the numbers of clusters and how one is chosen, as a sentence; empty for one.
     release: who reads what the clusters are like, as a sentence; empty where nobody
         does.
+    storage: how long the analyst keeps what, as a sentence; empty where terms do not
+        say.
+    personal_data: what leaves of single people, in one sentence.
+    sent: the kinds of what parties send, those that somebody reads first.
+    categories: the variables that the dictionary describes, the reader's own first.
     answer_within, join_within: seconds.
     least_rows: the fewest rows of each party.
     paper: what to cite for the method; empty where there is no paper.
@@ -133,6 +146,10 @@ class TermsSheet(Words):
     steps: tuple[Step, ...]
     runs: str = ""
     release: str = ""
+    storage: str = ""
+    personal_data: str = ""
+    sent: tuple[SentKind, ...] = ()
+    categories: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()
     dictionary: tuple[DictionaryFields, ...] = ()
     join_within: int

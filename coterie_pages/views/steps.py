@@ -15,9 +15,9 @@ from clustering_protocols.contract import Exchange, Stage
 from clustering_protocols.engine.signatures import build_closing, build_opening
 from clustering_protocols.engine.stages import profiles_stage, with_filling
 from clustering_protocols.records.arrays import Spec, item_dtype
-from clustering_protocols.records.record import Record
+from clustering_protocols.records.record import REACHES, Record
 from clustering_protocols.terms.terms import Terms
-from coterie_pages.models import Item, Message, RoundKind, Step
+from coterie_pages.models import Item, Message, RoundKind, SentKind, Step
 
 _ROLE: Final = re.compile(r"^(Contribution|Envelope)\b[^:.]*(:\s*|\.$)")
 _WORDS: Final = {
@@ -41,15 +41,34 @@ def steps_of(terms: Terms) -> tuple[Step, ...]:
 
     Those that a session of several runs repeats are there once.
     """
+    n_runs = len(catalogue.runs_of(catalogue.check_terms(terms), terms.evaluation))
+    *asked, last = _stages(terms)
+    stages = [*((stage, ()) for stage in asked), (last, last.results)]
+    return tuple(_step(stage, results, several=n_runs > 1) for stage, results in stages)
+
+
+def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
+    """Return what parties of a session send, what somebody reads first."""
+    stages = _stages(terms)
+    found = [exchange.answer for stage in stages for exchange in stage.exchanges]
+    found += [envelope for stage in stages for envelope in stage.envelopes]
+    said = dict.fromkeys((record.reach, record.meaning) for record in found)
+    return tuple(
+        SentKind(meaning=meaning, reach=reach)
+        for wanted in REACHES
+        for reach, meaning in said
+        if reach == wanted and meaning
+    )
+
+
+def _stages(terms: Terms) -> list[Stage]:
     params = catalogue.check_terms(terms)
     known = catalogue.protocol(terms.protocol.name)
     own = with_filling(terms, known.stages(params, terms.layout))
     n_runs = len(catalogue.runs_of(params, terms.evaluation))
     lasts = (own[-1],)
     last = build_closing(lasts, n_runs, least=1)
-    asked = (build_opening(), *own, *profiles_stage(terms, lasts))
-    stages = [*((stage, ()) for stage in asked), (last, last.results)]
-    return tuple(_step(stage, results, several=n_runs > 1) for stage, results in stages)
+    return [build_opening(), *own, *profiles_stage(terms, lasts), last]
 
 
 def _step(stage: Stage, results: Sequence[type[Record]], *, several: bool) -> Step:

@@ -28,12 +28,12 @@ from coterie_pages.models import (
     Learns,
     ParameterLine,
     PlannedSlot,
-    Risk,
     TermsSheet,
     Versions,
     Who,
 )
-from coterie_pages.views.steps import steps_of
+from coterie_pages.views.risks import show_risks
+from coterie_pages.views.steps import sent_kinds, steps_of
 
 _MOST_LEVELS = 12
 
@@ -77,15 +77,18 @@ def sheet_of(
         you=you,
         protocol=name,
         protocol_title=protocol.title,
-        summary=protocol.summary,
+        summary=protocol.summarise(params, terms.layout),
         paper=protocol.paper,
         parameters=tuple(_parameters_of(params, terms)),
         places=tuple(_places(terms, known, slot, you)),
-        learns=tuple(Learns(who=w, what=what) for w, what in protocol.learns.items()),
-        risks=tuple(
-            Risk(code=code, sentence=sentence)
-            for code, sentence in catalogue.risks_in(terms).items()
+        learns=tuple(
+            Learns(who=who, what=what)
+            for who, what in protocol.readers(params, terms.layout).items()
         ),
+        personal_data=protocol.personal_data(terms.layout),
+        sent=sent_kinds(terms),
+        categories=tuple(_categories(terms, slot)),
+        risks=show_risks(catalogue.risks_in(terms)),
         steps=steps_of(terms),
         cautions=tuple(result_warnings.of_terms(terms)),
         dictionary=tuple(_dictionary(terms, slot)),
@@ -95,6 +98,15 @@ def sheet_of(
         audit=audit_sentence(terms),
         versions=versions_of(terms),
     )
+
+
+def _categories(terms: Terms, own: str) -> Iterator[str]:
+    """Yield the variables of the reader's column group, or of all, as people call them."""
+    schemas = terms.dictionary or ()
+    if own and schemas:
+        schemas = (schemas[terms.layout.slot(own).column],)
+    for schema in schemas:
+        yield from (field.title or field.name for field in schema.fields)
 
 
 def versions_of(terms: Terms) -> Versions:

@@ -29,6 +29,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.session_plan import check_planned, spread
 from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.risks import Risk
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Identities, Layout, Slot
 from party_sdk.advice import sizing
@@ -80,7 +81,7 @@ class Fit:
     way: Method
     params: Mapping[str, Any]
     layout: Layout
-    risks: Mapping[str, str]
+    risks: Mapping[str, Risk]
     stages: Sequence[str]
     learns: Mapping[str, str]
     figures: Sequence[Figure]

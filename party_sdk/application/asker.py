@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Final, Protocol
 
 from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.terms.risks import Risk
 from clustering_protocols.terms.terms import Terms, read_terms
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.kept_mappings import MappingChange
@@ -17,6 +19,23 @@ AGREEING: Final = (
     "names of columns. No value of your table is in that, and no id that can be read."
 )
 """What leaves in contributions by which members only agree with each other."""
+_AGREEMENT: Final = "agreement"
+
+
+class Asks(StrEnum):
+    """What a person is asked about, once for each kind, beside what a protocol asks."""
+
+    NOTHING = "nothing"
+    READABLE = "readable"  # what somebody else can read
+    EVERYTHING = "everything"
+
+
+class Answer(StrEnum):
+    """What a person says of a contribution."""
+
+    NO = "no"
+    ONCE = "once"  # this one alone
+    ALL = "all"  # this one, and the rest of its kind
 
 
 class Asker(Protocol):
@@ -32,7 +51,7 @@ class Asker(Protocol):
     def note(self, notes: Mapping[str, Any]) -> None:
         """Show what a protocol wants to be read before an answer is sent."""
 
-    def accept_risks(self, risks: Mapping[str, str], terms: str) -> None:
+    def accept_risks(self, risks: Mapping[str, Risk], terms: str) -> None:
         """Ask for risks by their codes; raise unless all are accepted.
 
         terms: their digest.
@@ -50,8 +69,8 @@ class Asker(Protocol):
     def agree(self) -> bool:
         """Ask once for all contributions by which members only agree."""
 
-    def let_go(self, found: Inspection, terms: Terms | None) -> bool:
-        """Ask whether a contribution may leave.
+    def let_go(self, found: Inspection, terms: Terms | None) -> Answer:
+        """Ask whether a contribution, and the rest of its kind, may leave.
 
         terms: to show all of it; None where the protocol's question says enough.
         """
@@ -59,24 +78,39 @@ class Asker(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Asks before each contribution; once for all by which members only agree.
+    """Asks before contributions leave: once for each kind, unless only one is let go.
 
-    everything: otherwise nothing is asked but what the protocol asks about, and what
-        follows a contribution that was refused.
+    What a protocol asks about is asked each time.
     """
 
     asker: Asker
     folder: PartyFolder
-    everything: bool
+    asks: Asks
 
     def __call__(self, found: Inspection) -> bool:
         """Return whether a contribution may leave."""
-        shows_all = self.everything or self.folder.is_held
-        if not (found.asks or shows_all):
+        if found.asks:
+            return self.asker.let_go(found, None) is not Answer.NO
+        consents = self.folder.consents
+        kind, meaning = found.consent_kind, found.sentence
+        if found.reach == "agreement":
+            kind, meaning = _AGREEMENT, AGREEING
+        if not self._is_asked(found) or consents.covers(kind):
             return True
-        if found.only_agrees and not found.asks:
-            return self.asker.agree()
-        if not shows_all:
-            return self.asker.let_go(found, None)
+        answer = self._ask(found)
+        if answer is Answer.ALL:
+            consents.give(kind, meaning)
+        return answer is not Answer.NO
+
+    def _is_asked(self, found: Inspection) -> bool:
+        if self.folder.is_held or self.folder.consents.withdrawn_at is not None:
+            return True
+        if self.asks is Asks.READABLE:
+            return found.reach == "readable"
+        return self.asks is Asks.EVERYTHING
+
+    def _ask(self, found: Inspection) -> Answer:
+        if found.reach == "agreement":
+            return Answer.ALL if self.asker.agree() else Answer.NO
         terms = read_terms(self.folder.load_identity().terms.encode())
         return self.asker.let_go(found, terms)

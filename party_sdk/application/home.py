@@ -16,6 +16,7 @@ from clustering_protocols.common.errors import (
     RiskNotAccepted,
 )
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms.risks import RiskLevel
 from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
 from clustering_protocols.terms.terms import Terms, digest, read_terms
@@ -29,10 +30,12 @@ from party_sdk.analyst_client.transport import (
     Listeners,
     Trust,
 )
-from party_sdk.application.asker import Asker, Confirmation
+from party_sdk.application.asker import Asker, Asks, Confirmation
 from party_sdk.application.outputs import Outputs, Rows
+from party_sdk.home.clock import now
 from party_sdk.home.identities import Acquaintances
 from party_sdk.home.policy import Policy
+from party_sdk.home.policy_files import read_policy, remember
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.join import preview_terms
 from party_sdk.party.kept_mappings import MappingChange
@@ -182,7 +185,8 @@ class Home:
             policy = policy.accept_risks(folder.load_identity().accepted_risks)
         if folder.has_joined:
             return policy
-        terms = (offer or self.offer(invitation, policy)).terms
+        offer = offer or self.offer(invitation, policy)
+        terms = offer.terms
         left = policy.not_accepted(terms)
         everything = policy.accept_risks(left)
         everything.check_terms(terms)
@@ -190,7 +194,18 @@ class Home:
             raise RiskNotAccepted(f"{len(left)}: {', '.join(left)}.")
         if left and self.asker is not None:
             self.asker.accept_risks(left, parsed.terms)
+        self._keep_what_is_always_true(terms, parsed.terms)
         return everything
+
+    def _keep_what_is_always_true(self, terms: Terms, terms_digest: str) -> None:
+        """Write risks that every session has into the policy: nobody is asked again."""
+        kept = read_policy(self.path)
+        always = [
+            code
+            for code, risk in kept.not_accepted(terms).items()
+            if risk.level is RiskLevel.ALWAYS
+        ]
+        remember(self.path, always, terms_digest, now())
 
     def join(
         self,
@@ -198,18 +213,18 @@ class Home:
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
         *,
-        confirms: bool = False,
+        asks: Asks = Asks.NOTHING,
     ) -> Party:
         """Return the party of an invitation.
 
-        confirms: whether each contribution is asked about, not only those to which
-            somebody has to agree. Without anybody to be asked these stop the party.
+        asks: which kinds of contribution are asked about beside those to which somebody
+            has to agree. Without anybody to be asked these stop the party.
         """
         parsed, asker = Invitation.parse(invitation), self.asker
         confirm = None
-        if asker is not None and (confirms or asker.is_present):
+        if asker is not None and (asks is Asks.EVERYTHING or asker.is_present):
             folder = self.folder(parsed.session, parsed.slot)
-            confirm = Confirmation(asker, folder, confirms)
+            confirm = Confirmation(asker, folder, asks)
         with ExitStack() as opened:
             analyst = opened.enter_context(self.connect(parsed.url))
             member = Party.join(
@@ -236,11 +251,20 @@ class Home:
         policy: Policy,
         choices: Mapping[str, Any] | None = None,
         *,
-        confirms: bool = False,
+        asks: Asks = Asks.NOTHING,
     ) -> Party:
         """Return the party that is kept on this disk."""
         kept = self.folder(session, slot).load_identity()
-        return self.join(kept.invitation, policy, choices, confirms=confirms)
+        return self.join(kept.invitation, policy, choices, asks=asks)
+
+    def withdraw_consent(self, session: str, slot: str) -> None:
+        """Take back every yes to a kind of contribution.
+
+        A party that runs asks again before the next one, or stops where nobody is there.
+        """
+        folder = self.folder(session, slot)
+        folder.load_identity()
+        folder.consents.withdraw()
 
     def run(
         self,

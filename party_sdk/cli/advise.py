@@ -131,11 +131,13 @@ def _document(answers: Mapping[str, Any], found: Advice) -> dict[str, Any]:
 
 
 def _fit_document(fit: Fit) -> dict[str, Any]:
+    from clustering_protocols.terms.risks import sentences_of
+
     return {
         "protocol": fit.protocol,
         "algorithm": fit.way.name,
         "params": dict(fit.params),
-        "risks": dict(fit.risks),
+        "risks": sentences_of(fit.risks),
         "stages": list(fit.stages),
         "rounds": fit.way.rounds.word,
         "analyst_sees": fit.way.analyst_sees.word,
@@ -179,6 +181,7 @@ def _print_fact(name: str, text: str) -> None:
 
 def _facts(fit: Fit) -> list[tuple[str, str]]:
     """Return names and texts of what is printed of a fit."""
+    from clustering_protocols.terms.risks import worst_first
     from party_sdk.advice.evidence import in_words
 
     way = fit.way
@@ -191,7 +194,10 @@ def _facts(fit: Fit) -> list[tuple[str, str]]:
     ]
     facts += [("dial", way.dial)] if way.dial else []
     facts += [("learns", f"{who}: {sentence}") for who, sentence in fit.learns.items()]
-    facts += [("risk", f"{code}: {sentence}") for code, sentence in fit.risks.items()]
+    facts += [
+        ("risk", f"{code}: {risk.sentence}")
+        for code, risk in worst_first(fit.risks).items()
+    ]
     facts += [("size", sentence) for sentence in fit.large]
     facts += [("warning", sentence) for sentence in fit.cautions]
     told = in_words(fit.figures)

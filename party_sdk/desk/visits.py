@@ -14,8 +14,8 @@ from threading import Lock
 from typing import Final
 
 from clustering_protocols.common.errors import Forbidden, Unauthenticated
+from party_sdk.home.clock import now
 from party_sdk.home.files import private_folder, write_private
-from party_sdk.supervisor.clock import now
 
 OPENS_FOR: Final = timedelta(minutes=5)
 _FORMS: Final = b"coterie/desk/form/1"

@@ -11,6 +11,7 @@ from clustering_protocols.common.errors import GuardRefused, RiskNotAccepted
 from party_sdk.home.addresses import are_same, host_of
 
 if TYPE_CHECKING:
+    from clustering_protocols.terms.risks import Risk
     from clustering_protocols.terms.terms import Terms
 
 _LEAST_KNOWN = 2
@@ -20,7 +21,8 @@ _LEAST_KNOWN = 2
 class Policy:
     """A party's own rules; the terms of a session can only be stricter.
 
-    accepted_risks: risk codes that this party has read and accepts.
+    accepted_risks: risk codes that this party has read and accepts. One that is true of
+        every session is accepted for all protocols.
     protocols: protocols that it takes part in; None for all.
     minimum_rows: fewest rows of this party.
     ids_per_row: most ids that any other party of the row group may bring, for each row
@@ -76,7 +78,9 @@ class Policy:
             raise GuardRefused(f"Protocol {name!r} is not on the list 'protocols'.")
         self._check_weights(terms)
         if left := self.not_accepted(terms):
-            raise RiskNotAccepted(" ".join(f"{c}: {said}" for c, said in left.items()))
+            raise RiskNotAccepted(
+                " ".join(f"{code}: {risk.sentence}" for code, risk in left.items())
+            )
 
     def _check_weights(self, terms: Terms) -> None:
         """Refuse weights of which the largest is too many times the smallest."""
@@ -135,12 +139,20 @@ class Policy:
                 "(coterie identity trust)."
             )
 
-    def not_accepted(self, terms: Terms) -> dict[str, str]:
-        """Return the risks of terms that this policy does not accept, with sentences."""
+    def not_accepted(self, terms: Terms) -> dict[str, Risk]:
+        """Return the risks of terms that this policy does not accept, worst first."""
         from clustering_protocols.catalogue import risks_in
 
-        found = risks_in(terms)
-        return {code: found[code] for code in found if code not in self.accepted_risks}
+        found = risks_in(terms).items()
+        return {code: risk for code, risk in found if not self._accepts(code, risk)}
+
+    def _accepts(self, code: str, risk: Risk) -> bool:
+        """Return whether a risk is accepted; one that is always true, of any protocol."""
+        from clustering_protocols.catalogue import is_same_risk
+
+        if code in self.accepted_risks:
+            return True
+        return any(is_same_risk(kept, code, risk) for kept in self.accepted_risks)
 
     def accept_risks(self, codes: Iterable[str]) -> Policy:
         """Return this policy with further risks accepted."""

@@ -22,6 +22,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.contract import Params
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.preparation import Preparation
+from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.application.home import Home
@@ -61,7 +62,7 @@ class LocalSession:
     @property
     def risks(self) -> Mapping[str, str]:
         """Return the risk codes of the session, with a sentence each."""
-        return catalogue.risks_in(self.session.terms)
+        return sentences_of(catalogue.risks_in(self.session.terms))
 
     def run(
         self,

@@ -40,7 +40,10 @@ def rehearse(
     """
     played = _PlayedSession(terms, slot, data, choices or {})
     played.to_the_end()
-    found = [Inspection.of(a.contribution, a.notes, a.question) for a in played.answers]
+    found = [
+        Inspection.of(each.contribution, each.notes, each.question, each.records)
+        for each in played.answers
+    ]
     return Rehearsal(
         session=terms.session,
         slot=slot,

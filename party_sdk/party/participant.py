@@ -344,7 +344,7 @@ class Party:
         before = last.answered.base(*here)
         rows = moved_rows(self.folder, self.terms, self._arrival(data).data)
         answer = self._engine(agreement).reply(last.journal, before, asked, rows)
-        return Inspection.of(answer.contribution, answer.notes)
+        return Inspection.of(answer.contribution, answer.notes, records=answer.records)
 
     def select_clustered(
         self, data: DataSource, labels: IntArray

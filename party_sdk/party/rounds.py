@@ -26,6 +26,7 @@ from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
 from party_sdk.disclosures.sum_history import KnownRows, SummedSession, history_of
+from party_sdk.home.consents import WITHDRAWN
 from party_sdk.home.policy import Policy
 from party_sdk.party.durable_state import AnsweredRound, DurableState
 from party_sdk.party.folder import PartyFolder
@@ -58,7 +59,9 @@ class Oversight:
             if answer.question:
                 raise GuardRefused(answer.question)
         elif not self.confirm(
-            Inspection.of(answer.contribution, answer.notes, answer.question)
+            Inspection.of(
+                answer.contribution, answer.notes, answer.question, answer.records
+            )
         ):
             raise GuardRefused("The operator did not let this contribution go.")
 
@@ -214,6 +217,8 @@ class Responder:
                 "The operator did not let an earlier contribution go: go on with "
                 "--confirm, and say yes."
             )
+        if self.folder.consents.withdrawn_at is not None and not is_asked:
+            raise GuardRefused(f"{WITHDRAWN} Go on with --confirm.")
         try:
             self.oversight.show(answer)
         except GuardRefused:

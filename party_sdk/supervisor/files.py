@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from clustering_protocols.common.errors import NotReady
+from party_sdk.home.clock import now
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.home.files import private_folder, wait_for_lock
 from party_sdk.party.folder import PartyFolder
-from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.models import Decisions, Order, OrderStatus, PendingQuestion
 
 _M = TypeVar("_M", bound=BaseModel)

@@ -88,7 +88,8 @@ class Order(_StoredModel):
     choices: what this party decides alone, as ``--choice``.
     labels, report: where labels (memberships stand beside them) and the report (HTML)
         are to be written; absolute. Without ``labels`` the result stays in the home.
-    confirm: whether each contribution is a question before it leaves.
+    confirm, readable: whether each kind of contribution is a question before it leaves,
+        or each that somebody can read.
     notify: addresses of mail or webhooks that the analyst is to tell, as ``--notify``.
     allow_http: as the options of these names.
     force: whether files that are in the way are replaced.
@@ -101,6 +102,7 @@ class Order(_StoredModel):
     labels: Path | None = None
     report: Path | None = None
     confirm: bool = False
+    readable: bool = False
     notify: tuple[str, ...] = Field(default=(), repr=False)
     ca_file: Path | None = None
     allow_http: bool = False
@@ -216,11 +218,15 @@ class PendingQuestion(_StoredModel):
 
 
 class Decision(_StoredModel):
-    """What a person decided, when, and why."""
+    """What a person decided, when, and why.
+
+    rest: whether a yes is to the rest of the kind too.
+    """
 
     question: str
     kind: QuestionKind
     yes: bool
+    rest: bool = False
     reason: str = ""
     at: AwareDatetime
 

@@ -16,15 +16,16 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.terms.terms import Terms
 from party_sdk.analyst_client.transport import Listeners
+from party_sdk.application.asker import Asks
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs
+from party_sdk.home.clock import now
 from party_sdk.home.disk_room import is_full, no_room
 from party_sdk.home.identities import Acquaintances
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.notification_requests import not_named
 from party_sdk.results.output_files import try_outputs
-from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles, Overtaken
 from party_sdk.supervisor.models import (
     Order,
@@ -52,6 +53,12 @@ class End(IntEnum):
     AWAITS_A_PERSON = 10
     TRY_AGAIN = 75
     STOPPED = 130
+
+
+def _asks_of(order: Order) -> Asks:
+    if order.confirm:
+        return Asks.EVERYTHING
+    return Asks.READABLE if order.readable else Asks.NOTHING
 
 
 class OrderRunner:
@@ -198,7 +205,7 @@ class OrderRunner:
         outputs = Outputs(labels=order.labels, report=order.report, force=order.force)
         self._try(outputs, table)
         with here.join(
-            order.invitation, policy, order.choices, confirms=order.confirm
+            order.invitation, policy, order.choices, asks=_asks_of(order)
         ) as member:
             # a withdrawal that found no party here comes before this
             self._files.check()

@@ -10,9 +10,9 @@ from pathlib import Path
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
+from party_sdk.home.clock import now
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.leave import come_back
-from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles, Overtaken, orders_in
 from party_sdk.supervisor.models import (
     Decision,
@@ -88,8 +88,12 @@ class Orders:
         question_id: str,
         yes: bool,  # noqa: FBT001  the desk passes what a form said
         reason: str = "",
+        *,
+        rest: bool = False,
     ) -> OrderStatus:
         """Decide; a no stands, and ends the order.
+
+        rest: whether a yes is to the rest of the kind of contribution too.
 
         A no before the slot is taken is for the others to read, with the reason.
 
@@ -111,6 +115,7 @@ class Orders:
                 question=asked.id,
                 kind=asked.kind,
                 yes=yes,
+                rest=yes and rest,
                 reason=reason,
                 at=now(),
             )

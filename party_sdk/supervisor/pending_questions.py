@@ -9,11 +9,12 @@ from typing import Any
 
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.terms.risks import Risk, sentences_of
 from clustering_protocols.terms.terms import Terms
-from party_sdk.application.asker import AGREEING, Asker
+from party_sdk.application.asker import AGREEING, Answer, Asker
+from party_sdk.home.clock import now
 from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.roster import Roster
-from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles
 from party_sdk.supervisor.models import (
     Decision,
@@ -28,7 +29,7 @@ _SENTENCES = {
     QuestionKind.SAFETY_NUMBER: "You know too few of the other members by their cards. "
     "Did each of these members read you this safety number?",
     QuestionKind.AGREEING: f"{AGREEING} May these leave, now and in later rounds?",
-    QuestionKind.CONTRIBUTION: "May this contribution leave?",
+    QuestionKind.CONTRIBUTION: "May this contribution leave, and the rest of its kind?",
 }
 
 
@@ -50,6 +51,7 @@ class OrderAsker(Asker):
 
     files: OrderFiles
     refused: Decision | None = field(default=None, init=False)
+    rest: bool = field(default=False, init=False)
 
     def ask(
         self, kind: QuestionKind, about: str, sentence: str = "", **shown: Any
@@ -66,6 +68,7 @@ class OrderAsker(Asker):
         answer = self.files.answers().to(number)
         if answer is not None:
             self.refused = None if answer.yes else answer
+            self.rest = answer.rest
             return answer.yes
         with self.files.alone():
             self.files.check()
@@ -88,10 +91,11 @@ class OrderAsker(Asker):
     def note(self, notes: Mapping[str, Any]) -> None:
         """Show nothing: what is asked about stands in its question."""
 
-    def accept_risks(self, risks: Mapping[str, str], terms: str) -> None:
+    def accept_risks(self, risks: Mapping[str, Risk], terms: str) -> None:
         """Ask for all risks at once; :class:`DecisionDeclined` after a no."""
         about = f"{terms} {' '.join(sorted(risks))}"
-        if not self.ask(QuestionKind.RISKS, about, risks=dict(risks)) and self.refused:
+        shown = sentences_of(risks)
+        if not self.ask(QuestionKind.RISKS, about, risks=shown) and self.refused:
             raise DecisionDeclined(self.refused)
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
@@ -112,10 +116,12 @@ class OrderAsker(Asker):
         """Ask once for all contributions by which members only agree."""
         return self.ask(QuestionKind.AGREEING, "")
 
-    def let_go(self, found: Inspection, terms: Terms | None) -> bool:
+    def let_go(self, found: Inspection, terms: Terms | None) -> Answer:
         """Ask whether a contribution may leave; all of it stands in the question."""
         del terms
         kind = QuestionKind.CHOICE if found.asks else QuestionKind.CONTRIBUTION
         sentence = f"{found.asks} May it leave?" if found.asks else ""
         about = f"{found.stage} {found.round} {found.attempt} {found.digest}"
-        return self.ask(kind, about, sentence, contribution=found)
+        if not self.ask(kind, about, sentence, contribution=found):
+            return Answer.NO
+        return Answer.ALL if self.rest else Answer.ONCE

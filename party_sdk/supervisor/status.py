@@ -5,7 +5,7 @@ from __future__ import annotations
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
-from party_sdk.supervisor.clock import now
+from party_sdk.home.clock import now
 from party_sdk.supervisor.files import OrderFiles
 from party_sdk.supervisor.models import Trouble
 

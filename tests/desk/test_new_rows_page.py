@@ -16,6 +16,8 @@ from support.desks import DeskBrowser
 from support.standing import supervised
 from support.terminal import Terminal, read
 
+from party_sdk.supervisor import Orders
+
 SLOT = "r1c1"
 CREATE = ("session", "create", "Wards", "--protocol", "dc")
 HOSTILE = "<script>alert(1)</script>"
@@ -52,7 +54,14 @@ class Ward:
         assert browser.post(f"{self.place}/order", ordered).status_code == 303
         with supervised(browser.desk.home):
             orders = browser.desk.orders
-            wait_for(lambda: orders.status(self.session, SLOT).is_over)
+            wait_for(lambda: self._agrees(orders))
+
+    def _agrees(self, orders: Orders) -> bool:
+        """Say yes to what is asked; return whether the order is over."""
+        asked = orders.question(self.session, SLOT)
+        if asked is not None:
+            orders.answer(self.session, SLOT, asked.id, yes=True, rest=True)
+        return orders.status(self.session, SLOT).is_over
 
     def get(self, **fields: str) -> httpx.Response:
         return self.browser.get(f"{self.place}/new-rows?{urlencode(fields)}")

@@ -13,7 +13,10 @@ THINGS = {
     "a seat": ({"slot", "name", "known", "fingerprint"}, "Seat"),
     "an array that leaves": ({"name", "shape", "dtype", "n_bytes"}, "ArrayFacts"),
     "an envelope that leaves": ({"receiver", "kind", "n_bytes"}, "EnvelopeFacts"),
-    "what leaves": ({"stage", "round", "arrays", "envelopes"}, "Inspection"),
+    "what leaves": (
+        {"stage", "round", "arrays", "envelopes", "notes"},
+        "Inspection",
+    ),
     "rehearsed rounds": ({"first", "last", "n", "n_bytes"}, "RehearsedRound"),
     "a run line": ({"n_clusters", "figures", "chosen"}, "RunLine"),
 }

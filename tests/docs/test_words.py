@@ -20,15 +20,16 @@ from tests.docs.pages import PAGES
 
 RULES = tomllib.loads(Path(__file__).with_name("words.toml").read_text())
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z'\"`*\[(])")
-PARAGRAPH = re.compile(r"\n\s*\n|\n *(?:-|\d+\.) ")
 NO_PROSE = re.compile(r"^ *```.*?^ *```|^\|.*?$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 
 
 def risks() -> Iterator[str]:
     """The sentences of all risks."""
-    yield from session_risks.RISKS.values()
+    for risk in session_risks.RISKS.values():
+        yield from risk.texts
     for known in catalogue.catalogue().values():
-        yield from known.risks.values()
+        for risk in known.risks.values():
+            yield from risk.texts
 
 
 def problems() -> Iterator[str]:
@@ -52,9 +53,9 @@ def _help(parameter: click.Parameter) -> str | None:
 
 
 def pages() -> Iterator[str]:
-    """Paragraphs and items of lists of all pages, without code and tables."""
+    """Paragraphs and bullets of all pages, without code and tables."""
     for page in PAGES:
-        yield from PARAGRAPH.split(NO_PROSE.sub("", page.read_text()))
+        yield from re.split(r"\n\s*\n|\n- ", NO_PROSE.sub("", page.read_text()))
 
 
 def errors() -> Iterator[str]:

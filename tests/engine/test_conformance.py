@@ -194,7 +194,8 @@ def test_the_catalogue_lists_readers_and_risks(
 ) -> None:
     known = catalogue.protocol(name)
     assert {"analyst", "party"} <= set(known.learns)
-    assert all(sentence.endswith(".") for sentence in known.risks.values())
+    for risk in known.risks.values():
+        assert all(text.endswith(".") for text in risk.texts)
     for example in known.examples():
         brought = known.risks_of(example.params, example.layout)
         assert set(brought) <= set(known.risks)

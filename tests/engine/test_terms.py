@@ -406,9 +406,9 @@ def test_identities_of_another_form_or_of_no_slot_are_refused(
 
 
 def test_every_risk_of_the_house_has_a_sentence() -> None:
-    for code, sentence in session_risks.RISKS.items():
+    for code, risk in session_risks.RISKS.items():
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*", code)
-        assert sentence.endswith(".")
+        assert all(text.endswith(".") for text in risk.texts)
 
 
 def test_terms_with_invalid_parameters_are_refused() -> None:

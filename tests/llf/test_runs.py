@@ -169,7 +169,7 @@ def test_several_runs_of_rows_bring_a_risk_that_one_does_not() -> None:
     data = cut(rows(240), LAYOUT, [80] * 3)
     one = Session(Llf(n_clusters=4), LAYOUT, data, SEED)
     assert code not in one.session.terms.risks
-    assert code in catalogue.risk_sentences("llf")
+    assert code in catalogue.known_risks("llf")
 
 
 def test_guards_count_the_equations_of_all_runs() -> None:

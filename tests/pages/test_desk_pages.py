@@ -121,7 +121,7 @@ def chosen(look: Look) -> None:
     pressed(page, "Read what it is for")
     seen(look, "desk-terms")
     pressed(page, "Accept these terms")
-    assert "a risk has no tick" in page.inner_text(".notice")
+    assert "risks have no tick" in page.inner_text(".notice")
     seen(look, "missed")
     for box in page.locator("input[name=risk]").all():
         assert not box.is_checked()
@@ -213,8 +213,8 @@ def test_a_keyboard_alone_reaches_table_and_refusal(
             reached(page, "The invitation")
             page.keyboard.insert_text(invitation)
             entered(page, "Read what it is for")
-            for risk in ("dummy.row-count-is-known", "house.open-slot"):
-                reached(page, risk)
+            for _ in ("of this session", "of this method"):
+                reached(page, "I have read this risk, and accept it")
                 page.keyboard.press("Space")
             entered(page, "Accept these terms")
             entered(page, FILE)

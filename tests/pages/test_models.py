@@ -16,6 +16,7 @@ from clustering_protocols.contract import Example
 from clustering_protocols.engine.stages import load
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.terms import Terms, digest, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.terminal_text import sheet_lines
@@ -94,12 +95,12 @@ def test_a_sheet_shows_every_risk_and_the_digest_of_the_terms(
     _, text, terms = agreed(example)
     sheet = sheet_of(text, terms, {})
     assert sheet.digest == digest(text)
-    assert {risk.code: risk.sentence for risk in sheet.risks} == catalogue.risks_in(
-        terms
-    )
+    risks = catalogue.risks_in(terms)
+    assert {risk.code: risk.sentence for risk in sheet.risks} == sentences_of(risks)
     shown = " ".join(" ".join(sheet_lines(sheet)).split())
-    for code, sentence in catalogue.risks_in(terms).items():
-        assert f"{code}: {sentence}" in shown
+    for code, risk in risks.items():
+        assert f"{code}: {risk.sentence}" in shown
+        assert f"{risk.measured} Removed by: {risk.remedy}".strip() in shown
     assert sheet.digest in shown
 
 

@@ -6,15 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.terminal import ACCEPT, RISKS, Terminal, opened
-
-from clustering_protocols.engine.inspection import ArrayFacts, EnvelopeFacts, Inspection
-from coterie import Party, Policy
-from party_sdk.application.asker import Confirmation
-from party_sdk.cli.terminal.asker import TerminalAsker
-from party_sdk.party.folder import PartyFolder
+from support.terminal import ACCEPT, Terminal, opened
 
 Answering = Callable[[str], bool]
+KIND = "Send it?"
 
 
 def confirming(patch: pytest.MonkeyPatch, answer: Answering) -> list[str]:
@@ -25,7 +20,11 @@ def confirming(patch: pytest.MonkeyPatch, answer: Answering) -> list[str]:
         asked.append(question)
         return answer(question)
 
+    def prompt(question: str, **_: object) -> str:
+        return "all" if confirm(question) else "no"
+
     patch.setattr("click.confirm", confirm)
+    patch.setattr("click.prompt", prompt)
     return asked
 
 
@@ -39,9 +38,10 @@ def test_what_was_refused_is_not_sent_by_a_resume(
 ) -> None:
     session, invitation = opened(online)
     data = ("--data", rows, "--id-column", "id")
-    asked = confirming(monkeypatch, lambda question: question != "Send this?")
+    asked = confirming(monkeypatch, lambda question: not question.startswith(KIND))
     online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
-    assert asked == ["Send these, now and in later rounds?", "Send this?"]
+    assert asked[0] == "Send these, now and in later rounds?"
+    assert [each.startswith(KIND) for each in asked] == [False, True]
     before = sent(online, session)
 
     resume = ("party", "resume", session, "r1c1", *data)
@@ -96,57 +96,3 @@ def test_a_completed_session_cannot_be_left(online: Terminal, rows: Path) -> Non
     session, invitation = opened(online)
     online("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
     online("party", "leave", session, "r1c1", expect=7)
-
-
-def inspection(kind: str, **held: object) -> Inspection:
-    empty = {"values": {}, "arrays": (), "envelopes": (), "notes": {}, "n_bytes": 9}
-    where = {"stage": "s", "round": 1, "attempt": 1}
-    return Inspection(kind=kind, **(where | empty | held))  # type: ignore[arg-type]  # words of an inspection
-
-
-TABLE = (ArrayFacts(name="rows", shape=(2, 3), dtype="f8", minimum=0, maximum=1),)
-
-
-@pytest.mark.parametrize(
-    ("found", "alone"),
-    [
-        (inspection("signed", values={"signature": "00"}), False),
-        (inspection("measured"), False),
-        (
-            inspection(
-                "secrets-shared",
-                envelopes=(
-                    EnvelopeFacts(receiver="b", kind="group-secret", n_bytes=9),
-                ),
-            ),
-            False,
-        ),
-        (
-            inspection(
-                "measured",
-                envelopes=(EnvelopeFacts(receiver="b", kind="moments", n_bytes=9),),
-            ),
-            True,
-        ),
-        (inspection("upload", arrays=TABLE), True),
-        (inspection("count", values={"n": 2}), True),
-    ],
-    ids=["signature", "nothing", "secrets", "moments", "rows", "a value"],
-)
-def test_what_comes_of_the_data_is_asked_for_each_time(
-    online: Terminal, monkeypatch: pytest.MonkeyPatch, found: Inspection, *, alone: bool
-) -> None:
-    asked = confirming(monkeypatch, lambda _: True)
-    asking = Confirmation(TerminalAsker(), folder_of(online), everything=True)
-    assert asking(found)
-    assert asking(found)
-    assert len(asked) == 1 + alone
-    assert (asked[0] == "Send this?") is alone
-
-
-def folder_of(online: Terminal) -> PartyFolder:
-    _, invitation = opened(online)
-    home = Path(online.environment["COTERIE_HOME"])
-    policy = Policy(accepted_risks=frozenset(RISKS), least_known=0)
-    with Party.join(invitation, home=home, policy=policy) as party:
-        return party.folder

@@ -26,6 +26,7 @@ from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import Anchor, DataCollaboration, DcSession
+from .risks import RISKS
 
 __all__ = ["PROTOCOL", "Anchor", "DataCollaboration"]
 
@@ -60,64 +61,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         "other parties of the row group": "The clusters of the same rows.",
         "coordinator": "Cluster sizes, the inertia, positions of the starts.",
     }
-    risks: ClassVar = {
-        "upload-shows-distances": (
-            "The analyst sees your rows in fewer dimensions, up to a rotation. From "
-            "these it has nearly all distances between rows. Columns of two values "
-            "(yes or no) may show there. Where numbers were rounded, a search found 2 "
-            "of 61 features of five tables there."
-        ),
-        "colluding-party-opens-column-group": (
-            "An analyst who colludes with one party of your column group can rebuild "
-            "your rows. So can an analyst who knows enough rows of any party of that "
-            "group: one more than the dimensions that you send. Only what is left out "
-            "of your rows stays hidden. That is one dimension, or nothing where the "
-            "terms say dimensions 'all'."
-        ),
-        "all-dimensions-are-sent": (
-            "No dimension of your rows is left out. An analyst who colludes with one "
-            "party of your column group therefore rebuilds all of them. Leaving one "
-            "dimension out keeps a share of the rebuilt rows further off than 10 %. "
-            "On tables of more rows than columns, we measured a share of 0 to .94. "
-            "The share was largest where a party has two or three columns. Where "
-            "columns are more than rows, all rows stay further off. Against an "
-            "analyst who unmixes the upload, next to none do, unless there are two "
-            "columns only. Where numbers are rounded, the analyst may find the "
-            "features in the upload alone. Of five tables, a search found all 27 "
-            "features of three and none of 34 of two. With jitter in the terms it "
-            "found one feature, a yes or no, which jitter does not move. A single "
-            "column is sent as it is, up to shift and scale. If a column is constant "
-            "at one party, the analyst reads that column of the others in its column "
-            "group to the same extent."
-        ),
-        "uniform-anchors-can-be-unmixed": (
-            "An analyst can separate your features from projections of uniform "
-            "anchors alone, by independent component analysis. Gaussian anchors "
-            "prevent it."
-        ),
-        "own-units-show-directions": (
-            "You scale by your own standard deviations, while the anchors have the "
-            "pooled ones. Where the two differ, the projected anchors show the "
-            "directions of single features."
-        ),
-        "anchors-from-first-slots-rows": (
-            "The anchors are near to real rows. The leader (first party) of your "
-            "column group synthesises them from its rows, and the other parties of "
-            "the group know them."
-        ),
-        "coordinates-open-the-row-group": (
-            "Each party of your row group receives the coordinates of its rows in the "
-            "common space. A party that knows some of your rows can rebuild your "
-            "columns of the others."
-        ),
-        "predictor-lets-the-map-out": (
-            "Parties receive the collaboration map and the centroids. Anyone who sees "
-            "one party's reduced rows can then place them in the common space."
-        ),
-        pooling.RISK_CODE: pooling.RISK_SENTENCE,
-        **shared_risks.RISKS,
-        **row_alignment.RISKS,
-    }
+    risks: ClassVar = RISKS
 
     choices: ClassVar = {
         "transformer": "A fitted scikit-learn transformer instead of the reduction.",
@@ -184,6 +128,14 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         totals = pooling.masks(layout, **pooled)
         codes += shared_risks.brought(layout, totals=totals, labels=True)
         return codes + row_alignment.risks(params, layout)
+
+    def personal_data(self, layout: Layout) -> str:
+        """Say that the upload is of single people."""
+        del layout
+        return (
+            "One line for each person leaves, reduced and rotated: data of single "
+            "people, without names or ids."
+        )
 
     def shows(self, params: DataCollaboration, layout: Layout) -> frozenset[Disclosure]:
         """Return rows up to a motion, outside; pooled moments to those who pool them."""

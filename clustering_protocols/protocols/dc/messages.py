@@ -21,6 +21,10 @@ class Projections(Record):
     """
 
     kind = "projections"
+    meaning = (
+        "Your rows in fewer dimensions, turned by a secret map; the analyst reads "
+        "the distances between them."
+    )
 
     rows: Annotated[FloatArray, Spec("n", "width")]
     anchors: Annotated[FloatArray, Spec("r", "width")]

@@ -50,6 +50,7 @@ class AnchorRows(Record):
     """Envelope and memory: X^anc of the column group."""
 
     kind = "anchor-rows"
+    meaning = "Made-up rows near to yours, for the parties of your column group."
 
     rows: Annotated[FloatArray, Spec("r", "m")]
 

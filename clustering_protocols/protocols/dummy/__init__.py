@@ -23,6 +23,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
 
 from .params import Dummy
+from .risks import RISKS
 
 __all__ = ["PROTOCOL", "Dummy"]
 
@@ -35,9 +36,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
     params = Dummy
     partitionings = ("horizontal", "vertical", "mixed")
     learns: ClassVar = {"analyst": "The number of rows.", "party": "Its labels."}
-    risks: ClassVar = {
-        "row-count-is-known": "The analyst learns how many rows you hold."
-    }
+    risks: ClassVar = RISKS
 
     def check(self, params: Dummy, layout: Layout) -> None:
         """Accept every layout."""

@@ -24,6 +24,7 @@ class Word(Record):
     """Envelope of rounds 1 and 2: a word to the next slot, and its echo."""
 
     kind = "word"
+    meaning = "A word for the next party."
 
     word: Annotated[WordArray, Spec(1)]
 
@@ -55,6 +56,7 @@ class Counted(Record):
     """Contribution of round 2: the row numbers of a party."""
 
     kind = "counted"
+    meaning = "The numbers of your rows."
 
     positions: Annotated[IntArray, Spec("n", low=0)]
 
@@ -80,6 +82,7 @@ class Confirmed(Record):
     """Contribution of round 3."""
 
     kind = "confirmed"
+    meaning = "The number of all rows, as you read it."
 
     total: int
 

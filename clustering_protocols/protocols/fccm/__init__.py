@@ -1,6 +1,6 @@
 """Collaborative fuzzy co-clustering (Honda, Oda, Tanaka, Notsu)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from clustering_protocols.common.errors import InvalidParameters
@@ -26,6 +26,7 @@ from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import CoClustering
+from .risks import RISKS
 
 __all__ = ["PROTOCOL", "CoClustering"]
 
@@ -61,20 +62,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         ),
         "coordinator": "What the analyst learns of the result.",
     }
-    risks: ClassVar = {
-        "other-sites-together-see-your-sums": (
-            "If all other sites collude, they can subtract their shares from the "
-            "totals and read your sums over items. They read these in every iteration "
-            "of every start (n_init), and each start adds as many equations. With "
-            "many iterations and known rows they can rebuild your matrix."
-        ),
-        "analyst-reads-totals": (
-            "The analyst reads the totals of every iteration. They give the "
-            "memberships of all objects, in a secret order."
-        ),
-        **shared_risks.RISKS,
-        **row_alignment.RISKS,
-    }
+    risks: ClassVar = RISKS
 
     methods: ClassVar = METHODS
 
@@ -105,6 +93,29 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             codes.append("analyst-reads-totals")
         codes += shared_risks.brought(layout, totals=True, labels=False)
         return codes + row_alignment.risks(params, layout)
+
+    def readers(self, params: CoClustering, layout: Layout) -> Mapping[str, str]:
+        """Return who learns what, of a view that is blind or not."""
+        del layout
+        analyst = (
+            "Numbers of objects and items, how far memberships move, and of the best "
+            "start the sizes of large clusters and two quality measures."
+        )
+        if not params.blind:
+            analyst += " It also reads the totals: memberships of all objects."
+        return {
+            "analyst": analyst,
+            "party": "Memberships of all objects, and of its own items.",
+            "coordinator": "What the analyst learns of the result.",
+        }
+
+    def personal_data(self, layout: Layout) -> str:
+        """Say that the upload is of single people."""
+        del layout
+        return (
+            "Masked sums over your variables leave for each person; parties read "
+            "the totals over all sites."
+        )
 
     def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
         """Return sums of items, to every site; outside only where the terms say so."""

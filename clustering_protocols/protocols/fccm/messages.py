@@ -47,6 +47,8 @@ class SiteShare(Record):
     """
 
     kind = "share"
+    reach = "hidden"
+    meaning = "Sums of your values, masked: nobody can read them alone."
     version = 2
 
     words: Annotated[WordArray, Spec("words")]
@@ -104,6 +106,7 @@ class SizeReport(Published):
     """
 
     kind = "told"
+    meaning = "Sizes of the large clusters and quality measures of the result."
     version = 2
 
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")

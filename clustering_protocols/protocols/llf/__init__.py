@@ -1,6 +1,6 @@
 """Lossless federated c-means and fuzzy c-means (Corcuera Bárcena et al.)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from clustering_protocols.common.errors import InvalidParameters
@@ -30,6 +30,7 @@ from .params import (
     LlfSession,
     LosslessFederated,
 )
+from .readers import readers_of
 from .risks import FORMER_RISKS, RISKS, risks_of
 
 __all__ = ["PROTOCOL", "LosslessFederated"]
@@ -161,6 +162,35 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
         return risks_of(params, layout, **_pooled_statistics(params))
+
+    def readers(self, params: LosslessFederated, layout: Layout) -> Mapping[str, str]:
+        """Return who learns what of this split, and of what is published."""
+        return readers_of(params, rows_split=_rows_split(layout))
+
+    def summarise(self, params: LosslessFederated, layout: Layout) -> str:
+        """Return what happens with this split."""
+        del params
+        if _rows_split(layout):
+            return (
+                "In each round the parties' masked sums are added up, so that nobody "
+                "reads those of one party. The result is that of the pooled data."
+            )
+        return (
+            "In each round the parties' masked distances are added up, so that nobody "
+            "reads those of one party. The result is that of the pooled data."
+        )
+
+    def personal_data(self, layout: Layout) -> str:
+        """Return whether sums over people leave, or numbers of each of them."""
+        if _rows_split(layout):
+            return (
+                "Sums over several people leave, masked; no line of a single person "
+                "leaves, and labels stay with their party."
+            )
+        return (
+            "Masked distances of each person leave; the analyst reads their totals: data "
+            "of single people, without names or ids."
+        )
 
     def shows(self, params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]:
         """Return what the split shows: sums of rows, or geometry of columns."""

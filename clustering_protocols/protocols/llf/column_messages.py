@@ -29,6 +29,10 @@ class Distances(Record):
     """Contribution: squared distances over own columns, as ring elements."""
 
     kind = "distances"
+    reach = "hidden"
+    meaning = (
+        "Distances of your rows to the centroids, masked: nobody can read them alone."
+    )
 
     words: Annotated[WordArray, Spec("n", "k")]
 
@@ -48,6 +52,8 @@ class ScatterShare(Record):
     """Contribution: Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns, encoded."""
 
     kind = "scattered"
+    reach = "hidden"
+    meaning = "Sums of squared distances, masked: nobody can read them alone."
 
     words: Annotated[WordArray, Spec(2)]
 

@@ -8,6 +8,7 @@ from typing import Final
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
 from .params import LosslessFederated
@@ -15,108 +16,171 @@ from .params import LosslessFederated
 FEW_ROWS: Final = 10
 """A cluster that moves with fewer rows than these is a risk."""
 
-RISKS: Final[Mapping[str, str]] = {
-    "parties-see-all-centroids": (
-        "Every party sees the centroids and totals of every round. A party with "
-        "modified software can move the centroids slowly where it likes, and compute "
-        "rows of others. Of your rows it computes no more than the share 'sums_limit' "
-        "that you choose (a quarter by default), even if all others collude. That "
-        "limit does not hold for fuzzy c-means. Anyone who also knows a row, or that "
-        "values are whole numbers, may find more."
+RISKS: Final[Mapping[str, Risk]] = {
+    "parties-see-all-centroids": Risk(
+        level=RiskLevel.METHOD,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="Every party reads the centroids of every round; one with modified "
+        "software can steer them and compute rows of others.",
+        measured="Of your rows it computes at most the share 'sums_limit', a quarter "
+        "by default, even if all others collude.",
+        remedy="A smaller 'sums_limit', which is your own choice.",
+        detail="That limit does not hold for fuzzy c-means. Anyone who also knows a "
+        "row, or that values are whole numbers, may find more.",
     ),
-    "small-clusters-move": (
-        "A cluster of few rows moves to their mean, which every party sees. The "
-        "centroid of a single row is that row."
+    "small-clusters-move": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS,
+        sentence="A cluster of few rows moves to their mean, which every party sees; "
+        "the centroid of a single row is that row.",
+        remedy="min_cluster_rows 10 and small_clusters 'stay', the defaults.",
     ),
-    "rows-can-be-computed": (
-        "Your rows can be computed. Every party reads the totals of all rounds, and "
-        "there may be enough rounds to solve them for the rows of all others."
+    "rows-can-be-computed": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS,
+        sentence="Your rows can be computed: every party reads totals of enough rounds "
+        "to solve them for the rows of others.",
+        remedy="small_cohorts 'refuse', the default.",
     ),
-    "sums-over-rounds-single-out-rows": (
-        "The analyst reads the sums over all parties in every round. Together these "
-        "sums determine single rows."
+    "sums-over-rounds-single-out-rows": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS,
+        sentence="The analyst reads the sums over all parties in every round; together "
+        "they determine single rows.",
+        remedy="analyst_view 'blind', the default.",
     ),
-    "own-sums-are-read": (
-        "The analyst reads your own sums in every round, without any mask. Together "
-        "these sums determine single rows of yours."
+    "own-sums-are-read": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS,
+        sentence="The analyst reads your own sums in every round, without any mask; "
+        "together they determine single rows of yours.",
+        remedy="aggregation 'masked', the default.",
     ),
-    "plain-sums-are-not-checked": (
-        "Sums carry no check tags, so the analyst can return any totals it likes. It "
-        "thereby chooses the centroids around which it reads your next sums."
+    "plain-sums-are-not-checked": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS,
+        sentence="Sums carry no check tags: the analyst can return any totals, and so "
+        "choose the centroids around which it reads your sums.",
+        remedy="aggregation 'masked', the default.",
     ),
-    "leaver-shows-its-sums": (
-        "The analyst reads sums, and the session goes on without a party that is "
-        "absent. An analyst that keeps a void attempt may subtract the two totals. "
+    "leaver-shows-its-sums": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="If a party is absent, the analyst may subtract two totals and read "
+        "that party's sums.",
+        remedy="analyst_view 'blind', the default, or no quorum.",
+        detail="The analyst reads sums, and the session goes on without a party that "
+        "is absent. An analyst that keeps a void attempt may subtract the two totals. "
         "You have only its word that a party was absent. Receipts alone can show "
-        "otherwise, and only afterwards."
+        "otherwise, and only afterwards.",
     ),
-    "drawn-parties-show-their-sums": (
-        "The analyst reads sums over parties that are drawn anew in every round. Once "
-        "the centroids hardly move, it can solve several such sums for those of each "
-        "party."
+    "drawn-parties-show-their-sums": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="Parties are drawn anew in every round: once centroids hardly move, "
+        "the analyst can solve the sums for each party.",
+        remedy="participation 1, the default.",
     ),
-    "members-can-be-subtracted": (
-        "Rounds go on without some of the parties. Once the centroids hardly move, "
-        "anyone who reads totals with and without you can subtract them. The "
-        "difference is your sums."
+    "members-can-be-subtracted": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="Rounds go on without some parties: anyone who reads totals with and "
+        "without you can subtract them and has your sums.",
+        remedy="No quorum, the default: every party is needed in every round.",
+        detail="This holds once the centroids hardly move.",
     ),
-    "two-parties-see-each-other": (
-        "There are only two parties. Each can subtract its own share from a sum and "
-        "read the other's."
+    "two-parties-see-each-other": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="There are only two parties: each can subtract its own share from a "
+        "sum and read the other's.",
+        remedy="A third party.",
     ),
-    "start-shows-own-clusters": (
-        "The leader (first party) reads the centroids of your own clusters, and their "
-        "sizes in fives. Each centroid is the mean of at least five of your rows, "
-        "rounded to 1/20 of their standard deviation or more. With several starts "
-        "(n_init), it reads such centroids for each start."
+    "start-shows-own-clusters": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="The first party reads the centroids of your own clusters, each the "
+        "rounded mean of at least five of your rows.",
+        remedy="init 'bounds', where the dictionary gives all ranges; results then "
+        "depend more on chance.",
+        detail="It also reads their sizes in fives. Centroids are rounded to 1/20 of "
+        "their standard deviation or more. With several starts (n_init), it reads such "
+        "centroids for each start.",
     ),
-    "start-shows-means-of-five-rows": (
-        "All parties see k means of the leader's rows, each over five neighbouring "
-        "rows. With several starts (n_init), they see k means for each start."
+    "start-shows-means-of-five-rows": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="All parties see k means of the first party's rows, each over five "
+        "neighbouring rows.",
+        remedy="init 'careful', the default, or 'bounds'.",
+        detail="With several starts (n_init), they see k means for each start.",
     ),
-    "starts-that-race-add-sums": (
-        "There are several starts (n_init). Every party also reads the totals of one "
-        "update of each start. It can subtract these totals from each other to single "
-        "out rows. In our trials with five starts, it read up to 11 more rows of 100 "
-        "to 2,000 than with a single run."
+    "starts-that-race-add-sums": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="Every party also reads the totals of one update of each start, and "
+        "can subtract them to single out rows.",
+        measured="With five starts it read up to 11 more rows of 100 to 2,000 than "
+        "with one.",
+        remedy="One start (n_init 1), the default.",
     ),
-    "runs-single-out-rows": (
-        "Because several numbers of clusters are run, other parties can subtract the "
-        "sums of different runs and compute rows of yours. In our trials, one third "
-        "of the parties read rows of the others, of tables of 150 and 178 rows. Nine "
-        "runs (2 to 10 clusters) exposed 23 to 29 % of those rows. One run of at most "
-        "four clusters exposed 0 to 3 %. Several starts (n_init) add to it, and so "
-        "does every further session over the same rows."
+    "runs-single-out-rows": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS,
+        sentence="Several numbers of clusters are run: other parties can subtract the "
+        "sums of different runs and compute rows of yours.",
+        measured="Nine runs (2 to 10 clusters) exposed 23 to 29 % of others' "
+        "rows, one run of at most four 0 to 3 %.",
+        remedy="One number of clusters.",
+        detail="In our trials, one third of the parties read rows of the others, of "
+        "tables of 150 and 178 rows. Several starts (n_init) add to it, and so does "
+        "every further session over the same rows.",
     ),
-    "given-start-and-means-show-rows": (
-        "The coordinator sets where clusters start. With few updates, it thereby sets "
-        "which rows are in which cluster. The means of many such sessions narrow down "
-        "single rows. Means are published in round steps of at least max(1/20, 5/n) "
-        "standard deviations of a cluster of n rows. From four pairs of sessions, a "
-        "row's cells were then found within 5 % of their range for 20 %. A single "
-        "session says as much."
+    "given-start-and-means-show-rows": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="The coordinator sets where clusters start; the means of many such "
+        "sessions narrow down single rows.",
+        measured="From four pairs of sessions 20 % of a row's cells were found within "
+        "5 % of their range; one session says as much.",
+        remedy="Another start, or publish 'sizes'.",
+        detail="With few updates, it thereby sets which rows are in which cluster. "
+        "Means are published in round steps of at least max(1/20, 5/n) standard "
+        "deviations of a cluster of n rows.",
     ),
-    "differences-show-geometry": (
-        "The analyst sees which cluster is nearest to each row, and by how much. Over "
-        "a few rounds that gives all rows together, up to rotation and shift. Columns "
-        "of two values (yes or no) may show there. An analyst that knows one row more "
-        "than there are columns computes all rows."
+    "differences-show-geometry": Risk(
+        level=RiskLevel.METHOD,
+        harm=Harm.GEOMETRY,
+        sentence="The analyst sees each row's nearest cluster and by how much; a few "
+        "rounds give all rows up to rotation and shift.",
+        remedy="A method for split columns that hides geometry: fccm, for counts.",
+        detail="Columns of two values (yes or no) may show there. An analyst that "
+        "knows one row more than there are columns computes all rows.",
     ),
-    "distances-are-data-up-to-motion": (
-        "The analyst sees the distances of rows to centroids in every round. They "
-        "give all rows together, up to rotation and shift. Columns of two values (yes "
-        "or no) may show there."
+    "distances-are-data-up-to-motion": Risk(
+        level=RiskLevel.METHOD,
+        harm=Harm.GEOMETRY,
+        sentence="The analyst sees the distances of rows to centroids in every round: "
+        "all rows, up to rotation and shift.",
+        remedy="algorithm 'cmeans' shows less in each round.",
+        detail="Columns of two values (yes or no) may show there.",
     ),
-    "given-start-shows-directions": (
-        "The analyst knows where the centroids start. It learns how far each row lies "
-        "along k - 1 known directions. With more clusters than columns, it learns "
-        "every row."
+    "given-start-shows-directions": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.ROWS,
+        sentence="The analyst knows the start, and learns how far each row lies along "
+        "k - 1 known directions.",
+        remedy="init 'random_rows', the default of split columns.",
+        detail="With more clusters than columns, it learns every row.",
     ),
-    "own-distances-are-your-columns": (
-        "The analyst sees your own distances without any mask. Over a few rounds they "
-        "give your columns, up to rotation and shift."
+    "own-distances-are-your-columns": Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.GEOMETRY,
+        sentence="The analyst sees your own distances without any mask; a few rounds "
+        "give your columns up to rotation and shift.",
+        remedy="aggregation 'masked', the default.",
     ),
-    pooling.RISK_CODE: pooling.RISK_SENTENCE,
+    pooling.RISK_CODE: pooling.RISK,
     **shared_risks.RISKS,
     **row_alignment.RISKS,
 }

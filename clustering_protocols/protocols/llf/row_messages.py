@@ -57,6 +57,8 @@ class Sums(Record):
     """
 
     kind = "sums"
+    reach = "hidden"
+    meaning = "Sums of your values in each cluster, masked: nobody can read them alone."
 
     words: Annotated[WordArray, Spec("w")]
     round: int = Field(ge=1, le=2**31)
@@ -78,6 +80,10 @@ class ClosingShare(Record):
     """Contribution: sums and counts of rows by label, as ring elements."""
 
     kind = "closing"
+    reach = "hidden"
+    meaning = (
+        "Sums of your values in each final cluster, masked: nobody can read them alone."
+    )
 
     words: Annotated[WordArray, Spec("w")]
     round: int = Field(ge=1, le=2**31)
@@ -111,6 +117,10 @@ class GatheredSizes(ClosingShare):
     """Contribution: sizes, and what the figures of the labels need."""
 
     kind = "gathered"
+    reach = "hidden"
+    meaning = (
+        "Numbers of your rows in each cluster, masked: nobody can read them alone."
+    )
 
 
 class FinalTotals(LabelTotals):
@@ -157,6 +167,9 @@ class DigestReport(Published):
     """
 
     kind = "told"
+    meaning = (
+        "Rounded centroids, sizes and quality measures of the clusters of all parties."
+    )
 
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")
     figures: Figures | None = None

@@ -28,6 +28,10 @@ class Candidates(Record):
     """
 
     kind = "candidates"
+    meaning = (
+        "Rounded centroids of your own clusters, each over five of your rows or "
+        "more, for the first party."
+    )
 
     centroids: Annotated[FloatArray, Spec("k", "m")]
     sizes: Annotated[IntArray, Spec("k")]
@@ -79,6 +83,7 @@ class LaneStarts(Record):
     """Envelope, and memory until one is chosen: V(0) of each start, in scaled units."""
 
     kind = "lane-starts"
+    meaning = "The centroids from which all parties start, for the parties."
 
     centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
 
@@ -104,5 +109,6 @@ class StartCentroids(Record):
     """Envelope and memory: V(0), in scaled units."""
 
     kind = "start-centroids"
+    meaning = "The centroids from which all parties start, for the parties."
 
     centroids: Annotated[FloatArray, Spec("k", "m")]

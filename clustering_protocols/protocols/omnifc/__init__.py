@@ -26,6 +26,7 @@ from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import OmniFC, OmniSession
+from .risks import RISKS
 
 __all__ = ["PROTOCOL", "OmniFC"]
 
@@ -58,35 +59,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         "as many parties as `noise` says, together": "Nothing more.",
         "coordinator": "Cluster sizes, positions of the starts, the precision.",
     }
-    risks: ClassVar = {
-        "distances-are-data-up-to-motion": (
-            "The analyst learns the distances between all rows. They are the data up "
-            "to a rotation, a reflection and a shift. Features of two values (yes or "
-            "no) and imputed missing values show there. Where numbers are rounded, as "
-            "measurements are, it may find the features in the distances alone, but "
-            "for signs and an offset. Of five tables, a search found all 27 features "
-            "of three and none of 34 of two. With jitter in the terms it found one "
-            "feature, a yes or no, which jitter does not move. Anyone who has these "
-            "distances and knows enough rows computes all other rows. One row more "
-            "than there are features is enough, of any party, and so are the "
-            "landmarks where these are drawn."
-        ),
-        "analyst-learns-segments-distances": (
-            "The analyst also learns the distances within each segment of the "
-            "features, and combinations of segments. A segment of one feature shows "
-            "its values up to sign and shift."
-        ),
-        "colluding-parties-open-rows": (
-            "If more parties collude than `noise` says, they learn about your rows. "
-            "If as many collude as `segments` and `noise` together, they rebuild your "
-            "rows."
-        ),
-        pooling.RISK_CODE: (
-            "The leader (first party) sees your number of rows and the range of each "
-            "of your features."
-        ),
-        **shared_risks.RISKS,
-    }
+    risks: ClassVar = RISKS
     choices: ClassVar = {
         "memory_limit": "Bytes that a round may take here; 3 GiB unless you say else.",
     }
@@ -135,6 +108,14 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
             codes.append(pooling.RISK_CODE)
         totals = pooling.masks(layout, **pooled)
         return codes + shared_risks.brought(layout, totals=totals, labels=True)
+
+    def personal_data(self, layout: Layout) -> str:
+        """Say that the upload is of single people."""
+        del layout
+        return (
+            "The analyst reads the distances between all people: data of single "
+            "people, without names or ids."
+        )
 
     def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
         """Return rows up to a motion, outside; open segments may be single features."""

@@ -29,6 +29,8 @@ class RowShares(Record):
     """Envelope: f_x(β_j) of each row x of the sender, for the party at β_j."""
 
     kind = "row-shares"
+    reach = "hidden"
+    meaning = "Shares of your rows, one for each party: nobody can read them alone."
 
     shares: Annotated[WordArray, Spec("n", "width", high=P - 1)]
 
@@ -64,6 +66,11 @@ class EncodedDistances(Record):
     """
 
     kind = "answer"
+    reach = "hidden"
+    meaning = (
+        "Distances between encoded rows, masked: the analyst reads only what all "
+        "answers give together."
+    )
 
     bits: int = Field(ge=0, le=MAX_BITS)
 

@@ -25,6 +25,7 @@ from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import PqmdsSession, Privacy, ProductQuantisation
+from .risks import RISKS
 
 __all__ = ["PROTOCOL", "Privacy", "ProductQuantisation"]
 
@@ -62,35 +63,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         ),
         "coordinator": "Cluster sizes, the inertia, positions of the starts.",
     }
-    risks: ClassVar = {
-        "codes-show-cells": (
-            "The analyst sees which of your rows share a cell of each subspace, and "
-            "how cells lie along one direction. Anyone with these codes who knows the "
-            "distribution of your features can place rows along that direction."
-        ),
-        "colluding-party-names-rows": (
-            "The other parties know the order in which rows are sent. If one of them "
-            "colludes with the analyst, the two know whose codes are whose."
-        ),
-        "single-feature-codes": (
-            "Each feature has codes of its own (sub_dim 1). With a public sample of "
-            "the feature, the analyst recovers its values up to the width of a cell."
-        ),
-        "codes-give-features": (
-            "Several coordinates of each subspace are sent. Anyone with these codes "
-            "who knows a few of your rows can read the features of the others from "
-            "them. As measured on our tables, R² was .3 to .9 with one coordinate and "
-            ".9 to 1 with all. An analyst who unmixes the codes comes near to that "
-            "without any known row."
-        ),
-        "noise-covers-one-row-once": (
-            "The noise bounds what this session reveals of one row. Other sessions "
-            "and tables with the same person add to it, and so does every further row "
-            "of that person."
-        ),
-        **shared_risks.RISKS,
-        **row_alignment.RISKS,
-    }
+    risks: ClassVar = RISKS
 
     methods: ClassVar = METHODS
 
@@ -145,6 +118,14 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
             codes.append("noise-covers-one-row-once")
         codes += shared_risks.brought(layout, totals=False, labels=True)
         return codes + row_alignment.risks(params, layout)
+
+    def personal_data(self, layout: Layout) -> str:
+        """Say that the upload is of single people."""
+        del layout
+        return (
+            "A few numbers for each person leave, rounded to codes: data of single "
+            "people, without names or ids."
+        )
 
     def shows(
         self, params: ProductQuantisation, layout: Layout

@@ -18,6 +18,10 @@ class RowCodes(Record):
     """Contribution: for each row and subspace the coordinates of its centre."""
 
     kind = "codes"
+    meaning = (
+        "A number for each row and group of features; the analyst reads which "
+        "rows lie near each other."
+    )
 
     codes: Annotated[FloatArray, Spec("n", "s")]
 

@@ -77,6 +77,8 @@ class Digests(Record):
     """
 
     kind = "digests"
+    reach = "agreement"
+    meaning = "Keyed digests of ids and of names of columns; no id can be read."
 
     rows: str
     columns: str

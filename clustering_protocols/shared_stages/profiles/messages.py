@@ -14,6 +14,7 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec, WordArray
+from clustering_protocols.records.readable import ReadableTable
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles.totals import N_SUMS
 
@@ -39,6 +40,8 @@ class LabelsTaken(Record):
     """Contribution: how many clusters this party knows of, by their labels."""
 
     kind = "labels-taken"
+    reach = "agreement"
+    meaning = "How many clusters you know of."
 
     n_clusters: int = Field(ge=1, le=MOST_CLUSTERS)
 
@@ -60,6 +63,8 @@ class ProfileShare(Record):
     """Contribution: this party's masked share of the sum; empty of one that is alone."""
 
     kind = "profile-share"
+    reach = "hidden"
+    meaning = "Sums of your values in each cluster, masked: nobody can read them alone."
 
     words: Annotated[WordArray, Spec("words")]
 
@@ -88,8 +93,14 @@ class ProfileTold(Record):
     """
 
     kind = "profile-told"
+    meaning = "The rounded profile of the clusters of all parties."
 
     text: Annotated[ByteArray, Spec("characters")]
+
+    @property
+    def tables(self) -> tuple[ReadableTable, ...]:
+        """Return the profile as people read it."""
+        return () if not len(self.text) else (one_profile(self.text).table,)
 
 
 class ReadProfiles(Record):

@@ -86,6 +86,10 @@ class Moments(Record):
     """
 
     kind = "moments"
+    meaning = (
+        "Your number of rows, and each column's mean and standard deviation, or "
+        "its range, for the first party."
+    )
 
     n_rows: int = Field(ge=1)
     mean: Annotated[FloatArray, Spec("moments")]
@@ -109,6 +113,7 @@ class PooledMoments(Moments):
     """Envelope and memory: the same over all rows of the column group."""
 
     kind = "pooled-moments"
+    meaning = "The same over all parties with your columns, for these parties."
 
 
 def measure(data: DataSource, *, moments: bool, ranges: bool) -> Moments:

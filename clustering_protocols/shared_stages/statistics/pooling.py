@@ -11,12 +11,18 @@ from collections.abc import Iterator
 
 from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import Disclosure, Kind, Reader, Stage, to
+from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
 RISK_CODE = "first-slot-sees-moments"
-RISK_SENTENCE = (
-    "The leader (first party) of your column group sees your number of rows. Per feature "
-    "it sees your mean and standard deviation (or your range, where anchors are uniform)."
+RISK = Risk(
+    level=RiskLevel.SESSION,
+    harm=Harm.STATISTICS,
+    sentence="The first party of your column group reads your number of rows, and each "
+    "feature's mean and standard deviation.",
+    remedy="Three parties or more that hold the same columns.",
+    detail="Where anchors are uniform, it reads the range of each feature instead, "
+    "however many parties there are.",
 )
 
 

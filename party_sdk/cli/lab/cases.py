@@ -13,6 +13,7 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.simulation.agreement import SIMULATION
 from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.terms import read_terms
 from party_sdk.cli.lab.trial import TrialTable
 from party_sdk.coordinator.option_parsing import read_values
@@ -202,7 +203,7 @@ def case_of(
         params=params,
         evaluation=evaluation,
         lattice=lattice,
-        risks=registry.risks_in(read_terms(terms)),
+        risks=sentences_of(registry.risks_in(read_terms(terms))),
         of_runs=tuple(f"{protocol}.{code}" for code in more),
     )
 

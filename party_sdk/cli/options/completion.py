@@ -30,11 +30,10 @@ def risk_codes(
     """Return the risks of all protocols, and the house's."""
     del context, parameter
     from clustering_protocols import catalogue
-    from clustering_protocols.terms import session_risks
 
-    known = [f"{session_risks.PREFIX}.{code}" for code in session_risks.RISKS]
+    known = list(catalogue.house_risks())
     for name in catalogue.catalogue():
-        known += catalogue.risk_sentences(name)
+        known += catalogue.known_risks(name)
     return _select_by_prefix(begun, known)
 
 

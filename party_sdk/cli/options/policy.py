@@ -138,11 +138,10 @@ def _policy(
 def _check_codes(accepted: Sequence[str]) -> None:
     """Refuse a code that no protocol has: it would accept nothing, and not say so."""
     from clustering_protocols import catalogue
-    from clustering_protocols.terms import session_risks
 
-    known = [f"{session_risks.PREFIX}.{code}" for code in session_risks.RISKS]
+    known = list(catalogue.house_risks())
     for name in catalogue.catalogue() if accepted else ():
-        known += catalogue.risk_sentences(name)
+        known += catalogue.known_risks(name)
     for code in accepted:
         if code not in known:
             raise click.BadParameter(

@@ -14,9 +14,9 @@ from party_sdk.cli.options.completion import session_argument, slot_argument
 from party_sdk.cli.options.invitation import invitation_argument, typed_invitation
 from party_sdk.cli.options.policy import choice_option, policy_options, remember_option
 from party_sdk.cli.options.tables import data_options, mapping_option
-from party_sdk.cli.party.consent import next_command, remember_consent
+from party_sdk.cli.party.consent import asks_of, next_command, remember_consent
 from party_sdk.cli.party.exports import export, name
-from party_sdk.cli.party.home import audit, forget, list_parties, status
+from party_sdk.cli.party.home import audit, consent, forget, list_parties, status
 from party_sdk.cli.party.moves import moves
 from party_sdk.cli.party.new_rows import predict
 from party_sdk.cli.party.notify import notify_party
@@ -46,7 +46,8 @@ _notify_option = notify_option("your turn")
 confirm_option = click.option(
     "--confirm",
     is_flag=True,
-    help="Show each contribution and ask before it is sent. A no stands until you are "
+    help="Ask once for each kind of contribution, also for what nobody can read alone. "
+    "By default a terminal asks for what somebody can read. A no stands until you are "
     "asked again.",
 )
 
@@ -120,6 +121,7 @@ for _command in (
     list_parties,
     status,
     audit,
+    consent,
     notify_party,
     forget,
 ):
@@ -161,7 +163,9 @@ def run(
     users of this machine.
     """
     policy = here.accept(invitation, policy)
-    with here.join(invitation, policy, choices, confirms=confirm) as member:
+    with here.join(
+        invitation, policy, choices, asks=asks_of(confirm=confirm)
+    ) as member:
         if addresses:
             member.notify(addresses)
         if remember:
@@ -267,7 +271,9 @@ def resume(
     """
     invitation = here.folder(session_id, slot).load_identity().invitation
     policy = here.accept(invitation, policy)
-    with here.join(invitation, policy, choices, confirms=confirm) as member:
+    with here.join(
+        invitation, policy, choices, asks=asks_of(confirm=confirm)
+    ) as member:
         if remember:
             remember_consent(member, here.path)
         take_part(here, member, rows, labels, picture, force=force, as_json=as_json)

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from party_sdk.cli.terminal.output import say
 
 if TYPE_CHECKING:
+    from party_sdk.application.asker import Asks
     from party_sdk.party.participant import Party
 
 
 def remember_consent(member: Party, home: Path) -> None:
     """Write what a party accepted into the policy of its home."""
     from clustering_protocols.terms.terms import digest
+    from party_sdk.home.clock import now
     from party_sdk.home.policy_files import policy_file, remember
 
     text = member.folder.load_identity().terms.encode()
-    remember(home, member.terms.risks, digest(text), datetime.now(UTC))
+    remember(home, member.terms.risks, digest(text), now())
     say(f"The risks are in {policy_file(home)}.", err=True)
+
+
+def asks_of(*, confirm: bool) -> Asks:
+    """Return what a command asks about, by its option ``--confirm``."""
+    from party_sdk.application.asker import Asks
+
+    return Asks.EVERYTHING if confirm else Asks.READABLE
 
 
 def next_command(typed: str, session: str, slot: str, words: Sequence[str]) -> str:

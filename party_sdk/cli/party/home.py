@@ -72,6 +72,37 @@ def status(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
 @click.command()
 @session_argument
 @slot_argument
+@click.option(
+    "--withdraw",
+    "withdraws",
+    is_flag=True,
+    help="Take every yes back. You are asked again before anything more is sent; the "
+    "others wait until the deadline of the round.",
+)
+@here_options()
+@json_option
+def consent(
+    session_id: str, slot: str, here: Home, *, withdraws: bool, as_json: bool
+) -> None:
+    """Print to which kinds of contribution you said yes, and when."""
+    from party_sdk.home.consents import WITHDRAWN
+
+    if withdraws:
+        here.withdraw_consent(session_id, slot)
+        say(WITHDRAWN, err=True)
+    given = here.find_folder(session_id, slot).consents.kinds
+    if as_json:
+        say(json.dumps([each.model_dump(mode="json") for each in given]))
+        return
+    for each in given:
+        say(f"{each.at:%Y-%m-%d %H:%M}  {each.meaning}")
+    if not given:
+        say("You said yes to no kind of contribution.", err=True)
+
+
+@click.command()
+@session_argument
+@slot_argument
 @here_options(signs=True)
 @json_option
 def audit(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:

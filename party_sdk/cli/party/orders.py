@@ -21,6 +21,7 @@ from party_sdk.cli.options.policy import choice_option
 from party_sdk.cli.options.tables import GivenTable, data_options
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.session.notify import notify_option
+from party_sdk.cli.terminal.confirmation import consent_lines
 from party_sdk.cli.terminal.output import say
 from party_sdk.cli.terminal.output_files import force_option
 from party_sdk.home.files import default_home
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--confirm",
     is_flag=True,
-    help="Each contribution waits for your yes (party answer) before it is sent.",
+    help="Each kind of contribution waits for your yes (party answer), once.",
 )
 @notify_option("your turn")
 @here_options()
@@ -142,10 +143,21 @@ def serve(
 @session_argument
 @slot_argument
 @click.option("--yes/--no", "yes", default=None, help="Decide without being asked.")
+@click.option(
+    "--once",
+    is_flag=True,
+    help="With --yes: this contribution alone, not the rest of its kind.",
+)
 @click.option("--reason", default="", help="A line for the others, or for yourself.")
 @here_options()
 def answer(
-    session_id: str, slot: str, here: Home, *, yes: bool | None, reason: str
+    session_id: str,
+    slot: str,
+    here: Home,
+    *,
+    yes: bool | None,
+    once: bool,
+    reason: str,
 ) -> None:
     """Read, and decide, what a background party asks.
 
@@ -168,7 +180,7 @@ def answer(
         for line in question_lines(asked):
             say(line)
         return
-    said = orders.answer(session_id, slot, asked.id, yes, reason)
+    said = orders.answer(session_id, slot, asked.id, yes, reason, rest=not once)
     say(f"{said.session} {said.slot}: {said.state.value}")
 
 
@@ -200,6 +212,7 @@ def question_lines(asked: PendingQuestion) -> Iterator[str]:
         yield f"  safety number {asked.safety_number}"
     found = asked.contribution
     if found is not None:
+        yield from (f"  {line}" for line in consent_lines(found))
         yield f"  stage {found.stage}, round {found.round}: {found.n_bytes:,} bytes"
         for array in found.arrays:
             shape = " × ".join(map(str, array.shape))

@@ -12,7 +12,12 @@ from party_sdk.cli.options.invitation import invitation_argument, invited_argume
 from party_sdk.cli.options.tables import own_rows_options
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say
-from party_sdk.cli.terminal.page_files import html_option, show_report, write_page
+from party_sdk.cli.terminal.page_files import (
+    html_option,
+    show_report,
+    write_assessment,
+    write_page,
+)
 from party_sdk.results.output_files import keep_others, remember_outputs, try_outputs
 
 if TYPE_CHECKING:
@@ -23,30 +28,39 @@ if TYPE_CHECKING:
 @click.command()
 @invitation_argument
 @html_option
+@click.option(
+    "--dpia",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write a data protection impact assessment (Markdown), filled from the terms. "
+    "What only you can say stands in brackets.",
+)
 @here_options(invited=True)
 @json_option
 def terms(
     invitation: str,
     html: Path | None,
+    dpia: Path | None,
     here: Home,
     *,
     force: bool,
     as_json: bool,
 ) -> None:
-    """Read the terms in words, on a sheet to sign.
+    """Read the terms in words: one page to sign, and an annex.
 
-    Use it before you join. The sheet says who invites and what for, who takes part, and
-    who learns what. It names every risk, and what will be sent in which form. The command
-    sends only the question what the invitation is for.
+    Use it before you join. The page says who invites and what for, what leaves, who reads
+    what, and the worst risks. The annex names every risk, and what will be sent in which
+    form. The command sends only the question what the invitation is for.
     """
-    keep_others([html], None, force=force)
+    keep_others([html, dpia], None, force=force)
     sheet = here.sheet(here.offer(invitation))
     if html is not None:
         write_page(sheet, html)
+    if dpia is not None:
+        write_assessment(sheet, dpia)
     if as_json:
         say(sheet.model_dump_json())
         return
-    if html is None:
+    if html is None and dpia is None:
         from coterie_pages.terminal_text import sheet_lines
 
         for line in sheet_lines(sheet):

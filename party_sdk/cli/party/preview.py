@@ -27,5 +27,5 @@ def show_risks(member: Party) -> None:
     """Say every risk that the terms bring, in a sentence."""
     from clustering_protocols.catalogue import risks_in
 
-    for code, sentence in risks_in(member.terms).items():
-        say(f"risk {code}: {sentence}")
+    for code, risk in risks_in(member.terms).items():
+        say(f"risk {code}: {risk.sentence}")

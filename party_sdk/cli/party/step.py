@@ -13,6 +13,7 @@ from party_sdk.cli.options.completion import optional_slot_argument
 from party_sdk.cli.options.invitation import invited_argument, read_invitation
 from party_sdk.cli.options.policy import choice_option, policy_options
 from party_sdk.cli.options.tables import GivenTable, data_options
+from party_sdk.cli.party.consent import asks_of
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import say
 from party_sdk.cli.terminal.output_files import labels_option, tell_labels
@@ -120,7 +121,9 @@ def answer(
             say(line, err=True)
     policy = here.accept(invitation, policy)
     outputs = Outputs(labels=labels, force=force)
-    with here.join(invitation, policy, choices, confirms=confirm) as member:
+    with here.join(
+        invitation, policy, choices, asks=asks_of(confirm=confirm)
+    ) as member:
         try:
             result = here.run(member, rows, outputs)
         except AnswerReady as leaving:

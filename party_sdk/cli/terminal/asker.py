@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clustering_protocols.common.errors import RiskNotAccepted
-from party_sdk.application.asker import AGREEING, Asker
-from party_sdk.cli.terminal.confirmation import inspection_lines
+from party_sdk.application.asker import AGREEING, Answer, Asker
+from party_sdk.cli.terminal.confirmation import consent_lines, inspection_lines
 from party_sdk.cli.terminal.output import roster_lines, say, show_notes
 
 if TYPE_CHECKING:
     from clustering_protocols.engine.inspection import Inspection
+    from clustering_protocols.terms.risks import Risk
     from clustering_protocols.terms.terms import Terms
     from party_sdk.party.kept_mappings import MappingChange
     from party_sdk.party.roster import Roster
@@ -23,9 +24,6 @@ if TYPE_CHECKING:
 
 class TerminalAsker(Asker):
     """Asks by lines of a terminal."""
-
-    def __init__(self) -> None:
-        self._has_agreed = False
 
     @property
     def is_present(self) -> bool:
@@ -36,19 +34,21 @@ class TerminalAsker(Asker):
         """Show what a protocol wants to be read before an answer is sent."""
         show_notes(notes)
 
-    def accept_risks(self, risks: Mapping[str, str], terms: str) -> None:
-        """Ask for each risk; without a terminal print the command that accepts them."""
+    def accept_risks(self, risks: Mapping[str, Risk], terms: str) -> None:
+        """Ask once for all; without a terminal print the command that accepts them."""
+        from coterie_pages.terminal_text import risk_lines
+        from coterie_pages.views.risks import show_risks
+
         del terms
         say("Not accepted yet:", err=True)
-        for code, sentence in risks.items():
-            say(f"  risk {code}: {sentence}", err=True)
+        for line in risk_lines(show_risks(risks)):
+            say(line, err=True)
         if not self.is_present:
             for line in _command_that_accepts(risks):
                 say(line, err=True)
             raise RiskNotAccepted(f"{len(risks)}: {', '.join(risks)}.")
-        for code in risks:
-            if not click.confirm(f"Do you accept {code}?", err=True):
-                raise RiskNotAccepted(f"You did not accept {code}.")
+        if not click.confirm(f"Do you accept these {len(risks)} risks?", err=True):
+            raise RiskNotAccepted(f"You did not accept {', '.join(risks)}.")
 
     def meet(self, roster: Roster, *, is_known: bool) -> bool:
         """Show who takes part; ask, at a terminal, where too few are known."""
@@ -68,19 +68,26 @@ class TerminalAsker(Asker):
 
     def agree(self) -> bool:
         """Ask once for all contributions by which members only agree."""
-        if not self._has_agreed:
-            say(AGREEING, err=True)
-            question = "Send these, now and in later rounds?"
-            self._has_agreed = click.confirm(question, err=True)
-        return self._has_agreed
+        say(AGREEING, err=True)
+        return click.confirm("Send these, now and in later rounds?", err=True)
 
-    def let_go(self, found: Inspection, terms: Terms | None) -> bool:
+    def let_go(self, found: Inspection, terms: Terms | None) -> Answer:
         """Show a contribution, and what its protocol asks about it; ask."""
-        for line in () if terms is None else inspection_lines(found, terms):
-            say(line, err=True)
-        if found.asks:
+        if found.asks or terms is None:
             say(found.asks, err=True)
-        return click.confirm("Send this?", err=True)
+            yes = click.confirm("Send this?", err=True)
+            return Answer.ONCE if yes else Answer.NO
+        for line in consent_lines(found):
+            say(line, err=True)
+        for line in inspection_lines(found, terms):
+            say(line, err=True)
+        said: str = click.prompt(
+            "Send it? all: this and the rest of its kind; once: this alone; no",
+            type=click.Choice([each.value for each in Answer]),
+            default=Answer.NO.value,
+            err=True,
+        )
+        return Answer(said)
 
 
 def _command_that_accepts(codes: Iterable[str]) -> Iterator[str]:

@@ -25,6 +25,18 @@ def confirm_units(doubt: str) -> bool:
     return click.confirm("Label them all the same?", err=True)
 
 
+def consent_lines(found: Inspection) -> Iterator[str]:
+    """Yield what leaves in plain words, and what somebody can read of it."""
+    from party_sdk.cli.terminal.text_tables import align_columns
+
+    for part in found.parts:
+        yield f"To {part.receiver}: {part.meaning}"
+    yield f"{found.n_bytes:,} bytes."
+    for table in found.tables:
+        yield f"{table.caption}:"
+        yield from align_columns([table.columns, *table.rows])
+
+
 def inspection_lines(found: Inspection, terms: Terms) -> Iterator[str]:
     """Yield what is in a contribution, each part in the words of the terms sheet."""
     told = _messages(terms)

@@ -39,6 +39,14 @@ def write_page(model: TermsSheet | RunReport | SessionReport, path: Path) -> Non
     say(f"a page in {path}", err=True)
 
 
+def write_assessment(sheet: TermsSheet, path: Path) -> None:
+    """Write a data protection impact assessment of terms, to be filled in."""
+    from coterie_pages.pages import assessment
+
+    write_whole(assessment(sheet).encode(), path)
+    say(f"an assessment to fill in, in {path}", err=True)
+
+
 def show_report(report: RunReport | SessionReport, state: str) -> None:
     """Say in a few lines what a report holds."""
     for line in _lines(report, state):

@@ -12,10 +12,11 @@ from starlette.responses import Response
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
-from coterie_pages.models import ExpectedFigures, Learns, Risk
+from coterie_pages.models import ExpectedFigures, Learns
 from coterie_pages.models.desk_coordinator import AdvicePage, FitCard, NoFit
 from coterie_pages.models.fields import FormField, Option
 from coterie_pages.models.frame import Banner
+from coterie_pages.views.risks import show_risks
 from party_sdk.advice.advice import (
     USUAL_COLUMNS,
     Fit,
@@ -147,7 +148,7 @@ def _card(fit: Fit, answers: Mapping[str, Any], root: str) -> FitCard:
             for each in fit.figures
         ),
         learns=tuple(Learns(who=who, what=what) for who, what in fit.learns.items()),
-        risks=tuple(Risk(code=c, sentence=text) for c, text in fit.risks.items()),
+        risks=show_risks(fit.risks),
         stages=tuple(fit.stages),
         href=f"{root}{ABOVE}/new?{urlencode(list(_prefill_form(fit, answers)))}",
     )

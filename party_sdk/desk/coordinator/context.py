@@ -26,7 +26,7 @@ from coterie_pages.models.fields import FormField
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.responses import Desk, Form, desk_of, form_of, render_page, to
-from party_sdk.supervisor.clock import now
+from party_sdk.home.clock import now
 
 SESSIONS: Final = "/sessions"
 ABOVE: Final = f"{SESSIONS}/-"

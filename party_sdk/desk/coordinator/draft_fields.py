@@ -20,8 +20,8 @@ from party_sdk.advice.advice_form import QUESTIONS
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import PARAM, Draft
 from party_sdk.desk.dictionary_drafts import ROLES, TYPES, TableDraft
+from party_sdk.home.clock import now
 from party_sdk.home.identities import Acquaintances
-from party_sdk.supervisor.clock import now
 
 _USUAL_PARTIES: Final = 3
 _MOST_COLUMNS: Final = 50

@@ -31,7 +31,7 @@ from party_sdk.desk.coordinator.invitations import (
     writable,
 )
 from party_sdk.desk.responses import Form, desk_of, form_of, render_page
-from party_sdk.supervisor.clock import now
+from party_sdk.home.clock import now
 
 NEW: Final = f"{ABOVE}/new"
 DRAWN: Final = ("drawn", "seed", "digest")

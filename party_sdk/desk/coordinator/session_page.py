@@ -30,8 +30,8 @@ from party_sdk.desk.coordinator.context import (
     session_in,
 )
 from party_sdk.desk.responses import bad, file, form_of, render_page, to
+from party_sdk.home.clock import now
 from party_sdk.reports.session_reports import archive, audited_report, session_report
-from party_sdk.supervisor.clock import now
 
 _SECONDS: Final = 4  # after which a session that goes on is shown anew
 _AWAY_SECONDS: Final = 3

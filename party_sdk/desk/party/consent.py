@@ -9,11 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError
+from coterie_pages.models import TermsSheet
 from coterie_pages.models.desk import OfferedTerms
 from coterie_pages.models.frame import Banner
+from coterie_pages.pages import assessment, page
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
-from party_sdk.desk.party.order_pages import at_work
-from party_sdk.desk.responses import bad, form_of, render_page, to
+from party_sdk.desk.party.order_pages import at_work, ticked_risks
+from party_sdk.desk.responses import bad, file, form_of, render_page, to
 from party_sdk.home.policy_files import read_policy
 
 
@@ -22,25 +24,47 @@ def get_terms(request: Request) -> Response:
     return _page(request, kept_of(request))
 
 
+def get_sheet(request: Request) -> Response:
+    """Return the page to sign, with its annex, as a file that needs nothing else."""
+    kept = kept_of(request)
+    return file(page(_sheet(kept)).encode(), f"{_stem(kept)}-terms.html", "text/html")
+
+
+def get_assessment(request: Request) -> Response:
+    """Return a data protection impact assessment, filled from the terms."""
+    kept = kept_of(request)
+    text = assessment(_sheet(kept)).encode()
+    return file(text, f"{_stem(kept)}-assessment.md", "text/markdown")
+
+
+def _sheet(kept: AddressedParty) -> TermsSheet:
+    here = kept.desk.own_home
+    return here.sheet(here.offer(str(kept.invitation)))
+
+
+def _stem(kept: AddressedParty) -> str:
+    return f"{kept.session}-{kept.slot}"
+
+
 def post_terms(request: Request) -> Response:
     """Accept the risks that were ticked: all of them, or nothing is accepted."""
     kept, form = kept_of(request), form_of(request)
     if kept.has_accepted:
         return to(request, kept.address)
     policy = read_policy(kept.desk.home)
-    ticked = form.all("risk")
+    ticked = ticked_risks(form)
     left = policy.not_accepted(kept.terms())
     missed = [code for code in left if code not in ticked]
     if missed:
         said = Banner(
-            text="Nothing was accepted: a risk has no tick.",
-            remedy="Tick each risk that you have read and accept, or decline.",
+            text="Nothing was accepted: risks have no tick.",
+            remedy="Tick each group of risks that you accept, or decline.",
             good=False,
         )
         return _page(request, kept, said, missed=missed)
     try:
-        accepted = policy.accept_risks(left)
-        with kept.desk.own_home.join(str(kept.invitation), accepted):
+        here, invitation = kept.desk.own_home, str(kept.invitation)
+        with here.join(invitation, here.accept(invitation, policy.accept_risks(left))):
             pass  # it is on this disk now
     except CoterieError as error:
         return _page(request, kept, bad(error))

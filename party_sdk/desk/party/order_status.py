@@ -7,15 +7,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from coterie_pages.models import Risk
-from coterie_pages.models.desk import AtWork, PendingDecision
+from clustering_protocols.catalogue import find_risk
+from coterie_pages.models.desk import AtWork, GivenConsent, PendingDecision
+from coterie_pages.views.risks import show_risks
 from party_sdk.desk.party.addressed_party import AddressedParty
 from party_sdk.desk.party.own_choices import limit_in
+from party_sdk.home.clock import now
 from party_sdk.home.identities import Acquaintances
 from party_sdk.party.leave import has_left
 from party_sdk.party.roster import Roster
 from party_sdk.supervisor import OrderState, OrderStatus, PendingQuestion, QuestionKind
-from party_sdk.supervisor.clock import now
 
 
 def standing_of(kept: AddressedParty, *, missed: Sequence[str] = ()) -> AtWork:
@@ -29,7 +30,12 @@ def standing_of(kept: AddressedParty, *, missed: Sequence[str] = ()) -> AtWork:
         title=kept.title(),
         asked=None if question is None else _to_decision(question),
         table="" if order.table is None else Path(order.table.path).name,
-        confirm=order.confirm,
+        asks="everything" if order.confirm else "readable" * order.readable,
+        consents=tuple(
+            GivenConsent(meaning=each.meaning, at=each.at)
+            for each in kept.files.folder.consents.kinds
+        ),
+        withdrawn_at=kept.files.folder.consents.withdrawn_at,
         process=kept.desk.background.process,
         missed=tuple(missed),
         for_good=_left_for_good(kept),
@@ -102,7 +108,7 @@ def _to_decision(question: PendingQuestion) -> PendingDecision:
         id=question.id,
         kind=question.kind.value,
         sentence=question.sentence,
-        risks=tuple(Risk(code=c, sentence=s) for c, s in question.risks.items()),
+        risks=show_risks({code: find_risk(code) for code in question.risks}),
         leaving=question.contribution,
         asked_at=question.asked_at,
     )

@@ -22,9 +22,9 @@ from coterie_pages.models.desk import PartyList, PartyRow
 from coterie_pages.models.frame import Banner
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, bad, desk_of, form_of, render_page, to
+from party_sdk.home.clock import now
 from party_sdk.party.party_index import KeptParty, kept_parties
 from party_sdk.supervisor import Order, OrderState, OrderStatus
-from party_sdk.supervisor.clock import now
 from party_sdk.supervisor.files import OrderFiles, orders_in
 
 _SECONDS: Final = 2  # after which what waits and what runs is shown anew

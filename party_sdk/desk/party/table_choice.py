@@ -129,7 +129,7 @@ class Chosen:
 def get_table(request: Request) -> Response:
     """Show the files to choose from, or how the chosen one is read."""
     kept = kept_of(request)
-    chosen = Chosen.of(query_of(request, confirm=["yes"]), desk_of(request).tables)
+    chosen = Chosen.of(query_of(request), desk_of(request).tables)
     return table_page(request, kept, chosen)
 
 
@@ -171,6 +171,7 @@ def _place(kept: AddressedParty, table: OrderedTable, chosen: Chosen) -> None:
         "choices": {**others, **limits},
         "labels": before.labels or kept.files.folder.path / "labels.csv",
         "confirm": chosen.confirm,
+        "readable": True,
         "notify": chosen.addresses(),
         "withdrawn": None,
     }

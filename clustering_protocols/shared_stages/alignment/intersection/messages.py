@@ -30,6 +30,8 @@ class PublicKey(Record):
     """Envelope and memory: what members need to blind, a modulus and its certificate."""
 
     kind = "public-key"
+    reach = "agreement"
+    meaning = "A public key, with which other parties blind their ids."
 
     key: Annotated[ByteArray, Spec("k")]
 
@@ -44,6 +46,8 @@ class IdCount(Record):
     """Contribution: how many ids a party has, and of a leader also its tokens."""
 
     kind = "counted"
+    reach = "agreement"
+    meaning = "How many ids you have, and keyed digests of them."
 
     n_ids: int = Field(ge=1)
     tokens: Tokens
@@ -53,6 +57,8 @@ class BlindedIds(Record):
     """Envelope to the leader."""
 
     kind = "blinded-ids"
+    reach = "hidden"
+    meaning = "Your ids, blinded: nobody can read them."
 
     elements: Annotated[ByteArray, Spec("n", "w")]
 
@@ -82,6 +88,8 @@ class EvaluatedIds(Record):
     """Envelope to a member, and its memory: its blinded ids, evaluated."""
 
     kind = "answers"
+    reach = "hidden"
+    meaning = "Ids of others, blinded, for their party: nobody else can read them."
 
     elements: Annotated[ByteArray, Spec("n", "w")]
 
@@ -96,6 +104,8 @@ class PartyTokens(Record):
     """Contribution: a party's tokens, sorted."""
 
     kind = "shown"
+    reach = "agreement"
+    meaning = "Keyed digests of your ids; no id can be read."
 
     tokens: Tokens
 

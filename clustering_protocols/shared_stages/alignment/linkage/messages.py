@@ -33,6 +33,10 @@ class MaskedKeys(Record):
     """
 
     kind = "masked-keys"
+    reach = "hidden"
+    meaning = (
+        "Match keys of people, masked by each party in turn: nobody can read them."
+    )
 
     points: _Points
     n_masks: int = Field(ge=1)
@@ -60,6 +64,8 @@ class KeyTokens(Record):
     """Contribution: tokens of the next party's rows, key by key."""
 
     kind = "key-tokens"
+    reach = "agreement"
+    meaning = "Keyed tokens of match keys; no name and no id can be read."
 
     tokens: _Points
 
