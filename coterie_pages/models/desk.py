@@ -290,9 +290,11 @@ class RunOutcome(RunReport, Screen):
     undrawn: why own rows are not drawn; empty where they are.
     note: what a spreadsheet may do to ids in that file; empty where it does nothing.
     labels_new_rows: whether the result labels new rows.
+    exports: files for other programs, such as ``table.xlsx``.
     """
 
     template = "desk/outcome.html.j2"
+    exports: tuple[str, ...] = ()
     labels: bool = False
     note: str = ""
     undrawn: str = ""

@@ -103,7 +103,17 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
         wait_for(lambda: agreed(browser, session).is_over)
     result = browser.get(place)
     assert "Your rows, drawn" in result.text
-    assert "What left" in texts(result)
+    assert "What was sent" in texts(result)
+    table = browser.get(f"{place}/exports/table/csv")
+    assert "attachment" in table.headers["Content-Disposition"]
+    kept = browser.desk.home / "table.csv"
+    kept.write_bytes(table.content)
+    assert [line["id"] for line in read(kept)] == [f"p{n:02}" for n in range(12)]
+    assert browser.get(f"{place}/exports/table/exe").status_code >= 400
+    named = browser.follow(browser.post(f"{place}/names", {"name-0": "First <b>"}))
+    assert "cluster 0: First <b>" in texts(named)
+    wrong = browser.post(f"{place}/names", {"name-0": "x" * 41})
+    assert "1 to 40 printable characters" in texts(wrong)
     labels = browser.get(f"{place}/labels")
     assert "attachment" in labels.headers["Content-Disposition"]
     kept = browser.desk.home / "copy.csv"

@@ -14,6 +14,7 @@ from party_sdk.desk.party import (
     order_pages,
     party_list,
     rehearsals,
+    result_files,
     run_results,
     table_choice,
 )
@@ -60,6 +61,8 @@ room: Final = Room(
         Route(f"{PLACE}/report", run_results.get_report),
         Route(f"{PLACE}/report.html", run_results.get_report_file),
         Route(f"{PLACE}/labels", run_results.get_labels),
+        Route(f"{PLACE}/exports/{{part}}/{{ending}}", result_files.get_export),
+        Route(f"{PLACE}/names", result_files.post_names, methods=["POST"]),
         Route(f"{PLACE}/new-rows", new_rows.get_new_rows),
         Route(f"{PLACE}/new-rows", new_rows.post_new_rows, methods=["POST"]),
         Route(f"{PLACE}/new-rows/labels", new_rows.post_file, methods=["POST"]),

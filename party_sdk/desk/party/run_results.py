@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -10,15 +10,19 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import CoterieError, NotReady
 from coterie_pages.models import RunReport
 from coterie_pages.models.desk import RunOutcome
+from coterie_pages.models.frame import Banner
 from coterie_pages.pages import page
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.responses import file, render_page, to
 
+FORMATS: Final = ("xlsx", "csv", "sav", "dta", "parquet")
 _FORGOTTEN = "Labels were forgotten: rows can no longer be drawn."
 _NO_TABLE = "The command line ran it: its report draws them (party report --data)."
 
 
-def outcome(request: Request, kept: AddressedParty) -> Response:
+def outcome(
+    request: Request, kept: AddressedParty, notice: Banner | None = None
+) -> Response:
     """Show the report of a run, with its files."""
     report, undrawn = _report(kept)
     said: dict[str, Any] = dict(report)
@@ -30,8 +34,20 @@ def outcome(request: Request, kept: AddressedParty) -> Response:
         note=note,
         undrawn=undrawn,
         labels_new_rows=_labels_new_rows(kept),
+        exports=_exports(kept, report),
     )
-    return render_page(request, model)
+    return render_page(request, model, notice=notice)
+
+
+def _exports(kept: AddressedParty, report: RunReport) -> tuple[str, ...]:
+    """Return which files for other programs there are, below the party's address."""
+    if not kept.files.folder.exists or not report.complete:
+        return ()
+    order = kept.order
+    has_table = order is not None and order.table is not None
+    tables = [f"table.{ending}" for ending in FORMATS] if has_table else []
+    profiles = ["profile.csv", "profile.xlsx"] if report.profiles else []
+    return (*tables, *profiles, *(["script.R"] if tables and profiles else []))
 
 
 def _labels_new_rows(kept: AddressedParty) -> bool:
