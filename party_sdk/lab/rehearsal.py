@@ -93,6 +93,7 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
     """Return the own table, and made-up ones of the others."""
     rng = np.random.default_rng(_SEED)
     values, place = matrix(data), terms.layout.slot(own)
+    linked_by = catalogue.check_terms(terms).linked_by
     tables: dict[str, DataSource] = {}
     for slot in terms.layout.slots:
         if slot.name == own:
@@ -107,7 +108,8 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             else:
                 names, drawn = schema.names, _by_dictionary(schema, len(values), rng)
         ids = data.ids
-        if ids is not None and slot.row != place.row:
+        # cells of match keys serve as well: row groups are linked each for itself
+        if ids is not None and slot.row != place.row and not linked_by:
             ids = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
         tables[slot.name] = MatrixSource(drawn, names, ids, gaps=True)
     return tables

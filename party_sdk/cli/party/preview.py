@@ -15,9 +15,11 @@ def show_quota(member: Party, policy: Policy) -> None:
     """Say how many ids others may hold against this party's, where any are compared."""
     from clustering_protocols.catalogue import check_terms
 
-    if check_terms(member.terms).selects_rows:
+    params = check_terms(member.terms)
+    if params.selects_rows:
+        word = "values of match keys" if params.linked_by else "ids"
         say(
-            f"ids: each other party of your row group may bring at most "
+            f"{word}: each other party of your row group may bring at most "
             f"{policy.ids_per_row:g} for each of your rows (--ids-per-row); how many "
             "each brings is shown before yours leave, blinded"
         )
