@@ -25,7 +25,6 @@ _CLUSTER_AXIS: Final = {
     "sizes": 0,
     "centroids": 0,
     "memberships": 1,
-    "starts": 1,
 }
 """Fields of results and summaries, and which of their axes counts clusters."""
 
