@@ -1,23 +1,23 @@
-"""The catalogue: every folder under ``protocols/``, named by its folder.
+"""The catalogue: every folder under ``protocols/``, and every protocol of named packages.
 
-Nothing is registered by hand. A new protocol is one new folder; its parameters join
-the API schema and its risk codes get its folder's name in front.
+Nothing is registered by hand. A new protocol is one new folder, or a package of its own
+(:mod:`~clustering_protocols.protocol_packages`). Its parameters join the API schema, and
+its risk codes get its name in front.
 """
 
 from __future__ import annotations
 
 import json
-import pkgutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from clustering_protocols import protocols
+from clustering_protocols import protocol_packages
 from clustering_protocols.common.errors import InvalidParameters, VersionMismatch
 from clustering_protocols.common.values import validate_values
 from clustering_protocols.contract import (
@@ -48,26 +48,33 @@ from clustering_protocols.terms.terms import (
 )
 
 P = TypeVar("P", bound=Params)
-_PACKAGE: Final = f"{protocols.__name__}."
 
 
 @cache
-def _names() -> tuple[str, ...]:
-    return tuple(
-        sorted(module.name for module in pkgutil.iter_modules(protocols.__path__))
-    )
-
-
-@cache
-def _import_protocol(name: str) -> ClusteringProtocol[Any]:
-    known: ClusteringProtocol[Any] = import_module(_PACKAGE + name).PROTOCOL
+def _import_protocol(module: str) -> ClusteringProtocol[Any]:
+    try:
+        known: ClusteringProtocol[Any] = import_module(module).PROTOCOL
+    except (ImportError, AttributeError) as error:
+        if module in protocol_packages.own_modules().values():
+            raise
+        raise InvalidParameters(
+            f"The protocol package {module!r} cannot be used: {error}. Ask its author "
+            "for a release that fits this one.",
+            field="protocol_packages",
+        ) from error
     return known
 
 
 @cache
+def _import_protocols(
+    modules: tuple[tuple[str, str], ...],
+) -> Mapping[str, ClusteringProtocol[Any]]:
+    return MappingProxyType({name: _import_protocol(path) for name, path in modules})
+
+
 def catalogue() -> Mapping[str, ClusteringProtocol[Any]]:
     """Return all protocols by name, in alphabetical order."""
-    return MappingProxyType({name: _import_protocol(name) for name in _names()})
+    return _import_protocols(tuple(protocol_packages.find_modules().items()))
 
 
 def protocol(name: str) -> ClusteringProtocol[Any]:
@@ -75,18 +82,22 @@ def protocol(name: str) -> ClusteringProtocol[Any]:
 
     The others are not imported: a party's process meets one.
     """
-    if name not in _names():
-        known = ", ".join(_names())
+    module = protocol_packages.find_module(name)
+    if module is None:
+        known = ", ".join(protocol_packages.find_modules())
         raise InvalidParameters(f"There is no {name!r}. Known protocols: {known}.")
-    return _import_protocol(name)
+    return _import_protocol(module)
 
 
 def name_of(params: Params) -> str:
     """Return the name of the protocol whose parameters these are."""
     kind = type(params)
-    name = kind.__module__.removeprefix(_PACKAGE).partition(".")[0]
-    if name in _names() and protocol(name).params is kind:
-        return name
+    for modules in (protocol_packages.own_modules, protocol_packages.find_modules):
+        for name, module in modules().items():
+            if f"{kind.__module__}.".startswith(f"{module}."):
+                if protocol(name).params is kind:
+                    return name
+                break
     raise TypeError(f"{kind.__name__} are the parameters of no protocol")
 
 
@@ -111,8 +122,10 @@ def house_risks() -> dict[str, Risk]:
 def find_risk(code: str) -> Risk:
     """Return a risk by its code; :class:`VersionMismatch` if it is not known here."""
     name = code.partition(".")[0]
-    known = house_risks() if name == session_risks.PREFIX else {}
-    if name in _names():
+    known: Mapping[str, Risk] = {}
+    if name == session_risks.PREFIX:
+        known = house_risks()
+    elif protocol_packages.find_module(name) is not None:
         known = known_risks(name)
     if code not in known:
         raise VersionMismatch(
@@ -129,7 +142,9 @@ def is_same_risk(accepted: str, code: str, risk: Risk) -> bool:
     if risk.level is not RiskLevel.ALWAYS:
         return False
     name, _, own = accepted.partition(".")
-    if own != code.partition(".")[2] or name not in _names():
+    if own != code.partition(".")[2]:
+        return False
+    if protocol_packages.find_module(name) is None:
         return False
     return protocol(name).risks.get(own) == risk
 

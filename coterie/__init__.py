@@ -8,7 +8,6 @@ A name is imported when it is asked for, and with it what it needs.
 """
 
 from importlib import import_module
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -106,6 +105,7 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is not None:
         return getattr(import_module(module), name)
+    import_module("party_sdk")  # which says whose packages count
     for offered in _protocols() if not name.startswith("_") else ():
         if name in offered.__all__ and name != "PROTOCOL":
             return getattr(offered, name)
@@ -113,7 +113,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _protocols() -> list[Any]:
-    """Return the package of every protocol: a new folder is found like the others."""
-    home = import_module("clustering_protocols.protocols")
-    names = sorted(found.name for found in iter_modules(home.__path__))
-    return [import_module(f"{home.__name__}.{name}") for name in names]
+    """Return the package of every protocol: a new one is found like the others."""
+    from clustering_protocols.protocol_packages import find_modules
+
+    return [import_module(module) for module in find_modules().values()]

@@ -31,6 +31,7 @@ def read_settings() -> Settings:
 
     from analyst_service.configuration.settings import Settings
     from clustering_protocols.common.validation_messages import in_words
+    from clustering_protocols.protocol_packages import use_packages
 
     try:
         settings = Settings()
@@ -41,6 +42,7 @@ def read_settings() -> Settings:
         ) from None
     for warning in _warnings(Settings.model_fields):
         click.echo(f"Warning: {warning}", err=True)
+    use_packages(lambda: settings.named_packages)
     return settings
 
 

@@ -149,6 +149,11 @@ class Settings(NoticeSettings):
     hidden_protocols: str = Field(
         default="dummy", description="Protocols, separated by commas, not offered."
     )
+    protocol_packages: str = Field(
+        default="",
+        description="Installed packages, separated by commas, whose protocols are offered "
+        "too. Code of no other package is loaded.",
+    )
     body_seconds: float = Field(
         default=30.0,
         gt=0,
@@ -303,6 +308,11 @@ class Settings(NoticeSettings):
         description="How often a step is begun before it fails.",
         json_schema_extra=TUNING,
     )
+
+    @property
+    def named_packages(self) -> tuple[str, ...]:
+        """Return the distributions whose protocols count here."""
+        return tuple(filter(None, map(str.strip, self.protocol_packages.split(","))))
 
     def offers(self, protocol: str) -> bool:
         """Return whether sessions of a protocol may be opened here."""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from analyst_service.engines.references import MappedBlobs
 from analyst_service.engines.tasks import BlockTask, versions
 from clustering_protocols.numerics.blocks import LocalEngine
+from clustering_protocols.protocol_packages import named_packages
 
 if TYPE_CHECKING:
     from analyst_service.engines.cluster import Cluster, SentTask
@@ -127,9 +128,10 @@ class DaskEngine:
         self, kernel: Callable[[B], R], blocks: Iterator[B], pace: _Pace
     ) -> Iterator[BlockTask]:
         lean_kernel, _ = self._mapped.lean(kernel)
+        known = versions(named_packages())
         while some := list(islice(blocks, _blocks_of_a_task(pace))):
             lean = [self._mapped.lean(block)[0] for block in some]
-            yield BlockTask(versions=versions(), kernel=lean_kernel, blocks=lean)
+            yield BlockTask(versions=known, kernel=lean_kernel, blocks=lean)
 
     def _is_heavy(self, kernel: Callable[[B], R], block: B, pace: _Pace) -> bool:
         """Return whether more would travel than the work is worth."""

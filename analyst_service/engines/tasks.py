@@ -53,21 +53,24 @@ class BlockFailure:
 
 
 @cache
-def versions() -> Versions:
-    """Return the versions on which the bits of a result may depend."""
+def versions(packages: tuple[str, ...] = ()) -> Versions:
+    """Return the versions on which the bits of a result may depend.
+
+    ``packages``: distributions that bring protocols.
+    """
     found = {"Python": platform.python_version()}
-    for name in _PACKAGES:
+    for name in (*_PACKAGES, *packages):
         try:
-            found[name] = version(name)
+            found.setdefault(name, version(name))
         except PackageNotFoundError:
-            found[name] = "none"
+            found.setdefault(name, "none")
     return found
 
 
 def work(task: BlockTask) -> BlockResults | BlockFailure:
     """Run a task where its rows are read from this process's own blob store."""
     try:
-        _require_same(task.versions, versions())
+        _require_same(task.versions, versions(tuple(task.versions)))
         return _run(task, _blobs())
     except Exception as error:  # noqa: BLE001  the analyst gets it, and Dask does not
         return BlockFailure(error=error)

@@ -118,6 +118,7 @@ class JobService:
             contributions=self._contributions.digests(Contribution, session),
             chooses=session.figures is not None and session.stage == CHOICE,
             chosen=session.chosen,
+            packages=self._settings.named_packages,
         )
 
     def follow(self, lease: Lease, followed: Followed) -> bool:

@@ -26,6 +26,7 @@ from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.monitoring.logs import describe
 from clustering_protocols import engine
 from clustering_protocols.common.errors import CoterieError, StorageFull, Unavailable
+from clustering_protocols.protocol_packages import use_packages
 
 _PASSING = (StorageFull, Unavailable)
 _WRITERS: Final = 4
@@ -36,6 +37,7 @@ class Job:
     """What a step needs; without a state it is the first.
 
     ``chooses``: whether it follows a choice among runs, of the run ``chosen``.
+    ``packages``: the distributions whose protocols count, as the settings name them.
     """
 
     blobs: BlobPlace
@@ -46,6 +48,7 @@ class Job:
     engine: EngineChoice = field(default_factory=EngineChoice)
     chooses: bool = False
     chosen: int | None = None
+    packages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,8 +73,14 @@ Followed = engine.Move[str] | Failed
 Outcome = Followed | Crashed
 
 
+@cache
+def _use_packages(names: tuple[str, ...]) -> None:
+    use_packages(lambda: names)
+
+
 def run(job: Job) -> Followed:
     """Run one step."""
+    _use_packages(job.packages)
     blobs = _open_store(job.blobs)
     given = _map_inputs(job, blobs)  # a store that is away fails no session
     try:

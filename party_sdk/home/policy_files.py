@@ -22,6 +22,7 @@ from party_sdk.home.policy import Policy
 _CONSENTS: Final = "consents"
 ORDERS: Final = "orders"
 """The tables that say which invitation gets which table; the supervisor reads them."""
+_PACKAGES: Final = "protocol_packages"
 
 
 class _Form(NamedTuple):
@@ -60,6 +61,7 @@ _NUMBER: Final = _Form("a number, 0 or more", _is_number, float)
 _FORMS: Final = {
     "accepted_risks": _TEXTS,
     "protocols": _TEXTS,
+    _PACKAGES: _TEXTS,
     "coordinators": _TEXTS,
     "analysts": _ADDRESSES,
     "minimum_rows": _COUNT,
@@ -87,6 +89,17 @@ def read_policy(home: Path) -> Policy:
     return _policy(path.read_bytes(), path) if path.exists() else Policy()
 
 
+def read_protocol_packages(home: Path) -> tuple[str, ...]:
+    """Return the distributions whose protocols this home loads; none by default.
+
+    Raises what :func:`read_policy` raises.
+    """
+    path = policy_file(home)
+    if not path.exists():
+        return ()
+    return tuple(sorted(_values(path.read_bytes(), path).get(_PACKAGES, ())))
+
+
 def remember(home: Path, codes: Iterable[str], terms: str, at: datetime) -> None:
     """Put accepted risks into a home's policy: they hold for later sessions too.
 
@@ -112,6 +125,14 @@ def remember(home: Path, codes: Iterable[str], terms: str, at: datetime) -> None
 
 
 def _policy(content: bytes, path: Path) -> Policy:
+    said = _values(content, path)
+    remembered = said.pop(_CONSENTS)
+    said.pop(_PACKAGES, None)  # what a process loads is no rule for a session
+    return Policy(**said).accept_risks(remembered)
+
+
+def _values(content: bytes, path: Path) -> dict[str, Any]:
+    """Return all keys of a policy but orders, as they are used."""
     try:
         said = tomllib.loads(content.decode())
     except UnicodeDecodeError:
@@ -121,7 +142,7 @@ def _policy(content: bytes, path: Path) -> Policy:
     remembered = _consents(said.pop(_CONSENTS, []), path)
     said.pop(ORDERS, None)
     values = {key: _value(key, value, path) for key, value in said.items()}
-    return Policy(**values).accept_risks(remembered)
+    return {**values, _CONSENTS: remembered}
 
 
 def _value(key: str, value: Any, path: Path) -> Any:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.common.extras import require_service
+from clustering_protocols.protocol_packages import named_packages
 from clustering_protocols.secrecy.identities import Institution
 from party_sdk.home.files import private_folder, write_private
 
@@ -71,7 +72,11 @@ def _environment(folder: Path) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("COTERIE_")
     }
-    own = {"COTERIE_DATA_DIR": str(folder), "COTERIE_POLL_SECONDS": "0.05"}
+    own = {
+        "COTERIE_DATA_DIR": str(folder),
+        "COTERIE_POLL_SECONDS": "0.05",
+        "COTERIE_PROTOCOL_PACKAGES": ",".join(named_packages()),
+    }
     return usual | own
 
 

@@ -47,6 +47,7 @@ from party_sdk.analyst_client.analyst import Analyst, end_of
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.files import default_home
+from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.enrolment import Enrolment
@@ -147,7 +148,9 @@ class Party:
         if folder.exists:
             check_again(parsed, folder, accept_moved=accept_moved)
         analyst = analyst or connect(parsed.url)
-        policy = policy or read_policy(home)
+        if policy is None:
+            use_home(home)
+            policy = read_policy(home)
         meeting = Meeting(home, entropy, on_roster, safety_number, confirmed_with)
         preview = None
         if not folder.exists:

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from clustering_protocols.common.errors import CoterieError
 from party_sdk.home.defects import place_of
+from party_sdk.home.own_packages import use_home
 from party_sdk.home.process_exit import run_to_the_end
 from party_sdk.supervisor.order_runner import End, OrderRunner
 
@@ -27,6 +28,7 @@ def main(home: str, session: str, slot: str) -> int:
     threading.Thread(target=_end_with_the_other, daemon=True).start()
     signal.signal(signal.SIGTERM, _stop)
     order = None
+    use_home(Path(home))
     try:
         order = OrderRunner(Path(home), session, slot)
         return order.run()

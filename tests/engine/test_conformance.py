@@ -12,7 +12,7 @@ import pytest
 from support.examples import begun, dealt
 from support.repeats import some
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue, protocols, simulation
 from clustering_protocols.common.errors import AgreementMismatch
 from clustering_protocols.contract import Example
 from clustering_protocols.engine import packets
@@ -23,7 +23,7 @@ from tests.engine.raw_rows import contains, numbers, tell_tales
 from tests.engine.sealing import read_before_sealing
 
 SEED = 3
-FOLDER = Path(catalogue.protocols.__path__[0])
+FOLDER = Path(protocols.__path__[0])
 MINIMUM_ROWS = 10
 
 EXAMPLES = [

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.home.addresses import mistaken
+from party_sdk.home.own_packages import use_home
 
 
 def read_address(
@@ -26,6 +27,15 @@ def read_address(
     return value or None
 
 
+def _follow_home(
+    context: click.Context, parameter: click.Parameter, home: Path | None
+) -> Path | None:
+    """Let the policy of the home name the protocol packages of this command."""
+    del context, parameter
+    use_home(home)
+    return home
+
+
 url_option = click.option(
     "--url",
     envvar="COTERIE_URL",
@@ -39,6 +49,7 @@ home_option = click.option(
     "--home",
     type=click.Path(path_type=Path, file_okay=False),
     envvar="COTERIE_HOME",
+    callback=_follow_home,
     help="Folder of secrets and memory. [COTERIE_HOME; ~/.coterie]",
 )
 ca_option = click.option(

@@ -1,0 +1,116 @@
+"""Where protocols are: folders of this package, and packages of others that are named.
+
+A package of another author runs only where an operator names its distribution. Being
+installed is not enough: metadata of other distributions is not even read.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+from clustering_protocols import protocols
+from clustering_protocols.common.errors import InvalidParameters
+
+GROUP: Final = "coterie.protocols"
+"""The entry points of a distribution that name its protocols and their packages."""
+
+_OWN: Final = f"{protocols.__name__}."
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+Source = Callable[[], Iterable[str]]
+"""Returns the names of distributions; it is asked when a protocol of theirs may count."""
+
+_sources: list[Source] = []
+
+
+def use_packages(source: Source) -> None:
+    """Let those protocols count that distributions bring which a source names."""
+    _sources[:] = [source]
+    find_modules.cache_clear()
+
+
+def offer_packages(source: Source) -> None:
+    """Do the same, unless this process has a source already."""
+    if not _sources:
+        use_packages(source)
+
+
+def named_packages() -> tuple[str, ...]:
+    """Return the distributions that are named, in alphabetical order."""
+    return tuple(sorted({name for source in _sources for name in source()}))
+
+
+@cache
+def own_modules() -> Mapping[str, str]:
+    """Return the module of each protocol that Coterie brings, by the protocol's name."""
+    found = sorted(each.name for each in pkgutil.iter_modules(protocols.__path__))
+    return MappingProxyType({name: _OWN + name for name in found})
+
+
+@cache
+def find_modules() -> Mapping[str, str]:
+    """Return the module of each protocol, those of named distributions too.
+
+    Nothing is imported.
+
+    Raises InvalidParameters if a named distribution is not installed, has no protocol,
+        or gives one a name that cannot be.
+    """
+    found = dict(own_modules())
+    for package in named_packages():
+        for name, module in _entries(package):
+            _check_entry(package, name, module, found)
+            found[name] = module
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def find_module(name: str) -> str | None:
+    """Return the module of a protocol; packages of others are looked at last."""
+    return own_modules().get(name) or find_modules().get(name)
+
+
+def _entries(package: str) -> Iterator[tuple[str, str]]:
+    """Yield name and module of each protocol of a distribution."""
+    from importlib import metadata  # not above: most processes name no package
+
+    try:
+        entries = metadata.distribution(package).entry_points.select(group=GROUP)
+    except (metadata.PackageNotFoundError, ValueError):
+        raise InvalidParameters(
+            f"The protocol package {package!r} is named, and is not installed here. "
+            "Install it, or name it no longer.",
+            field="protocol_packages",
+        ) from None
+    if not entries:
+        raise InvalidParameters(
+            f"The package {package!r} is named, and has no protocol: it has no entry "
+            f"point in the group {GROUP!r}.",
+            field="protocol_packages",
+        )
+    yield from ((entry.name, entry.value) for entry in entries)
+
+
+def _check_entry(
+    package: str, name: str, module: str, found: Mapping[str, str]
+) -> None:
+    """Refuse a name that another protocol has, or that no protocol may have."""
+    from clustering_protocols.terms import session_risks  # not above, as metadata
+
+    if not _NAME.fullmatch(name) or name == session_risks.PREFIX:
+        why = "use at most 32 small letters, digits and '_', and not 'house'"
+    elif name in found:
+        why = f"a protocol of {found[name]!r} has this name"
+    elif not _MODULE.fullmatch(module):
+        why = f"it leads to {module!r}, and has to lead to a module"
+    else:
+        return
+    raise InvalidParameters(
+        f"The package {package!r} calls a protocol {name!r}: {why}.",
+        field="protocol_packages",
+    )

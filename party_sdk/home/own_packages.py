@@ -1,0 +1,39 @@
+"""Which protocol packages a party's process loads: those that its policy names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clustering_protocols.protocol_packages import offer_packages, use_packages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_homes: list[Path] = []
+
+
+def read_own_packages() -> tuple[str, ...]:
+    """Return the distributions that the policy of this process's home names.
+
+    That is the home of ``--home``, else of ``$COTERIE_HOME``, or ``~/.coterie``.
+
+    Raises InvalidParameters if the policy cannot be read.
+    """
+    # not above: every start of a command imports this module
+    from party_sdk.home.files import default_home
+    from party_sdk.home.policy_files import read_protocol_packages
+
+    return read_protocol_packages(_homes[0] if _homes else default_home())
+
+
+def use_home(home: Path | None) -> None:
+    """Let the policy of another home name the packages of this process; None: the usual."""
+    before, after = list(_homes), [] if home is None else [home]
+    if before != after:
+        _homes[:] = after
+        use_packages(read_own_packages)
+
+
+def offer_own_packages() -> None:
+    """Let the policy name them, unless this process is an analyst's."""
+    offer_packages(read_own_packages)
