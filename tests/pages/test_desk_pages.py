@@ -187,7 +187,7 @@ def test_clicks_lead_a_party_from_invitation_to_labels(
         kinds = answered(look)
         assert kinds[0] == "Do all members read the same number?"
         assert "May signatures, keys and keyed digests leave?" in kinds
-        assert "May this leave?" in kinds
+        assert "May contributions of this kind leave?" in kinds
         seen(look, "desk-result")
         with page.expect_download() as download:
             page.get_by_role("link", name="Your labels").click()
