@@ -9,6 +9,7 @@ The text of an error never holds a row, an id, a token or a secret.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from clustering_protocols.common.error_catalogue import Problem
@@ -21,17 +22,27 @@ class CoterieError(Exception):
     field: the parameter or field that is wrong, where it is one; ``detail`` begins with
         it.
     remedy: what to do about this cause, where the problem's own remedy misses it.
+    cells: the same with values of cells, a line each: the operator's own terminal and
+        desk show them instead of ``detail``, and nothing else reads them.
     """
 
     problem: ClassVar[Problem] = Problem.INTERNAL
     _classes: ClassVar[dict[Problem, type[CoterieError]]] = {}
 
-    def __init__(self, said: str, *, field: str = "", remedy: str = "") -> None:
+    def __init__(
+        self,
+        said: str,
+        *,
+        field: str = "",
+        remedy: str = "",
+        cells: Sequence[str] = (),
+    ) -> None:
         super().__init__(said)
         self.said = said
         self.field = field
         self.detail = f"{field}: {said}" if field else said
         self.remedy = remedy or self.problem.remedy
+        self.cells = tuple(cells)
 
     def __init_subclass__(cls, *, problem: Problem) -> None:
         super().__init_subclass__()

@@ -114,6 +114,11 @@ class TableReading(Screen):
     more_files: how many more there are.
     path, csv: the table that was chosen, and how it is written; empty where none was.
     dialect: how the file is written, as it was found out.
+    sheets, sheet: of a file with sheets, and the one that was read.
+    skip: how many lines or rows stand above the names of columns, where somebody said it.
+    not_read: rows of the file that are left out, or cannot be read.
+    is_mapped: whether a mapping mends the table.
+    mends: whether there is a dictionary, by which a mapping can be drafted.
     described: whether it is settled which columns are clustered.
     checked: whether the table was held against the terms.
     problems, warnings: what hinders it, with lines, and what may be wrong.
@@ -129,12 +134,17 @@ class TableReading(Screen):
     path: str = ""
     csv: str = ""
     n_rows: int = Field(default=0, ge=0)
+    not_read: int = Field(default=0, ge=0)
+    sheets: tuple[str, ...] = ()
+    sheet: str = ""
+    skip: str = ""
+    is_mapped: bool = False
+    mends: bool = False
     dialect: dict[str, str] = Field(default={})
     columns: tuple[ColumnChoice, ...] = ()
     described: bool = False
     checked: bool = False
-    problems: tuple[str, ...] = ()
-    more_problems: int = Field(default=0, ge=0)
+    problems: tuple[str, ...] = Field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
 
 
@@ -185,7 +195,7 @@ class LabelledRows(Screen):
 class RehearsalPage(Screen):
     """What would leave of a table, of a session that was played at home.
 
-    path, csv, ids, columns, notify, choices: for the form that places the order.
+    path, csv, ids, columns, mapping, notify, choices: for the form that places the order.
     """
 
     template = "desk/rehearsal.html.j2"
@@ -196,6 +206,7 @@ class RehearsalPage(Screen):
     csv: str = ""
     ids: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    mapping: str = Field(default="", repr=False)
     notify: str = ""
     choices: OwnChoices
     played: Rehearsal

@@ -67,6 +67,15 @@ class NamedTable:
             allow=how.allow,
         )
 
+    def examine(self, agreed: SlotFields | None = None) -> CheckReport:
+        """Return how the table is read.
+
+        agreed: what the terms say of the fields, where they do.
+        """
+        from party_sdk.tables import examine
+
+        return examine(self.path, self._build_how(agreed))[0]
+
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
         """Return what hinders the table from taking part at a slot."""
         from clustering_protocols.common.errors import GuardRefused, InvalidData

@@ -317,8 +317,8 @@ class Home:
             check_choices(member.terms.protocol.name, choices)
             result = member.result()
             result.check_labels_new_rows()
-            rows = self.map_rows(member.folder, rows)
-            data = rows.open(member.slot_fields, result.columns)
+            own = rows.table_mapping or member.folder.mappings.for_new_rows()
+            data = rows.with_mapping(own).open(member.slot_fields, result.columns)
             return result.predict(data, agree=(lambda _: True) if allowed else agree)
 
     def labels_new_rows(self, session: str, slot: str) -> bool:

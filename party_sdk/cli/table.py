@@ -14,6 +14,7 @@ from party_sdk.cli.terminal.output_files import force_option
 
 if TYPE_CHECKING:
     from party_sdk.tables import CheckReport, How
+    from party_sdk.tables.mapping.model import Limit
 
 INPUT_UNUSABLE = 5
 
@@ -46,6 +47,11 @@ INPUT_UNUSABLE = 5
     help="With --propose: the terms of a session, whose dictionary counts.",
 )
 @click.option("--slot", help="With --terms of several slots: yours.")
+@click.option(
+    "--limits",
+    type=click.Choice(["half", "value", "missing"]),
+    help="With --propose: what limits of detection such as <0.1 become.",
+)
 @force_option
 @json_option
 @click.pass_context
@@ -56,6 +62,7 @@ def table(
     mapping_file: Path | None,
     terms_file: Path | None,
     slot: str | None,
+    limits: Limit | None,
     *,
     propose: bool,
     links: bool,
@@ -84,11 +91,13 @@ def table(
 
         schema = read_dictionary(how, terms_file, slot)
         found = propose_mapping(
-            file, how, schema, mapping_file, force=force, as_json=as_json
+            file, how, schema, mapping_file, limits, force=force, as_json=as_json
         )
         context.exit(INPUT_UNUSABLE if found.n_open else 0)
-    if terms_file is not None or slot is not None or force:
-        raise click.UsageError("--terms, --slot and --force go with --propose.")
+    if terms_file is not None or slot is not None or limits is not None or force:
+        raise click.UsageError(
+            "--terms, --slot, --limits and --force go with --propose."
+        )
     from party_sdk.tables import examine, read_mapping
 
     if mapping_file is not None:
@@ -105,14 +114,15 @@ def table(
 def show_report(report: CheckReport, *, as_json: bool) -> None:
     """Print how a table is read, and what is wrong with it."""
     if as_json:
-        say(report.model_dump_json())
+        # a program may log what it reads: values of cells are for people
+        say(report.model_dump_json(exclude={"cells"}))
     else:
         _print(report)
 
 
 def _print(report: CheckReport) -> None:
     if report.columns:
-        say(f"{report.file or 'table'}: {report.rows} rows")
+        say(f"{report.file or 'table'}: {report.counted_rows}")
     if report.dialect:
         said = ", ".join(f"{name} {v}" for name, v in report.dialect_texts.items())
         say(f"written with {said}")
@@ -124,7 +134,5 @@ def _print(report: CheckReport) -> None:
         say(f"  {column.name:{width}}  {column.type:8}  {extent:24}  {gaps}".rstrip())
     for warning in report.warnings:
         say(f"warning: {warning}")
-    for problem in report.problems:
-        say(f"problem: {problem.sentence(report.counts)}")
-    if report.more_problems:
-        say(f"problem: {report.more_problems} more")
+    for problem in report.sentences:
+        say(f"problem: {problem}")

@@ -15,6 +15,7 @@ from party_sdk.results.output_files import keep_others, try_outputs, write_whole
 if TYPE_CHECKING:
     from clustering_protocols.terms.schema import Schema
     from party_sdk.tables import How, Proposal
+    from party_sdk.tables.mapping.model import Limit
     from party_sdk.tables.proposals.proposal import ColumnProposal, LevelProposal
 
 _MOST_CELLS = 20
@@ -36,7 +37,14 @@ def read_dictionary(how: How, terms: Path | None, slot: str | None) -> Schema:
 
 
 def propose_mapping(
-    file: str, how: How, schema: Schema, out: Path | None, *, force: bool, as_json: bool
+    file: str,
+    how: How,
+    schema: Schema,
+    out: Path | None,
+    limits: Limit | None,
+    *,
+    force: bool,
+    as_json: bool,
 ) -> Proposal:
     """Draft a mapping, write it where a file is named, and print how certain it is."""
     from party_sdk.tables import propose, write_mapping
@@ -44,7 +52,7 @@ def propose_mapping(
     if out is not None:
         try_outputs([out], Path(file), force=force)
         keep_others([out], None, force=force)
-    found = propose(file, how, schema)
+    found = propose(file, how, schema, limits)
     if out is not None:
         write_whole(write_mapping(found.to_mapping()), out)
     if as_json:
@@ -71,6 +79,10 @@ def proposal_lines(found: Proposal) -> Iterator[str]:
             yield from lines
     for name, cells in found.totals.items():
         yield f"left out as totals: {', '.join(map(repr, cells))} in {name!r}"
+    if found.copies:
+        shown = ", ".join(map(str, found.copies[:20]))
+        more = f" and {len(found.copies) - 20} more" * (len(found.copies) > 20)
+        yield f"left out as copies of earlier rows: {shown}{more}"
     if found.unused:
         more = f" and {len(found.unused) - 20} more" * (len(found.unused) > 20)
         yield f"not used: {', '.join(map(repr, found.unused[:20]))}{more}"
@@ -87,15 +99,31 @@ def _lines_of(found: Proposal, certainty: Any) -> Iterator[str]:
             yield f"  {column.name} from {column.source!r}: {column.why}"
         if column.convert and certainty == "guess":
             yield f"  {column.name}: unit by its name, {column.convert}"
-        cells = [c for c in column.cells if c.certainty == certainty and not c.is_same]
+        if column.thousands and certainty == "guess":
+            yield f"  {column.name}: {column.thousands!r} parts thousands"
+        if column.dates and certainty == "guess":
+            yield f"  {column.name}: dates are {', '.join(column.dates)}"
+        cells = [c for c in column.cells if not c.is_same]
+        cells = [c for c in cells if _certainty_of(column, c) == certainty]
         for cell in cells[:_MOST_CELLS]:
             yield f"  {column.name}: {_describe(column, cell)}"
         if len(cells) > _MOST_CELLS:
             yield f"  {column.name}: {len(cells) - _MOST_CELLS} more"
 
 
+def _certainty_of(column: ColumnProposal, cell: LevelProposal) -> str:
+    """Return how certain a cell is: a limit by a rule that somebody said is certain."""
+    is_said = cell.is_limit and column.limits is not None
+    return "certain" if is_said else cell.certainty
+
+
 def _describe(column: ColumnProposal, cell: LevelProposal) -> str:
     rows = "1 row" if cell.count == 1 else f"{cell.count} rows"
+    if cell.is_limit:
+        said = "--limits half, value or missing?"
+        if column.limits is not None:
+            said = f'limits = "{column.limits}"'
+        return f"{cell.text!r} ({rows}) is a limit: {said}"
     if cell.is_missing:
         return f"{cell.text!r} ({rows}) is no value"
     if cell.level is not None:

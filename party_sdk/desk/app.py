@@ -28,8 +28,9 @@ from party_sdk.desk.responses import (
     render_in_frame,
     render_page,
 )
+from party_sdk.desk.tables import own_tables
 
-ROOMS: Final[tuple[Room, ...]] = (parties.room, coordination.room)
+ROOMS: Final[tuple[Room, ...]] = (parties.room, own_tables.room, coordination.room)
 """Ways in the frame, in their order; whoever adds pages adds a room."""
 
 

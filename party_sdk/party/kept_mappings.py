@@ -84,6 +84,11 @@ class KeptMappings:
         path = self._file(version)
         return parse_mapping(self._files.read(path), path.name)
 
+    def for_new_rows(self) -> TableMapping | None:
+        """Return the mapping that counts, as it reads another table than the session's."""
+        last = self.last()
+        return last and last.for_new_rows()
+
     def keep(self, mapping: TableMapping) -> int:
         """Keep a mapping behind those that are there, and return its number."""
         from party_sdk.tables import write_mapping

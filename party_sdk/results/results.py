@@ -158,13 +158,14 @@ class Result:
     ) -> DataSource:
         """Return new rows with the columns of the session, in its order."""
         is_matrix = isinstance(table, np.ndarray | DataSource) or issparse(table)
+        kept = self._mapping and self._mapping.for_new_rows()
         data = open_table(
             table,
             id_column=id_column,
             columns=None if is_matrix or not self.columns else self.columns,
             schema=self._schema,
             preparation=self._preparation,
-            mapping=None if is_matrix else mapping or self._mapping,
+            mapping=None if is_matrix else mapping or kept,
         )
         if isinstance(table, Table) and data.columns != self.columns:
             raise InvalidData(

@@ -15,7 +15,7 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import explain
 from clustering_protocols.terms.schema import Field, Level, Schema, normal
 from party_sdk.tables.columns import texts
-from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft
+from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft, read_whole
 from party_sdk.tables.formats.study_files import STUDIES, StudyLabels
 from party_sdk.tables.isolation import parent
 from party_sdk.tables.mapping.model import TableMapping
@@ -43,7 +43,7 @@ def read_schema(path: Path) -> Schema:
     Raises InvalidData if there is none, or it contradicts itself.
     """
     try:
-        return Schema.model_validate_json(path.read_bytes())
+        return Schema.model_validate_json(read_whole(path))
     except OSError:
         raise InvalidData(f"There is no dictionary {path.name!r}.") from None
     except ValidationError as error:

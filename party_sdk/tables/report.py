@@ -7,29 +7,78 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from clustering_protocols.common.errors import InvalidData
 
 MOST_SHOWN: Final = 10
 HEADER: Final = "repeats the names of columns: delete this row"
 _LONGEST_FORM: Final = 24
+_LONGEST_CELL: Final = 40
+_OF_ONE: Final = {
+    "not levels": "not a level",
+    "not numbers": "not a number",
+    "not dates": "not a date",
+}
 
 
 class Finding(BaseModel):
-    """One thing that is wrong, and where; never the value itself."""
+    """One thing that is wrong, and where; never the value itself.
+
+    of_cell: whether it is of the value of a cell, which a :class:`CellProblem` shows.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     line: int | None = None
     column: str | None = None
     what: str
+    of_cell: bool = False
 
     def sentence(self, word: str) -> str:
         """Return the finding as people read it: ``line 9, crp: empty``."""
         line = None if self.line is None else f"{word} {self.line}"
         place = ", ".join(part for part in (line, self.column) if part)
         return f"{place}: {self.what}" if place else self.what
+
+
+class CellProblem(BaseModel):
+    """What is wrong with the cells of one column, value by value.
+
+    Its values are cells: they are shown on the operator's own terminal and desk, and
+    stand in no log, file or message.
+
+    values: each with the number of its rows, the most frequent first.
+    n_rows: of all, also of values that are not listed.
+    line: where the first row stands.
+    hint: what may mend it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    column: str
+    what: str
+    values: tuple[tuple[str, int], ...] = Field(repr=False)
+    n_rows: int
+    line: int
+    hint: str = ""
+
+    def sentence(self, word: str) -> str:
+        """Return it as people read it: ``sex: 'M' (161), 'f' (11) are not levels``."""
+        shown = [f"{_shorten(text)} ({n:,})" for text, n in self.values[:MOST_SHOWN]]
+        if (rest := self.n_rows - sum(n for _, n in self.values[:MOST_SHOWN])) > 0:
+            shown.append(f"others ({rest:,})")
+        said = f"are {self.what}"
+        if len(shown) == 1:
+            kind, colon, allowed = self.what.partition(";")
+            said = f"is {_OF_ONE.get(kind, kind)}{colon}{allowed}"
+        hint = f"; {self.hint}" if self.hint else ""
+        return f"{self.column}: {', '.join(shown)} {said} (first: {word} {self.line}){hint}"
+
+
+def _shorten(text: str) -> str:
+    clean = " ".join(text.split())
+    return repr(clean if len(clean) <= _LONGEST_CELL else f"{clean[:_LONGEST_CELL]}…")
 
 
 class ColumnReport(BaseModel):
@@ -65,8 +114,10 @@ class CheckReport(BaseModel):
     file: the file's name, without its folder.
     counts: what ``line`` counts: lines of a text file, rows of another.
     rows: 0 where the table cannot be read.
+    not_read: rows of the file that are none of these: left out, or not readable.
     dialect: how a text file is written; ``--csv NAME=VALUE`` freezes a part of it.
     problems: at most ten; ``more_problems`` counts the others.
+    cells: the problems that are of cells, by value.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -79,6 +130,27 @@ class CheckReport(BaseModel):
     problems: tuple[Finding, ...] = ()
     more_problems: int = 0
     warnings: tuple[str, ...] = ()
+    not_read: int = 0
+    cells: tuple[CellProblem, ...] = Field(default=(), repr=False)
+
+    @property
+    def counted_rows(self) -> str:
+        """Return how many rows are read, of those that the file has."""
+        if not self.not_read:
+            return f"{self.rows} rows"
+        return f"{self.rows} of {self.rows + self.not_read} rows"
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return all problems, those of cells by value: for the operator's own screen."""
+        told = {each.column for each in self.cells}
+        others = [p for p in self.problems if not (p.of_cell and p.column in told)]
+        more = self.more_problems and not self.cells
+        return (
+            *(each.sentence(self.counts) for each in self.cells),
+            *(each.sentence(self.counts) for each in others),
+            *([f"{self.more_problems} more"] if more else []),
+        )
 
     @property
     def dialect_texts(self) -> dict[str, str]:
@@ -94,7 +166,8 @@ class CheckReport(BaseModel):
         """Return findings as an error that names the file, lines and columns."""
         said = _together([finding.sentence(self.counts) for finding in found], more)
         placed = any(finding.line or finding.column for finding in found)
-        return InvalidData(f"{self.file}: {said}" if placed and self.file else said)
+        detail = f"{self.file}: {said}" if placed and self.file else said
+        return InvalidData(detail, cells=self.sentences if self.cells else ())
 
 
 def _format_part(part: Any) -> str:
@@ -112,7 +185,12 @@ class Findings:
         self._headers: set[int | None] = set()
 
     def add(
-        self, what: str, line: int | None = None, column: str | None = None
+        self,
+        what: str,
+        line: int | None = None,
+        column: str | None = None,
+        *,
+        of_cell: bool = False,
     ) -> None:
         """Add one finding; a second header counts once a line, whatever its columns."""
         if what == HEADER:
@@ -121,7 +199,9 @@ class Findings:
                 return
             self._headers.add(line)
         if len(self.shown) < MOST_SHOWN:
-            self.shown.append(Finding(what=what, line=line, column=column))
+            self.shown.append(
+                Finding(what=what, line=line, column=column, of_cell=of_cell)
+            )
         else:
             self.more += 1
 

@@ -72,8 +72,25 @@ class Source(Protocol):
         """
         ...
 
+    def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
+        """Yield the cells of columns as the table has them, whatever they hold.
+
+        Raises Again if all of it has to be read again.
+        """
+        ...
+
+    def read_places(self) -> Places | None:
+        """Return where the rows stand that the last pass yielded.
+
+        None where loose quotation marks hide it.
+        """
+        ...
+
     def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
-        """Return texts of numbers with a point, and of dates with the year first."""
+        """Return texts of the table as the cells that a column is read from.
+
+        Numbers have a point, dates begin with the year.
+        """
         ...
 
     def tell(self, columns: Sequence[Column], findings: Findings) -> None:

@@ -11,6 +11,7 @@ from clustering_protocols.common.validation_messages import did_you_mean
 from party_sdk.tables import guards, names as named
 from party_sdk.tables.columns import Column
 from party_sdk.tables.mapping.model import TableMapping
+from party_sdk.tables.problems.cell_problems import find_cell_problems
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import CheckReport
 from party_sdk.tables.scratch import Scratch
@@ -47,7 +48,11 @@ def examine(
             break
         except Again:
             continue
-    return reading.result(file)
+    report, table = reading.result(file)
+    if any(problem.of_cell for problem in report.problems):
+        cells = find_cell_problems(source, columns, allow)
+        report = report.model_copy(update={"cells": cells})
+    return report, table
 
 
 def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:

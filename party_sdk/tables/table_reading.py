@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from party_sdk.tables.columns import (
 )
 from party_sdk.tables.mapping.model import TableMapping
 from party_sdk.tables.names import UNNAMED
+from party_sdk.tables.parsing.row_places import Places, RemainingRows
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import (
     HEADER,
@@ -39,6 +40,8 @@ from party_sdk.tables.scratch import Scratch
 from party_sdk.tables.source import Source
 from party_sdk.tables.spool import ColumnSpool, Spool, mapped_ids
 from party_sdk.tables.table import Table, UnmappedCells
+
+NO_ID: Final = "no id"
 
 
 class TableReading:
@@ -83,7 +86,7 @@ class TableReading:
                 named_rows, empty = id_texts(ids)
                 self._ids.write([named_rows])
                 for row in [] if self._matches else np.flatnonzero(empty).tolist():
-                    self._note(begin + row, ", ".join(self._naming), "no id")
+                    self._note(begin + row, ", ".join(self._naming), NO_ID)
                 self._note_names(begin, ids, named_rows)
             self._see_texts(begin, cells)
             X = self._numbers(begin, cells)
@@ -147,19 +150,17 @@ class TableReading:
 
     def result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
         """Return what was found, and the table if nothing hinders."""
-        places, findings = self._source.places, Findings()
+        findings, unfit = Findings(), Findings()
         self._source.tell(self._columns, findings)
-        if not findings:  # rows that were left out would shift the lines of others
-            _add(
-                findings, [(*cell, what) for cell, what in self._wrong.items()], places
-            )
+        read = self._source.read_places()
+        places = read or self._source.places
+        if read is not None or not findings:  # else lines of others are not known
+            _add(findings, [(*at, what) for at, what in self._wrong.items()], places)
             findings.more += self._more
-            self._add_guards(findings)
-        unfit = Findings()
-        if not findings:
-            self._add_unfit(unfit)
+            self._add_guards(findings, places)
+            self._add_unfit(unfit, places)
         ids = mapped_ids(self._cells) if self._naming else None
-        report = self._report(file, findings, unfit)
+        report = self._report(file, findings, unfit, places)
         if findings:
             return report, None
         table = Table(
@@ -168,7 +169,7 @@ class TableReading:
             file=file,
             described=tuple(self._columns),
             ids=ids,
-            places=places,
+            places=self._source.places,
             unfit=unfit,
             spool=self._spool,
             unmapped=self._unmapped_cells(),
@@ -184,13 +185,13 @@ class TableReading:
             self._headers, self._changed, self._original_file, n_rows
         )
 
-    def _add_guards(self, findings: Findings) -> None:
-        if not self._spool.n_rows:
+    def _add_guards(self, findings: Findings, places: Places) -> None:
+        if not self._spool.n_rows and not findings:
             findings.add("there are no rows below the names of columns")
         if guards.RUNNING not in self._allow:
             self._add_row_numbers(findings)
         if guards.TOTALS not in self._allow:
-            for line in self._source.places.of(self._rows_of_totals()):
+            for line in places.of(self._rows_of_totals()):
                 findings.add(
                     f"looks like a row of totals: delete it, or --allow {guards.TOTALS}",
                     line=line,
@@ -217,13 +218,13 @@ class TableReading:
             )
             findings.add(f"{what}: {remedy}", column=name)
 
-    def _add_unfit(self, unfit: Findings) -> None:
+    def _add_unfit(self, unfit: Findings, places: Places) -> None:
         """Add what no preparation is agreed for."""
         for what in ("words", "dates", *([] if self._prepared else ["categories"])):
             names = [c.name for c in self._columns if _needs(c) == what]
             if names:
                 unfit.add(_explain_undescribed(what, names))
-        _add(unfit, self._gaps, self._source.places)
+        _add(unfit, self._gaps, places)
         gaps = sum(
             int(count)
             for refuses, count in zip(self._refusing, self._watch.missing, strict=True)
@@ -232,7 +233,7 @@ class TableReading:
         unfit.more += max(0, gaps - len(self._gaps))
 
     def _report(
-        self, file: Path | None, findings: Findings, unfit: Findings
+        self, file: Path | None, findings: Findings, unfit: Findings, places: Places
     ) -> CheckReport:
         columns = tuple(map(self._column, range(len(self._columns))))
         warnings = [*self._source.names.warnings, *self._source.warnings]
@@ -255,6 +256,7 @@ class TableReading:
             problems=tuple(findings.shown),
             more_problems=findings.more,
             warnings=tuple(warnings),
+            not_read=len(places.omitted) if isinstance(places, RemainingRows) else 0,
         )
 
     def _column(self, place: int) -> ColumnReport:
@@ -292,12 +294,13 @@ def _find_changes(
 
 
 def _add(
-    findings: Findings, found: Sequence[tuple[int, str, str]], places: Any
+    findings: Findings, found: Sequence[tuple[int, str, str]], places: Places
 ) -> None:
     rows = sorted({row for row, _, _ in found})
     lines = dict(zip(rows, places.of(rows), strict=True))
     for row, name, what in sorted(found):
-        findings.add(what, lines[row], name)
+        is_of_cell = what not in {HEADER, NO_ID}
+        findings.add(what, lines[row], name, of_cell=is_of_cell)
 
 
 def _refuses_gaps(column: Column, preparation: Preparation | None) -> bool:

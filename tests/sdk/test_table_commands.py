@@ -140,30 +140,96 @@ def test_a_frame_has_the_same_fields_as_a_file(tmp_path: Path, make: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "told", "by_value"),
     [
         (
             "d;01.01.1970;ja;1;30;M",
             "line 5, sex: 'A' is no level of the dictionary (did",
+            "sex: 'M' (1) is not a level; allowed: f, m (first: line 5)",
         ),
-        ("d;01.01.1970;ja;1;30;x", "line 5, sex: 'A' is no level of the dictionary"),
-        ("d;01.01.1970;ja;1;130;m", "line 5, age: above the dictionary's maximum"),
-        ("d;01.01.1970;ja;1;30,5;m", "line 5, age: no whole number"),
-        ("d;01.01.1970;;1;30;m", "line 5, smoker: empty, and the dictionary requires"),
-        ("d;01.01.1970;oui!;1;30;m", "line 5, smoker: 'AAA!' is neither yes nor no"),
-        ("d;1970;ja;1;30;m", "line 5, day: '9999' is no date in the order day-first"),
-        ("d;01.01.1970;ja;?;30;m", "line 5, crp: '?' is no number"),
+        (
+            "d;01.01.1970;ja;1;30;x",
+            "line 5, sex: 'A' is no level of the dictionary",
+            "sex: 'x' (1) is not a level; allowed: f, m (first: line 5)",
+        ),
+        (
+            "d;01.01.1970;ja;1;130;m",
+            "line 5, age: above the dictionary's maximum",
+            "age: '130' (1) is above the dictionary's maximum; allowed: at most 120",
+        ),
+        (
+            "d;01.01.1970;ja;1;30,5;m",
+            "line 5, age: no whole number",
+            "age: '30,5' (1) is no whole number (first: line 5)",
+        ),
+        (
+            "d;01.01.1970;;1;30;m",
+            "line 5, smoker: empty, and the dictionary requires",
+            "smoker: '' (1) is empty, and the dictionary requires a value",
+        ),
+        (
+            "d;01.01.1970;oui!;1;30;m",
+            "line 5, smoker: 'AAA!' is neither yes nor no",
+            "smoker: 'oui!' (1) is neither yes nor no (first: line 5)",
+        ),
+        (
+            "d;1970;ja;1;30;m",
+            "line 5, day: '9999' is no date in the order day-first",
+            "day: '1970' (1) is not a date (first: line 5)",
+        ),
+        (
+            "d;01.01.1970;ja;?;30;m",
+            "line 5, crp: '?' is no number",
+            "crp: '?' (1) is not a number (first: line 5)",
+        ),
     ],
 )
 def test_a_cell_that_contradicts_the_dictionary_is_told(
-    tmp_path: Path, schema_file: Path, line: str, told: str
+    tmp_path: Path, schema_file: Path, line: str, told: str, by_value: str
 ) -> None:
     path = table(tmp_path, *LINES, line)
     words = ("table", path, "--id-column", "patient", "--schema", schema_file)
-    assert f"problem: {told}" in coterie(*words, expect=5).output
+    assert f"problem: {by_value}" in coterie(*words, expect=5).output
     report = CheckReport.model_validate_json(coterie(*words, "--json", expect=5).stdout)
     [problem] = report.problems
     assert problem.sentence("line").startswith(told.rstrip("."))
+
+
+def test_all_kinds_of_problems_are_told_at_once_by_value(
+    tmp_path: Path, schema_file: Path
+) -> None:
+    """Rejected lines, wrong levels, numbers and bounds together, and each line right."""
+    lines = [
+        "d;01.01.1970;ja;<0,1;30;w",
+        "e;01.01.1970;ja",
+        "f;01.01.1970;ja;?;200;w",
+        "g;01.13.1970;vielleicht;<0,1;30;W",
+    ]
+    path = table(tmp_path, *LINES, *lines)
+    words = ("table", path, "--id-column", "patient", "--schema", schema_file)
+    said = coterie(*words, expect=5).output
+    assert f"{path.name}: 3 of 7 rows" in said
+    problems = [line for line in said.splitlines() if line.startswith("problem:")]
+    expected = [
+        "day: '01.13.1970' (1) is not a date (first: line 8)",
+        "smoker: 'vielleicht' (1) is neither yes nor no (first: line 8)",
+        "crp: '<0,1' (2), '?' (1) are not numbers (first: line 5)",
+        "age: '200' (1) is above the dictionary's maximum; allowed: at most 120",
+        "sex: 'w' (2), 'W' (1) are not levels; allowed: f, m (first: line 5)",
+        "line 6: fewer cells than the 6 columns",
+    ]
+    for sentence in expected:
+        assert any(sentence in problem for problem in problems), sentence
+    assert len(problems) == len(expected)
+    with pytest.raises(InvalidData) as refused:
+        read_table(path, How(id_column="patient", schema=WARD))
+    shown = "\n".join(refused.value.cells)
+    assert all(sentence in shown for sentence in expected)
+    for text in ("vielleicht", "<0,1"):
+        assert text not in str(refused.value), "an error may end in a log"
+        assert text not in repr(refused.value)
+    hidden = coterie(*words, "--json", expect=5).stdout
+    assert "vielleicht" not in hidden
 
 
 def test_categories_wait_for_a_preparation(tmp_path: Path) -> None:
@@ -239,7 +305,7 @@ def test_a_table_is_described(tmp_path: Path) -> None:
     said = coterie(*words, expect=5).output
     assert "ward.csv: 3 rows" in said
     assert "crp     number    -9 to 1.5                 1 missing" in said
-    problem = "problem: line 4, crp: 'A.A.' is no number"
+    problem = "problem: crp: 'k.A.' (1) is not a number (first: line 4)"
     assert problem in coterie("table", path, expect=5).output
 
 

@@ -273,3 +273,55 @@ def test_a_table_without_a_mapping_is_its_own_original(tmp_path: Path) -> None:
     table = open_table(as_csv(frame_of(), tmp_path), columns=["HbA1c", "Alter"])
     assert isinstance(table, Table)
     assert original_of(table) is table
+
+
+def test_marks_are_of_what_is_clustered_before_it_was_mapped(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    values = rng.integers(0, 50, (60, 2)) / 4
+    frame = pd.DataFrame(values, columns=["u", "v"])
+    frame.insert(0, "tot", rng.choice(["ja", "nein"], 60))
+    said = {
+        "columns": {
+            "a": {"from": "u", "factor": 18.016},
+            "b": {"from": "v"},
+            "died": {"from": "tot", "levels": {"ja": "yes", "nein": "no"}},
+        }
+    }
+    fields = [
+        {"name": "died", "type": "boolean", "role": "describe"},
+        {"name": "a"},
+        {"name": "b"},
+    ]
+    how = How(
+        schema=Schema.model_validate({"fields": fields}),
+        mapping=TableMapping.model_validate(said),
+    )
+    found = ShownTables(tmp_path).marks(read_table(frame, how), {"died"})
+    plain = open_table(frame, columns=["u", "v"])
+    expected = ShownTables(tmp_path).marks(plain)
+    np.testing.assert_array_equal(found.clustered, expected.cells)
+    assert not np.array_equal(found.cells, expected.cells), "the outcome is shown too"
+
+
+def test_lines_to_leave_out_are_those_of_one_file() -> None:
+    said = {"leave_out": {"lines": [3], "values": {"id": ["Summe"]}}}
+    mapping = TableMapping.model_validate({**MAPPING.model_dump(), **said})
+    again = mapping.for_new_rows()
+    assert again.leave_out.lines == ()
+    assert again.leave_out.values == {"id": ("Summe",)}
+    assert again.columns == mapping.columns
+
+
+def test_new_rows_need_no_column_that_is_not_read(tmp_path: Path) -> None:
+    frame = frame_of().drop(columns=["smoker", "HbA1c"])
+    said = MAPPING.model_dump()
+    said["columns"]["smoker"]["from"] = "Raucher"
+    mapping = TableMapping.model_validate(said)
+    how = How(
+        id_column="id", columns=["sex", "age"], schema=DICTIONARY, mapping=mapping
+    )
+    assert read_table(as_csv(frame, tmp_path), how).n_rows == len(frame)
+    report, _ = examine(
+        as_csv(frame, tmp_path), How(schema=DICTIONARY, mapping=mapping)
+    )
+    assert "names 'HbA1c', 'Raucher'" in report.problems[0].what

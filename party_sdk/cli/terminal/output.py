@@ -128,7 +128,8 @@ class ExplainedGroup(click.Group):
             if "--json" in sys.argv:
                 say(json.dumps(_as_document(known, code)))
             say(f"{known.problem.title}.", err=True)
-            say(f"  {known.detail}", err=True)
+            for line in known.cells or (known.detail,):
+                say(f"  {line}", err=True)
             say(f"  What to do: {known.remedy}", err=True)
             ctx.exit(code)
 

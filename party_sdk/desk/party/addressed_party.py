@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
 
@@ -16,6 +16,10 @@ from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, desk_of
 from party_sdk.supervisor import Order
 from party_sdk.supervisor.files import OrderFiles
+
+if TYPE_CHECKING:
+    from party_sdk.admission.table_files import NamedTable
+    from party_sdk.tables import TableMapping
 
 PLACE: Final = "/parties/{session}/{slot}"
 """The address of a party below the root."""
@@ -76,6 +80,23 @@ class AddressedParty:
         return folder.forgotten() is not None or (
             folder.exists and folder.load_result() is not None
         )
+
+    @property
+    def kept_mapping(self) -> TableMapping | None:
+        """Return how the table is mended so far: as the order says, or the home keeps."""
+        from party_sdk.tables.mapping.mapping_files import parse_mapping
+
+        order = self.order
+        if order is not None and order.table is not None and order.table.mapping:
+            return parse_mapping(order.table.mapping.encode(), "mapping")
+        folder = self.files.folder
+        return folder.mappings.last() if folder.exists else None
+
+    def mend(self, table: NamedTable) -> NamedTable:
+        """Return a table by the mapping that holds, unless it names another."""
+        if table.table_mapping is not None:
+            return table
+        return table.with_mapping(self.kept_mapping)
 
     def terms(self) -> Terms:
         """Return its terms."""

@@ -136,6 +136,7 @@ def _read(kept: AddressedParty, chosen: Chosen) -> dict[str, Any]:
     from party_sdk.tables.single_columns import column_names
 
     named = replace(chosen, columns=None).to_ordered_table().to_named_table()
+    named = named.with_mapping(kept.files.folder.mappings.for_new_rows())
     if not chosen.checked:  # what named the rows of the run is ticked at first
         names = column_names(Path(named.path), named.how)
         usual = tuple(name for name in _usual_ids(kept) if name in names)

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from party_sdk.desk.party import (
     consent,
+    mended_table,
     new_rows,
     order_pages,
     party_list,
@@ -53,6 +54,8 @@ room: Final = Room(
         Route(f"{PLACE}/terms/assessment.md", consent.get_assessment),
         Route(f"{PLACE}/decline", consent.post_decline, methods=["POST"]),
         Route(f"{PLACE}/table", table_choice.get_table),
+        Route(f"{PLACE}/mapping", mended_table.get_mapping),
+        Route(f"{PLACE}/mapping", mended_table.post_mapping, methods=["POST"]),
         Route(f"{PLACE}/rehearsal", rehearsals.post_rehearsal, methods=["POST"]),
         Route(f"{PLACE}/order", table_choice.post_order, methods=["POST"]),
         Route(f"{PLACE}/answer", order_pages.post_answer, methods=["POST"]),

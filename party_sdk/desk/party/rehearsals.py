@@ -15,7 +15,7 @@ from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.own_choices import chosen_of, shown_choices
 from party_sdk.desk.party.table_choice import (
     Chosen,
-    drop_chosen_columns,
+    order_table,
     table_page,
     typed_limits,
 )
@@ -34,9 +34,8 @@ def post_rehearsal(request: Request) -> Response:
     chosen = Chosen.of(form_of(request), kept.desk.tables)
     try:
         terms = kept.terms()
-        table = drop_chosen_columns(
-            chosen.to_ordered_table(), terms, kept.slot
-        ).to_named_table()
+        ordered = order_table(chosen, terms, kept.slot)
+        table = kept.mend(ordered.to_named_table())
         data = table.open(agreed_in(terms, kept.slot))
         choices = chosen_of(typed_limits(kept, chosen))
         found = rehearse(terms, kept.slot, data, _with_policy(kept, choices))
@@ -59,6 +58,7 @@ def _page(kept: AddressedParty, chosen: Chosen, found: Rehearsal) -> RehearsalPa
         csv=chosen.csv,
         ids=chosen.ids,
         columns=chosen.columns or (),
+        mapping=chosen.mapping,
         notify=chosen.notify,
         choices=shown_choices(typed_limits(kept, chosen)),
         played=found,

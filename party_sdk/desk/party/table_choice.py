@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
@@ -15,7 +14,7 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.session_risks import LIMITS
 from clustering_protocols.terms.terms import Terms
-from coterie_pages.models.desk import ColumnChoice, TableChoice, TableFile
+from coterie_pages.models.desk import ColumnChoice, TableChoice
 from coterie_pages.models.frame import Banner
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
@@ -27,6 +26,14 @@ from party_sdk.desk.party.own_choices import (
     typed_in,
 )
 from party_sdk.desk.responses import Form, bad, desk_of, form_of, render_page, to
+from party_sdk.desk.tables.mending import mapping_of
+from party_sdk.desk.tables.named_file import (
+    csv_of,
+    files_in,
+    path_of,
+    split_words,
+    written_as,
+)
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.notification_requests import check_address
 from party_sdk.supervisor import Order, OrderedTable
@@ -36,30 +43,6 @@ if TYPE_CHECKING:
     from party_sdk.tables import CheckReport
 
 _MOST_FILES: Final = 200
-_ENDINGS: Final = frozenset(
-    [
-        ".csv",
-        ".tsv",
-        ".txt",
-        ".gz",
-        ".parquet",
-        ".pq",
-        ".xlsx",
-        ".xlsm",
-        ".xlsb",
-        ".xls",
-        ".ods",
-        ".json",
-        ".jsonl",
-        ".ndjson",
-        ".sav",
-        ".zsav",
-        ".por",
-        ".sas7bdat",
-        ".xpt",
-        ".dta",
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +53,7 @@ class Chosen:
     checked: whether it is to be held against the terms.
     notify: addresses that the analyst is to tell, as they were typed.
     limits: what the party decides alone, as it was typed; None where nobody was asked.
+    mapping: how the table is mended, as a hidden field has it; empty for as it was.
     """
 
     path: str
@@ -80,24 +64,24 @@ class Chosen:
     confirm: bool
     notify: str = ""
     limits: Mapping[str, str] | None = None
+    mapping: str = field(default="", repr=False)
 
     @classmethod
     def of(cls, form: Form, folder: Path) -> Chosen:
         """Return what was chosen; a path counts from the folder of tables."""
-        path, seen = form.one("path").strip(), bool(form.one("seen"))
-        if path and "://" not in path:
-            path = str(folder / Path(path).expanduser())
+        path, seen = path_of(form, folder), bool(form.one("seen"))
         ids = tuple(form.all("id"))
         ticked = tuple(name for name in form.all("column") if name not in ids)
         return cls(
             path=path,
-            csv=form.one("csv").strip(),
+            csv=csv_of(form),
             ids=ids,
             columns=ticked if seen else None,
             checked=seen,
             confirm=bool(form.one("confirm")),
             notify=form.one("notify").strip(),
             limits=typed_in(form) if form.one("limits") else None,
+            mapping=form.one("mapping"),
         )
 
     def addresses(self) -> tuple[str, ...]:
@@ -117,13 +101,20 @@ class Chosen:
             )
         if self.columns is not None and not self.columns:
             raise InvalidData("No column is ticked to be clustered.")
-        try:
-            words = tuple(shlex.split(self.csv))
-        except ValueError:
-            raise InvalidData("How it is written: a quote stays open.") from None
         return OrderedTable(
-            path=self.path, id_column=self.ids, columns=self.columns or (), csv=words
+            path=self.path,
+            id_column=self.ids,
+            columns=self.columns or (),
+            csv=tuple(split_words(self.csv)),
+            mapping=self._mapping_text(),
         )
+
+    def _mapping_text(self) -> str | None:
+        """Return the mapping as a file has it."""
+        from party_sdk.tables import write_mapping
+
+        mapping = mapping_of(self.mapping)
+        return None if mapping is None else write_mapping(mapping).decode()
 
 
 def get_table(request: Request) -> Response:
@@ -147,8 +138,9 @@ def post_order(request: Request) -> Response:
     chosen = Chosen.of(form_of(request), kept.desk.tables)
     try:
         terms = kept.terms()
-        table = drop_chosen_columns(chosen.to_ordered_table(), terms, kept.slot)
-        if table.to_named_table().check_table(terms, kept.slot).problems:
+        table = order_table(chosen, terms, kept.slot)
+        named = kept.mend(table.to_named_table())
+        if named.check_table(terms, kept.slot).problems:
             return table_page(request, kept, chosen)
         _place(kept, table, chosen)
     except CoterieError as error:
@@ -208,10 +200,11 @@ def describe_reading(
     trouble = None
     if chosen.path:
         try:
-            said = read(kept, chosen)
+            said = written_as(chosen.path, chosen.csv)
+            said |= read(kept, chosen)
         except CoterieError as error:
             trouble = bad(error)
-    files = list(_files(kept.desk.tables))
+    files = list(files_in(kept.desk.tables))
     return {
         "title": kept.title(),
         "session": kept.session,
@@ -241,13 +234,18 @@ def _format_addresses(kept: AddressedParty) -> str:
 def _read(kept: AddressedParty, chosen: Chosen) -> dict[str, Any]:
     """Return how a table is read, and with its columns chosen whether it fits."""
     terms = kept.terms()
-    table = drop_chosen_columns(chosen.to_ordered_table(), terms, kept.slot)
-    named = table.to_named_table()
-    dictionary = agreed_in(terms, kept.slot).dictionary
-    described = None if dictionary is None else dictionary.names
-    return describe_table(
-        named, chosen, described, lambda: named.check_table(terms, kept.slot)
+    table = order_table(chosen, terms, kept.slot)
+    named = kept.mend(table.to_named_table())
+    agreed = agreed_in(terms, kept.slot)
+    dictionary = agreed.dictionary
+    found = describe_table(
+        named,
+        chosen,
+        None if dictionary is None else dictionary.used.names,
+        lambda: named.check_table(terms, kept.slot),
+        named.examine if dictionary is None else lambda: named.examine(agreed),
     )
+    return {**found, "mends": dictionary is not None}
 
 
 def describe_table(
@@ -255,27 +253,30 @@ def describe_table(
     chosen: Chosen,
     described: Sequence[str] | None,
     check: Callable[[], CheckReport],
+    look: Callable[[], CheckReport] | None = None,
 ) -> dict[str, Any]:
     """Return how a table is read.
 
     described: the columns that are clustered, where that is settled.
     check: returns what hinders the table, once its columns are chosen.
+    look: returns how it is read before; by default as it shows by itself.
     """
-    from party_sdk.tables import examine
     from party_sdk.tables.single_columns import column_names
 
     names = column_names(Path(named.path), named.how)
-    look, _ = examine(named.path, named.how)
-    report = check() if chosen.checked else look
+    report = check() if chosen.checked else (look or named.examine)()
+    columns = report if report.columns else named.examine()
     return {
-        "n_rows": look.rows,
-        "dialect": look.dialect_texts,
-        "columns": tuple(_choices(names, chosen, look, described)),
+        "n_rows": columns.rows,
+        "not_read": columns.not_read,
+        "dialect": columns.dialect_texts,
+        "columns": tuple(_choices(names, chosen, columns, described)),
         "described": described is not None,
         "checked": chosen.checked,
-        "problems": tuple(each.sentence(report.counts) for each in report.problems),
-        "more_problems": report.more_problems,
+        "problems": report.sentences,
         "warnings": tuple(_further(report)),
+        "is_mapped": named.table_mapping is not None,
+        **({"sheet": str(sheet)} if (sheet := columns.dialect.get("sheet")) else {}),
     }
 
 
@@ -286,11 +287,11 @@ def _further(report: CheckReport) -> Iterator[str]:
             yield warning
 
 
-def drop_chosen_columns(table: OrderedTable, terms: Terms, slot: str) -> OrderedTable:
+def order_table(chosen: Chosen, terms: Terms, slot: str) -> OrderedTable:
     """Return a table without a choice of columns where the dictionary makes it."""
-    if agreed_in(terms, slot).dictionary is None:
-        return table
-    return table.model_copy(update={"columns": ()})
+    if agreed_in(terms, slot).dictionary is not None:
+        chosen = replace(chosen, columns=None)
+    return chosen.to_ordered_table()
 
 
 def _choices(
@@ -320,15 +321,3 @@ def _role(name: str, chosen: Chosen, described: Sequence[str] | None) -> Any:
     if described is not None:
         return "in" if name in described else "out"
     return "in" if chosen.columns is None or name in chosen.columns else "out"
-
-
-def _files(folder: Path) -> Iterator[TableFile]:
-    """Yield the files of a folder that may be tables, by name."""
-    try:
-        found = sorted(folder.iterdir())
-    except OSError:
-        found = []
-    for path in found:
-        if path.suffix.lower() in _ENDINGS and path.is_file():
-            size = path.stat().st_size
-            yield TableFile(name=path.name, path=str(path), size=size)

@@ -127,9 +127,7 @@ class DictionaryDraft:
         Raises InvalidData if it cannot be read, or has other columns.
         """
         try:
-            if path.stat().st_size > _MOST_BYTES:
-                raise InvalidData(f"{path.name!r} is larger than 64 MiB.")
-            rows = _split_rows(_decode(path.read_bytes()))
+            rows = _split_rows(_decode(read_whole(path)))
         except OSError:
             raise InvalidData(f"There is no file {path.name!r}.") from None
         except csv.Error:
@@ -184,3 +182,15 @@ def _is_guarded(text: str) -> bool:
     """Return whether an apostrophe stands before what a spreadsheet would compute."""
     rest = text.lstrip("'")
     return rest != text and bool(_FORMULA.match(rest))
+
+
+def read_whole(path: Path) -> bytes:
+    """Return what stands in a file; of one that does not end no more than is allowed.
+
+    Raises InvalidData if it is larger than a dictionary may be.
+    """
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise InvalidData(f"{path.name!r} is larger than 64 MiB.")
+    return content

@@ -16,6 +16,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.schema import Field, normal
 from party_sdk.tables.columns import Bad, Column, number_of, numbers, texts
 from party_sdk.tables.mapping.model import ColumnMapping
+from party_sdk.tables.parsing.cell_forms import read_date, read_number, split_limit
 
 Normalise = Callable[[Column, pa.Array], pa.Array]
 
@@ -72,12 +73,13 @@ class MappedColumn:
         """Return whether cells are looked up, and not computed."""
         if self.said is None:
             return False
-        return bool(self.said.levels) or not self._is_numeric
+        return bool(self.said.levels) or self.said.says_form or not self._is_numeric
 
     @property
     def _is_numeric(self) -> bool:
         return self.column.is_numeric or (
-            self.said is not None and self.said.unit is not None
+            self.said is not None
+            and (self.said.unit is not None or self.said.says_numbers)
         )
 
     @cached_property
@@ -149,12 +151,14 @@ class MappedColumn:
         """Return what texts stand for in the session, and a number for each."""
         said = self.said or ColumnMapping()
         clean = [normal(text) for text in given.to_pylist()]
-        usual = normalise(replace(self.column, codes=self._codes), given)
         read = replace(self.column, codes=self._codes)
+        usual = self._read_forms(clean, normalise(read, given))
         found, bad = numbers(read, usual)
         others = usual
         if self._is_numeric:
             others = _write_texts(self._convert(found), usual, bad)
+        if said.limits is not None:
+            others = self._read_limits(clean, others, read, normalise)
         absent = self._codes | set(said.missing)
         mapped = [
             said.levels.get(text, None if text in absent else other)
@@ -164,6 +168,48 @@ class MappedColumn:
             bad = [Bad(place, "") for place in range(len(given))]
         bad = [each for each in bad if clean[each.row] not in self._codes]
         return pa.array(mapped, pa.large_string()), _mark(found, given, bad)
+
+    def _read_forms(self, clean: Sequence[str], usual: pa.Array) -> pa.Array:
+        """Return texts with numbers and dates of this column's own forms as all read them.
+
+        clean: the texts of the table.
+        usual: the same as its file writes them.
+        """
+        said = self.said
+        if said is None or not said.says_form:
+            return usual
+        if said.dates:
+            own = [read_date(text, said.dates) for text in clean]
+        elif said.decimal is not None or said.thousands is not None:
+            own = [read_number(text, said.decimal, said.thousands) for text in clean]
+        else:
+            return usual
+        return compute.coalesce(pa.array(own, pa.large_string()), texts(usual))
+
+    def _read_limits(
+        self,
+        clean: Sequence[str],
+        others: pa.Array,
+        read: Column,
+        normalise: Normalise,
+    ) -> pa.Array:
+        """Return texts with the values that stand for limits of detection."""
+        said = self.said or ColumnMapping()
+        found = [split_limit(text) for text in clean]
+        limits = [None if each is None else each.limit for each in found]
+        written = pa.array(limits, pa.large_string())
+        usual = self._read_forms(
+            [each or "" for each in limits], normalise(read, written)
+        )
+        values, _ = numbers(read, usual)
+        if said.limits == "half":
+            below = np.array([each is not None and each.is_below for each in found])
+            values = np.where(below, values / 2, values)
+        known = ~np.isnan(values)
+        told = compute.cast(pa.array(self._convert(values)), pa.large_string())
+        if said.limits == "missing":
+            told = pa.nulls(len(told), pa.large_string())
+        return compute.if_else(pa.array(known), told, texts(others))
 
 
 def _write_texts(values: FloatArray, given: pa.Array, bad: Sequence[Bad]) -> pa.Array:

@@ -18,7 +18,7 @@ from clustering_protocols.terms.schema import normal
 from party_sdk.tables.columns import Column, texts
 from party_sdk.tables.formats.mapped_column import MappedCells, MappedColumn
 from party_sdk.tables.mapping.model import TableMapping
-from party_sdk.tables.names import Names
+from party_sdk.tables.names import Names, normalise_id_columns
 from party_sdk.tables.parsing.column_kinds import Kind
 from party_sdk.tables.parsing.row_places import (
     FileLines,
@@ -28,7 +28,7 @@ from party_sdk.tables.parsing.row_places import (
 )
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import Finding, Findings, format_names
-from party_sdk.tables.source import Again, Batch, Source
+from party_sdk.tables.source import Again, Batch, Cells, Source
 
 _NOWHERE: Final = -1
 """In place of the record of a line that begins none."""
@@ -45,7 +45,9 @@ class MappedSource:
 
     def __init__(self, source: Source, how: How, mapping: TableMapping) -> None:
         self._source, self._how, self._mapping = source, how, mapping
-        self._called = {mapping.source_of(name): name for name in mapping.columns}
+        self._called = {
+            mapping.source_of(name): name for name in _needed(source, how, mapping)
+        }
         _check_sources(source.names, [*self._called, *mapping.leave_out.values])
         hidden = {
             name
@@ -69,9 +71,11 @@ class MappedSource:
             said = self._mapping.columns.get(name)
             if said is not None and said.gives_numbers:
                 found.append("number")
+            elif said is not None and said.dates:
+                found.append("date")
             elif said is not None and said.levels and own[source] != "date":
                 found.append("words")
-            elif said is not None and said.unit is not None:
+            elif said is not None and (said.unit is not None or said.says_numbers):
                 found.append("number")
             else:
                 found.append(own[source])
@@ -126,9 +130,42 @@ class MappedSource:
         return np.array(sorted(known), dtype=np.int64)
 
     def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
-        """Return texts as they are: cells are mapped already."""
-        del column
-        return texts
+        """Return texts of the table as cells of a column of the session."""
+        wanted = replace(self._column(column), reads_text=True)
+        found = wanted.map_cells(texts, self._source.normalise)
+        return found.cells if isinstance(found, MappedCells) else found
+
+    def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
+        """Yield cells as the table has them, of the rows that take part."""
+        named = [self._mapping.source_of(normal(column.name)) for column in columns]
+        watched = list(self._mapping.leave_out.values)
+        self._omitted = []
+        lines = self._rows_of_lines()
+        begin = 0
+        for cells in self._source.texts(
+            [Column(name, "words") for name in [*named, *watched]]
+        ):
+            n_rows = len(cells[0])
+            keep = self._find_kept(begin, n_rows, lines, cells[len(named) :])
+            begin += n_rows
+            found = cells[: len(named)]
+            if keep is not None:
+                found = [compute.filter(piece, pa.array(keep)) for piece in found]
+            yield found
+
+    def read_places(self) -> Places | None:
+        """Return where the rows stand that the last pass yielded."""
+        inner = self._source.read_places()
+        if inner is None:
+            return None
+        omitted = np.concatenate([np.empty(0, np.int64), *self._omitted])
+        if isinstance(inner, RemainingRows):
+            rejected = np.array(inner.omitted, dtype=np.int64)
+            omitted = np.concatenate([rejected, _skip(omitted, rejected)])
+            inner = inner.places
+        return (
+            RemainingRows(inner, np.sort(omitted).tolist()) if len(omitted) else inner
+        )
 
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
@@ -238,7 +275,7 @@ class MappedSource:
         for found in every.shown:
             if found.line is None or found.line not in omitted:
                 name = found.column and self._called.get(found.column, found.column)
-                findings.add(found.what, found.line, name)
+                findings.add(found.what, found.line, name, of_cell=found.of_cell)
         findings.more += every.more
         for line in self._absent:
             findings.add(
@@ -264,10 +301,29 @@ class _AllFindings(Findings):
     """Findings of which all keep their places."""
 
     def add(
-        self, what: str, line: int | None = None, column: str | None = None
+        self,
+        what: str,
+        line: int | None = None,
+        column: str | None = None,
+        *,
+        of_cell: bool = False,
     ) -> None:
         """Add one finding."""
-        self.shown.append(Finding(what=what, line=line, column=column))
+        self.shown.append(Finding(what=what, line=line, column=column, of_cell=of_cell))
+
+
+def _needed(source: Source, how: How, mapping: TableMapping) -> list[str]:
+    """Return the columns that a mapping makes.
+
+    Where it is said which columns are read, others may be absent: new rows have no
+    outcome yet.
+    """
+    asked = {*(how.columns or mapping.columns), *normalise_id_columns(how.id_column)}
+    return [
+        name
+        for name in mapping.columns
+        if name in asked or mapping.source_of(name) in source.names.all
+    ]
 
 
 def _check_sources(names: Names, wanted: Sequence[str]) -> None:

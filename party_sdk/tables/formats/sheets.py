@@ -40,6 +40,24 @@ def sheet_source(
         raise InvalidData(f"{path.name!r} is no readable sheet.") from None
 
 
+def sheet_names(path: Path, limits: Limits) -> tuple[str, ...]:
+    """Return the sheets of a file that hold something.
+
+    Raises InvalidData if it is no such file.
+    """
+    try:
+        check_dimensions(path, limits)
+        with CalamineWorkbook.from_path(path) as book:
+            return tuple(_filled_sheets(book))
+    except (CalamineError, OSError, ValueError):
+        raise InvalidData(f"{path.name!r} is no readable sheet.") from None
+
+
+def _filled_sheets(book: CalamineWorkbook) -> list[str]:
+    names = book.sheet_names
+    return [name for name in names if book.get_sheet_by_name(name).height]
+
+
 def _source_of(sheet: CalamineSheet, said: Dialect, folder: Path) -> CopiedSource:
     first, _ = sheet.start or (0, 0)
     above = _names_at(sheet, first, said.skip)
@@ -107,7 +125,7 @@ def _choose_sheet(path: Path, book: CalamineWorkbook, said: str | None) -> str:
                 f"There is no sheet {said!r}; there are {format_names(names)}."
             )
         return said
-    full = [name for name in names if book.get_sheet_by_name(name).height]
+    full = _filled_sheets(book)
     if len(full) > 1:
         raise InvalidData(
             f"{path.name!r} has several sheets: say which, --csv sheet=…, of {format_names(full)}."

@@ -37,10 +37,15 @@ from party_sdk.tables.parsing.encoding import (
     single_byte,
 )
 from party_sdk.tables.parsing.limits import UNPACK, Limits
-from party_sdk.tables.parsing.row_places import FileLines, NumberedRows, Places
+from party_sdk.tables.parsing.row_places import (
+    FileLines,
+    NumberedRows,
+    Places,
+    RemainingRows,
+)
 from party_sdk.tables.parsing.titles import below_titles
 from party_sdk.tables.report import HEADER, Findings, form
-from party_sdk.tables.source import Again, Batch
+from party_sdk.tables.source import Again, Batch, Cells
 
 _PLAIN: Final = frozenset({"utf-8", "utf-8-sig"})
 _PIECE: Final = 1 << 20
@@ -111,6 +116,9 @@ class TextSource:
     @property
     def places(self) -> Places:
         """Return how rows become lines of the file as the operator has it."""
+        return self._lines_of_file()
+
+    def _lines_of_file(self) -> FileLines:
         dialect = self.dialect
         one = len(self.names.all) == 1
         encoding = dialect.encoding or "utf-8"
@@ -160,6 +168,31 @@ class TextSource:
                 ]
             yield Batch(cells, names)
 
+    def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
+        """Yield cells as the file has them: only lines of a wrong length are left out."""
+        plan = duck.ReadPlan(
+            dialect=self.dialect,
+            types=["VARCHAR"] * len(self.names.all),
+            wanted=[self.names.position(column.name) for column in columns],
+            codes=[""],
+            longest=self._longest,
+        )
+        for batch in self._batches(plan):
+            yield batch.columns
+
+    def read_places(self) -> Places | None:
+        """Return where rows stand, without those that the last pass rejected."""
+        if not self._rejects:
+            return self.places
+        if any(each.why == "UNQUOTED VALUE" for each in self._rejects):
+            return None
+        return self._remaining()
+
+    def _remaining(self) -> RemainingRows:
+        lines = sorted(set(self._lines([each.at for each in self._rejects])))
+        places = self._lines_of_file()
+        return RemainingRows(places, sorted(places.find(lines).values()))
+
     def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
         """Return texts of numbers with a point, and of dates with the year first."""
         return _as_usual(column, texts, self.dialect)
@@ -200,7 +233,7 @@ class TextSource:
                 what = _no_value(
                     column, _cell(path, reject.at, self.dialect), self.dialect
                 )
-                findings.add(what, line, column.name)
+                findings.add(what, line, column.name, of_cell=what != HEADER)
             else:
                 words = _WHY.get(reject.why, "this line cannot be read")
                 findings.add(words.format(len(self.names.all)), line)
@@ -292,6 +325,10 @@ class CopiedSource(TextSource):
     def _lines(self, positions: Sequence[int]) -> list[int]:
         del positions
         return self._rows.of([reject.record - 2 for reject in self._rejects[:200]])
+
+    def _remaining(self) -> RemainingRows:
+        rejected = {reject.record - 2 for reject in self._rejects}
+        return RemainingRows(self._rows, sorted(rejected))
 
 
 def _one_each(

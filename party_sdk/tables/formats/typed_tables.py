@@ -12,14 +12,14 @@ import pyarrow as pa
 from pyarrow import compute
 
 from clustering_protocols.common.errors import InvalidData
-from party_sdk.tables.columns import Column, kind_of
+from party_sdk.tables.columns import Column, kind_of, texts
 from party_sdk.tables.names import Names
 from party_sdk.tables.parsing import duck
 from party_sdk.tables.parsing.column_kinds import Kind
 from party_sdk.tables.parsing.limits import MOST_CELL, Limits
 from party_sdk.tables.parsing.row_places import NumberedRows, Places
 from party_sdk.tables.report import Findings
-from party_sdk.tables.source import Batch
+from party_sdk.tables.source import Batch, Cells
 
 
 class _TypedSource:
@@ -37,6 +37,21 @@ class _TypedSource:
         """Return texts as they are."""
         del column
         return texts
+
+    def batches(
+        self, columns: Sequence[Column], naming: Sequence[str]
+    ) -> Iterator[Batch]:
+        """Yield cells with their types."""
+        raise NotImplementedError
+
+    def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
+        """Yield cells as texts."""
+        for batch in self.batches(columns, ()):
+            yield [texts(piece) for piece in batch.cells]
+
+    def read_places(self) -> Places:
+        """Return how rows are counted: every one was read."""
+        return self.places
 
     def tell(self, columns: Sequence[Column], findings: Findings) -> None:
         """Add nothing: every row was read."""

@@ -19,6 +19,7 @@ from clustering_protocols.common.errors import CoterieError, InvalidData
 from party_sdk.tables import table_examination
 from party_sdk.tables.columns import Column, is_numeric, numbers, texts
 from party_sdk.tables.formats.study_files import StudyLabels, codebook
+from party_sdk.tables.parsing.limits import Limits
 from party_sdk.tables.parsing.row_places import FileLines, NumberedRows, RemainingRows
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import CheckReport, Finding, Findings
@@ -112,13 +113,22 @@ class CellsRead(_Message):
 
     left_out: what was wrong with lines that were not read.
     counts: what is counted in it: lines or rows.
+    places: where the rows stand whose cells were read.
     """
 
     kind: Literal["cells"] = "cells"
     names: tuple[str, ...]
+    places: FileLines | NumberedRows | RemainingRows
     left_out: tuple[Finding, ...] = ()
     more_left_out: int = Field(default=0, ge=0)
     counts: str
+
+
+class SheetsRead(_Message):
+    """The names of a file's sheets, of those that hold something."""
+
+    kind: Literal["sheets"] = "sheets"
+    names: tuple[str, ...]
 
 
 class CodebookRead(_Message):
@@ -186,6 +196,21 @@ class ReadCells(_Message):
             return cells_of(source, self.columns, self.naming, scratch)
 
 
+class ReadSheets(_Message):
+    """Read what the sheets of a file are called."""
+
+    kind: Literal["sheets"] = "sheets"
+    path: Path
+    how: How = How()
+
+    def run(self, scratch: Scratch) -> SheetsRead:
+        """Return their names."""
+        from party_sdk.tables.formats.sheets import sheet_names
+
+        del scratch
+        return SheetsRead(names=sheet_names(self.path, Limits.of(self.path, ())))
+
+
 class ReadCodebook(_Message):
     """Read how a file of a study calls columns and values."""
 
@@ -199,8 +224,8 @@ class ReadCodebook(_Message):
         return CodebookRead(codebook=codebook(self.path))
 
 
-Job = Examine | ReadCells | ReadCodebook
-Answer = ExaminedTable | CellsRead | CodebookRead | Refusal
+Job = Examine | ReadCells | ReadCodebook | ReadSheets
+Answer = ExaminedTable | CellsRead | CodebookRead | SheetsRead | Refusal
 
 _JOB: TypeAdapter[Job] = TypeAdapter(Annotated[Job, Field(discriminator="kind")])
 _ANSWER: TypeAdapter[Answer] = TypeAdapter(
@@ -233,6 +258,7 @@ def cells_of(
         source.tell(columns, findings)
     return CellsRead(
         names=source.names.all,
+        places=source.read_places() or source.places,
         left_out=tuple(findings.shown),
         more_left_out=findings.more,
         counts=source.places.word,

@@ -28,7 +28,9 @@ from party_sdk.tables.isolation.jobs import (
     Job,
     ReadCells,
     ReadCodebook,
+    ReadSheets,
     Refusal,
+    SheetsRead,
     answer_of,
 )
 from party_sdk.tables.parsing.encoding import FileKind, kind_of
@@ -115,6 +117,17 @@ def codebook(file: Path) -> StudyLabels:
     """
     with new_scratch() as scratch:
         return ask(ReadCodebook(path=file), CodebookRead, scratch).codebook
+
+
+def sheet_names(file: Path) -> tuple[str, ...]:
+    """Return the sheets of a file, as another process reads it; none of another kind.
+
+    Raises CoterieError: as :func:`ask`.
+    """
+    if kind_of(file) != "excel":
+        return ()
+    with new_scratch() as scratch:
+        return ask(ReadSheets(path=file), SheetsRead, scratch).names
 
 
 def ask(job: Job, expected: type[AnswerT], scratch: Scratch) -> AnswerT:

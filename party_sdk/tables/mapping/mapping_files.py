@@ -22,7 +22,7 @@ _OPEN: Final = frozenset({"levels", "values"})
 """Parts whose names are cells: sentences stop before them."""
 _KEYS: Final = (
     "from", "levels", "convert", "factor", "offset", "missing",
-    "version", "file", "columns", "leave_out", "lines", "values",
+    "decimal", "thousands", "dates", "limits", "version", "file", "columns", "leave_out", "lines", "values",
 )  # fmt: skip
 
 
@@ -66,6 +66,22 @@ def parse_mapping(content: bytes, name: str) -> TableMapping:
     except (RecursionError, ValueError):  # brackets in brackets, huge numbers
         raise InvalidData(f"{name!r} is no TOML that can be read.") from None
     return _validate(said, name)
+
+
+def parse_json(text: str, name: str) -> TableMapping:
+    """Return the mapping that a line of JSON says, with the names of a file.
+
+    Raises InvalidData as :func:`read_mapping`.
+    """
+    if len(text) > MOST_BYTES:
+        raise InvalidData(f"{name!r} is no mapping: it has more than 4 MiB.")
+    try:
+        said = json.loads(text)
+    except (RecursionError, ValueError):
+        said = None
+    if not isinstance(said, dict):
+        raise InvalidData(f"{name!r} is no mapping.")
+    return _validate({"version": VERSION, **said}, name)
 
 
 def write_mapping(mapping: TableMapping) -> bytes:

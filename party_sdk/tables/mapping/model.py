@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -38,6 +38,10 @@ MOST_CODES: Final = 1_000
 MOST_LINES: Final = 1_000
 _LEAST_FACTOR: Final = 1e-12
 _LARGEST: Final = 1e12
+
+DateOrder: TypeAlias = Literal["year-first", "day-first", "month-first", "excel"]
+Thousands: TypeAlias = Literal[".", ",", " ", "'"]
+Limit: TypeAlias = Literal["half", "value", "missing"]
 
 _LONGEST: Final = 200
 _ONE_LINE: Final = re.compile(rf"[^{CONTROLS}]*")
@@ -90,6 +94,11 @@ class ColumnMapping(_Part):
     convert: the name of a known conversion of units, such as ``HbA1c, % to mmol/mol``.
     factor, offset: ``value in the session = factor * value in the table + offset``.
     missing: cells of the table that stand for no value, in this column.
+    decimal, thousands: how numbers are written in this column.
+    dates: the orders in which dates are written in this column; the first that fits
+        counts. ``excel`` is the number of a day as Excel counts it.
+    limits: what cells such as ``<0.1`` are: half the limit, the limit, or no value.
+        What is above a limit has no half: it is the limit then.
     """
 
     source: _Name | None = Field(default=None, alias="from")
@@ -102,6 +111,17 @@ class ColumnMapping(_Part):
     missing: tuple[Annotated[_Text, AfterValidator(normal)], ...] = Field(
         default=(), max_length=MOST_CODES
     )
+    decimal: Literal[".", ","] | None = None
+    thousands: Thousands | None = None
+    dates: tuple[DateOrder, ...] = Field(default=(), max_length=4)
+    limits: Limit | None = None
+
+    @field_validator("dates")
+    @classmethod
+    def _check_dates(cls, dates: tuple[DateOrder, ...]) -> tuple[DateOrder, ...]:
+        if {"day-first", "month-first"} <= set(dates):
+            raise ValueError("the day or the month is first, not both")
+        return dates
 
     @field_validator("convert")
     @classmethod
@@ -125,6 +145,8 @@ class ColumnMapping(_Part):
             raise ValueError("convert, or factor and offset: say the unit once")
         if self.factor is not None and abs(self.factor) < _LEAST_FACTOR:
             raise ValueError("a factor of 0 makes all values alike")
+        if self.decimal is not None and self.decimal == self.thousands:
+            raise ValueError("one sign cannot part decimals and thousands")
         if set(self.missing) & set(self.levels):
             raise ValueError("a cell stands for no value, and for a level too")
         return self
@@ -143,7 +165,19 @@ class ColumnMapping(_Part):
     @property
     def changes_cells(self) -> bool:
         """Return whether more than the column's name is another one."""
-        return bool(self.levels or self.missing or self.unit is not None)
+        return bool(
+            self.levels or self.missing or self.unit is not None or self.says_form
+        )
+
+    @property
+    def says_form(self) -> bool:
+        """Return whether it says how numbers or dates are written."""
+        return bool(self.says_numbers or self.dates)
+
+    @property
+    def says_numbers(self) -> bool:
+        """Return whether it says how numbers are written."""
+        return (self.decimal, self.thousands, self.limits) != (None, None, None)
 
     @property
     def gives_numbers(self) -> bool:
@@ -236,6 +270,11 @@ class TableMapping(_Part):
         if any(count > 1 for count in sources.values()):
             raise ValueError("two columns of the session come from one of the table")
         return columns
+
+    def for_new_rows(self) -> Self:
+        """Return the same for another table: lines are those of one file."""
+        kept = self.leave_out.model_copy(update={"lines": ()})
+        return self.model_copy(update={"leave_out": kept})
 
     def source_of(self, name: str) -> str:
         """Return what the table calls a column of the session."""

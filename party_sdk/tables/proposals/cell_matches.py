@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
@@ -13,10 +14,14 @@ from clustering_protocols.shared_stages.statistics.conversions import CONVERSION
 from clustering_protocols.terms.schema import Field
 from party_sdk.tables.codes import lone_values
 from party_sdk.tables.columns import Column, number_of
+from party_sdk.tables.mapping.model import DateOrder, Thousands
+from party_sdk.tables.parsing.cell_forms import read_date, read_number, split_limit
 from party_sdk.tables.proposals.known_words import fold, meaning_of_level, means_nothing
 from party_sdk.tables.proposals.proposal import Certainty, LevelProposal
 
 _NEAR: Final = 0.75
+_THOUSANDS: Final[tuple[Thousands, ...]] = (",", ".", " ", "'")
+_WITH_THE_YEAR_LAST: Final[tuple[DateOrder, ...]] = ("day-first", "month-first")
 
 
 def match_cells(
@@ -24,18 +29,22 @@ def match_cells(
     counts: Mapping[str, int],
     labels: Mapping[float, str],
     decimal: str,
+    thousands: str | None = None,
 ) -> Iterator[LevelProposal]:
     """Yield what each text of a column stands for, where that has to be said.
 
     counts: of each text that occurs and is no known code of a missing value.
     labels: of the numbers in a file of a study.
     decimal: the decimal sign of the file.
+    thousands: what parts thousands in this column.
     """
     if field.is_category or field.type == "boolean":
         for text, count in sorted(counts.items(), key=lambda each: -each[1]):
             yield _match_level(field, text, count, labels)
     elif field.type != "date":
-        yield from _match_codes(counts, decimal)
+        yield from _match_codes(counts, decimal, thousands)
+    else:
+        yield from _match_none(counts)
 
 
 def _match_level(
@@ -97,18 +106,22 @@ def _find_level(known: Mapping[str, str], text: str) -> tuple[str | None, Certai
     return None, Certainty.OPEN
 
 
-def _match_codes(counts: Mapping[str, int], decimal: str) -> Iterator[LevelProposal]:
+def _match_codes(
+    counts: Mapping[str, int], decimal: str, thousands: str | None
+) -> Iterator[LevelProposal]:
     """Yield the texts of a column of numbers that are none, and codes among these."""
     values: dict[float, tuple[str, int]] = {}
     for text, count in counts.items():
-        pointed = text.replace(",", ".") if decimal == "," else text
-        value = number_of(pointed)
+        value = _number_in(text, decimal)
+        if thousands is not None and (own := read_number(text, None, thousands)):
+            value = number_of(own)
         if value is None:
             empty = means_nothing(text)
             yield LevelProposal(
                 text=text,
                 count=count,
                 is_missing=empty,
+                is_limit=split_limit(text) is not None,
                 certainty=Certainty.GUESS if empty else Certainty.OPEN,
             )
         elif np.isfinite(value):
@@ -119,6 +132,60 @@ def _match_codes(counts: Mapping[str, int], decimal: str) -> Iterator[LevelPropo
         yield LevelProposal(
             text=text, count=count, is_missing=True, certainty=Certainty.GUESS
         )
+
+
+def _match_none(counts: Mapping[str, int]) -> Iterator[LevelProposal]:
+    """Yield the texts of a column of dates that say that there is none."""
+    for text, count in counts.items():
+        if means_nothing(text):
+            yield LevelProposal(
+                text=text, count=count, is_missing=True, certainty=Certainty.GUESS
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class FormProposal:
+    """How a column writes its numbers or dates, where that is not how its file does."""
+
+    thousands: Thousands | None = None
+    dates: tuple[DateOrder, ...] = ()
+
+
+def find_forms(
+    field: Field, counts: Mapping[str, int], decimal: str, order: str
+) -> FormProposal:
+    """Return how the texts of a column are written, where all of them show it."""
+    if field.is_category or field.type == "boolean":
+        return FormProposal()
+    if field.type == "date":
+        return FormProposal(dates=_find_orders(list(counts), order))
+    signs: Sequence[Thousands] = (".", " ", "'") if decimal == "," else _THOUSANDS
+    plain = [text for text in counts if split_limit(text) is None]
+    wrong = [text for text in plain if _number_in(text, decimal) is None]
+    for sign in signs:
+        read = [read_number(text, None, sign) for text in wrong]
+        if wrong and sum(each is not None for each in read) > len(read) / 2:
+            return FormProposal(thousands=sign)
+    return FormProposal()
+
+
+def _number_in(text: str, decimal: str) -> float | None:
+    return number_of(text.replace(",", ".") if decimal == "," else text)
+
+
+def _find_orders(given: Sequence[str], order: str) -> tuple[DateOrder, ...]:
+    """Return the orders of dates that read most texts, if the file's does not read all."""
+    if not given or all(read_date(text, (order,)) for text in given):
+        return ()
+    for usual in _WITH_THE_YEAR_LAST:
+        orders: tuple[DateOrder, ...] = (usual, "year-first", "excel")
+        if sum(read_date(text, orders) is not None for text in given) > len(given) / 2:
+            return tuple(
+                order
+                for order in orders
+                if any(read_date(text, (order,)) for text in given)
+            )
+    return ()
 
 
 def find_unit(field: Field, name: str, title: str) -> str:

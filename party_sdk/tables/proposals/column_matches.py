@@ -42,6 +42,12 @@ def compare(field: Field, name: str, title: str) -> ColumnMatch:
     meant = meanings_of_column(field.name) | meanings_of_column(field.title)
     if meant & meanings_of_column(name):
         return ColumnMatch(0.9, Certainty.GUESS, "the same word in another language")
+    if (
+        field.type == "date"
+        and own
+        and other in {f"{own}date", f"date{own}", f"{own}datum"}
+    ):
+        return ColumnMatch(0.9, Certainty.GUESS, "its name with 'date'")
     if own and own in fold_words(title):
         return ColumnMatch(0.85, Certainty.GUESS, "its title speaks of it")
     near = max(_alike(own, other), _alike(fold(field.title), other))

@@ -6,7 +6,14 @@ from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict
 
-from party_sdk.tables.mapping.model import ColumnMapping, OmittedRows, TableMapping
+from party_sdk.tables.mapping.model import (
+    ColumnMapping,
+    DateOrder,
+    Limit,
+    OmittedRows,
+    TableMapping,
+    Thousands,
+)
 from party_sdk.tables.parsing.dialect import Dialect
 
 
@@ -30,6 +37,7 @@ class LevelProposal(_Part):
     level: of the dictionary; None where nobody knows yet, or it is no value.
     is_missing: whether it stands for no value.
     is_same: whether the table has it as the dictionary does.
+    is_limit: whether it is a limit of detection, such as ``<0.1``.
     """
 
     text: str
@@ -37,6 +45,7 @@ class LevelProposal(_Part):
     level: str | None = None
     is_missing: bool = False
     is_same: bool = False
+    is_limit: bool = False
     certainty: Certainty
 
 
@@ -50,6 +59,8 @@ class ColumnProposal(_Part):
     why: how the source was found.
     cells: texts that stand for a level or for no value, the most frequent first.
     convert: the name of a conversion of units; empty where none is known.
+    thousands, dates: how the column is written, where its file is written otherwise.
+    limits: what limits of detection become; None where nobody has said.
     """
 
     name: str
@@ -63,13 +74,20 @@ class ColumnProposal(_Part):
     candidates: tuple[str, ...] = ()
     cells: tuple[LevelProposal, ...] = ()
     convert: str = ""
+    thousands: Thousands | None = None
+    dates: tuple[DateOrder, ...] = ()
+    limits: Limit | None = None
 
     @property
     def is_open(self) -> bool:
         """Return whether something is left that a person has to say."""
-        return self.source is None or any(
-            cell.certainty is Certainty.OPEN for cell in self.cells
-        )
+        return self.source is None or any(map(self.asks, self.cells))
+
+    def asks(self, cell: LevelProposal) -> bool:
+        """Return whether a person has to say what a cell stands for."""
+        if cell.is_limit and self.limits is not None:
+            return False
+        return cell.certainty is Certainty.OPEN
 
     def to_mapping(self) -> ColumnMapping | None:
         """Return what the mapping says of the column; None where nothing is to say."""
@@ -84,6 +102,9 @@ class ColumnProposal(_Part):
             },
             convert=self.convert or None,
             missing=tuple(cell.text for cell in self.cells if cell.is_missing),
+            thousands=self.thousands,
+            dates=self.dates,
+            limits=self.limits if any(c.is_limit for c in self.cells) else None,
         )
         return None if said == ColumnMapping() else said
 
@@ -96,6 +117,7 @@ class Proposal(_Part):
     columns: those of the session, in the dictionary's order.
     unused: columns of the table that nothing comes from.
     totals: rows that seem to sum up others, by the column and the cell that say so.
+    copies: lines that repeat an earlier row, its id and all the rest.
     """
 
     file: str
@@ -104,6 +126,7 @@ class Proposal(_Part):
     columns: tuple[ColumnProposal, ...]
     unused: tuple[str, ...] = ()
     totals: dict[str, tuple[str, ...]] = {}
+    copies: tuple[int, ...] = ()
 
     @property
     def n_open(self) -> int:
@@ -116,5 +139,5 @@ class Proposal(_Part):
         return TableMapping(
             file=self.dialect,
             columns={name: said for name, said in pairs if said is not None},
-            leave_out=OmittedRows(values=self.totals),
+            leave_out=OmittedRows(lines=self.copies, values=self.totals),
         )

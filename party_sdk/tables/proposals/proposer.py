@@ -15,10 +15,10 @@ from party_sdk.tables.columns import texts
 from party_sdk.tables.dictionaries import codebook_of
 from party_sdk.tables.formats.study_files import StudyLabels
 from party_sdk.tables.guards import is_total
-from party_sdk.tables.mapping.model import can_be_written
+from party_sdk.tables.mapping.model import MOST_LINES, Limit, can_be_written
 from party_sdk.tables.names import normalise_id_columns
 from party_sdk.tables.parsing.dialect import Dialect
-from party_sdk.tables.proposals.cell_matches import find_unit, match_cells
+from party_sdk.tables.proposals.cell_matches import find_forms, find_unit, match_cells
 from party_sdk.tables.proposals.column_matches import (
     ColumnMatch,
     candidates_of,
@@ -27,19 +27,23 @@ from party_sdk.tables.proposals.column_matches import (
 from party_sdk.tables.proposals.proposal import ColumnProposal, Proposal
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import CheckReport
-from party_sdk.tables.single_columns import read_cells
+from party_sdk.tables.single_columns import Excerpt, read_cells
 from party_sdk.tables.table_opening import examine
 
 _MOST_TEXTS: Final = 20_000
 _MOST_SHOWN: Final = 200
+_MOST_COMPARED: Final = 200_000
 
 
-def propose(table: Any, how: How, schema: Schema) -> Proposal:
+def propose(
+    table: Any, how: How, schema: Schema, limits: Limit | None = None
+) -> Proposal:
     """Return a draft of the mapping by which a table becomes what a dictionary says.
 
     table: as for :func:`~party_sdk.tables.open_table`.
     how: id columns, dialect, query and guards count.
     schema: the dictionary of the session.
+    limits: what limits of detection become; open by default.
 
     Raises InvalidData if the table cannot be read.
     """
@@ -61,13 +65,15 @@ def propose(table: Any, how: How, schema: Schema) -> Proposal:
     found = match_columns(schema.fields, free, about.titles)
     sources = [name for name, _ in found.values()]
     named = list(dict.fromkeys([*sources, *ids, *free[:1]]))
-    n_rows, counts = _count_texts(table, plain, named)
+    read = read_cells(table, plain, naming=named)
+    n_rows, counts = _count_texts(read.batches, len(named))
     counted = dict(zip(named, counts, strict=True))
     decimal = str(report.dialect.get("decimal", "."))
+    order = str(report.dialect.get("dates", "year-first"))
     columns = [
         _propose_column(
-            field, found.get(field.name), free, about, counted, plain, decimal
-        )
+            field, found.get(field.name), free, about, counted, plain, decimal, order
+        ).model_copy(update={"limits": limits})
         for field in schema.fields
     ]
     watched = [name for name in named if name in {*ids, *free[:1]}]
@@ -78,6 +84,7 @@ def propose(table: Any, how: How, schema: Schema) -> Proposal:
         columns=tuple(columns),
         unused=tuple(name for name in free if name not in sources),
         totals=dict(_find_totals(watched, counted)),
+        copies=_find_copies(read, [named.index(name) for name in ids]),
     )
 
 
@@ -89,6 +96,7 @@ def _propose_column(
     counted: Mapping[str, Counter[str]],
     how: How,
     decimal: str,
+    order: str,
 ) -> ColumnProposal:
     proposal = ColumnProposal(
         name=field.name,
@@ -108,7 +116,9 @@ def _propose_column(
         for text, count in counted[source].items()
         if text not in codes and not is_total(text) and can_be_written(text)
     }
-    cells = list(match_cells(field, counts, labels, decimal))[:_MOST_SHOWN]
+    forms = find_forms(field, counts, decimal, order)
+    found = match_cells(field, counts, labels, decimal, forms.thousands)
+    cells = list(found)[:_MOST_SHOWN]
     return proposal.model_copy(
         update={
             "source": source,
@@ -116,19 +126,21 @@ def _propose_column(
             "why": why.why,
             "cells": tuple(cells),
             "convert": find_unit(field, source, about.titles.get(source, "")),
+            "thousands": forms.thousands,
+            "dates": forms.dates,
         }
     )
 
 
 def _count_texts(
-    table: Any, how: How, names: Sequence[str]
+    batches: Sequence[pa.RecordBatch], n_columns: int
 ) -> tuple[int, list[Counter[str]]]:
     """Return the number of rows, and how often each text stands in each column.
 
     Of very many texts only the first are counted.
     """
-    n_rows, found = 0, [Counter[str]() for _ in names]
-    for batch in read_cells(table, how, naming=names).batches if names else ():
+    n_rows, found = 0, [Counter[str]() for _ in range(n_columns)]
+    for batch in batches:
         n_rows += len(batch)
         for counter, piece in zip(found, batch.columns, strict=True):
             _count(counter, piece)
@@ -144,6 +156,28 @@ def _count(counter: Counter[str], piece: pa.Array) -> None:
         clean = normal(text)
         if clean in counter or len(counter) < _MOST_TEXTS:
             counter[clean] += each["counts"]
+
+
+def _find_copies(read: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
+    """Return the lines of rows that repeat an earlier one, its id and all that is read.
+
+    Of larger tables none is looked for.
+    """
+    n_rows = sum(map(len, read.batches))
+    if not ids or n_rows > _MOST_COMPARED:
+        return ()
+    seen: set[tuple[str | None, ...]] = set()
+    copies: list[int] = []
+    rows = (
+        row
+        for batch in read.batches
+        for row in zip(*(texts(c).to_pylist() for c in batch.columns), strict=True)
+    )
+    for number, row in enumerate(rows):
+        if row in seen and any(row[place] for place in ids):
+            copies.append(number)
+        seen.add(row)
+    return tuple(read.said.places.of(copies[:MOST_LINES]))
 
 
 def _find_totals(

@@ -1,0 +1,52 @@
+"""A party's table is mended: by the dictionary of its terms, before it takes part."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from clustering_protocols.common.errors import CoterieError, NotReady
+from coterie_pages.models.mapping import MendedTable
+from party_sdk.admission.table_admission import agreed_in
+from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
+from party_sdk.desk.party.own_choices import shown_choices
+from party_sdk.desk.party.table_choice import Chosen, table_page, typed_limits
+from party_sdk.desk.responses import bad, form_of, render_page, to
+from party_sdk.desk.tables.mending import Mending, mend
+
+
+def get_mapping(request: Request) -> Response:
+    """Show the choice of the table: a mapping is one of a table."""
+    return to(request, f"{kept_of(request).address}/table")
+
+
+def post_mapping(request: Request) -> Response:
+    """Draft a mapping, or try the one of the form on the table."""
+    kept, form = kept_of(request), form_of(request)
+    chosen = Chosen.of(form, kept.desk.tables)
+    try:
+        said, trouble = mend(form, _mending_of(kept))
+    except CoterieError as error:
+        return table_page(request, kept, chosen, bad(error))
+    model = MendedTable(
+        title=kept.title(),
+        session=kept.session,
+        slot=kept.slot,
+        choices=shown_choices(typed_limits(kept, chosen)),
+        **said,
+    )
+    return render_page(request, model, notice=trouble)
+
+
+def _mending_of(kept: AddressedParty) -> Mending:
+    terms = kept.terms()
+    schema = agreed_in(terms, kept.slot).dictionary
+    if schema is None:
+        raise NotReady("The terms of this session have no dictionary.")
+    return Mending(
+        place=f"{kept.address}/mapping",
+        schema=schema,
+        check=lambda named: named.check_table(terms, kept.slot),
+        folder=kept.desk.tables,
+        kept=kept.kept_mapping,
+    )

@@ -1,0 +1,1 @@
+"""Tables at the desk: looked at, mended and kept, before any session and in one."""

@@ -1,0 +1,88 @@
+"""A file as a form names it: its path, its sheet, and where the names of columns stand."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from clustering_protocols.common.errors import InvalidData
+from coterie_pages.models.desk import TableFile
+from party_sdk.desk.responses import Form
+
+_BY_FIELDS: Final = ("sheet", "skip")
+_ENDINGS: Final = frozenset(
+    [
+        ".csv", ".tsv", ".txt", ".gz", ".parquet", ".pq", ".xlsx", ".xlsm", ".xlsb",
+        ".xls", ".ods", ".json", ".jsonl", ".ndjson", ".sav", ".zsav", ".por",
+        ".sas7bdat", ".xpt", ".dta",
+    ]
+)  # fmt: skip
+
+
+def path_of(form: Form, folder: Path, name: str = "path") -> str:
+    """Return the path in a field; it counts from the folder of tables."""
+    path = form.one(name).strip()
+    if path and "://" not in path:
+        return str(folder / Path(path).expanduser())
+    return path
+
+
+def csv_of(form: Form) -> str:
+    """Return how a file is written, with the sheet and the header row of their fields."""
+    words = split_words(form.one("csv"))
+    for name in _BY_FIELDS:
+        if name not in form.fields:
+            continue
+        words = [word for word in words if not word.startswith(f"{name}=")]
+        if value := form.one(name).strip():
+            words.append(f"{name}={value}")
+    return shlex.join(words)
+
+
+def split_words(csv: str) -> list[str]:
+    """Return the words of a field.
+
+    Raises InvalidData if a quote stays open.
+    """
+    try:
+        return shlex.split(csv)
+    except ValueError:
+        raise InvalidData("How it is written: a quote stays open.") from None
+
+
+def word_of(csv: str, name: str) -> str:
+    """Return what a field says of one part of how a file is written; empty for nothing."""
+    found = (
+        w.removeprefix(f"{name}=") for w in split_words(csv) if w.startswith(f"{name}=")
+    )
+    return next(found, "")
+
+
+def sheets_of(path: str) -> Sequence[str]:
+    """Return the sheets of a file; none where it has no sheets."""
+    from party_sdk.tables.single_columns import sheet_names
+
+    return sheet_names(Path(path))
+
+
+def written_as(path: str, csv: str) -> dict[str, Any]:
+    """Return the sheets of a file, and what was said of sheet and header row."""
+    return {
+        "sheets": sheets_of(path) if "://" not in path else (),
+        "sheet": word_of(csv, "sheet"),
+        "skip": word_of(csv, "skip"),
+    }
+
+
+def files_in(folder: Path) -> Iterator[TableFile]:
+    """Yield the files of a folder that may be tables, by name."""
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:
+        found = []
+    for path in found:
+        if path.suffix.lower() in _ENDINGS and path.is_file():
+            size = path.stat().st_size
+            yield TableFile(name=path.name, path=str(path), size=size)

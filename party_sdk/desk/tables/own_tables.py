@@ -1,0 +1,178 @@
+"""Tables of this home, before any invitation: looked at, and mended for a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from clustering_protocols.common.errors import CoterieError, InvalidData
+from clustering_protocols.terms.schema import Schema
+from coterie_pages.models.desk import ColumnChoice
+from coterie_pages.models.frame import Banner
+from coterie_pages.models.mapping import MendedTable, OwnTable, Preview
+from party_sdk.admission.table_files import NamedTable
+from party_sdk.desk.responses import (
+    Form,
+    Room,
+    bad,
+    desk_of,
+    file,
+    form_of,
+    render_page,
+    to,
+)
+from party_sdk.desk.tables.mending import NOTHING, Mending, ids_of, mapping_of, mend
+from party_sdk.desk.tables.named_file import (
+    csv_of,
+    files_in,
+    path_of,
+    split_words,
+    written_as,
+)
+
+if TYPE_CHECKING:
+    from party_sdk.tables import CheckReport
+
+TABLES: Final = "/tables"
+MAPPING: Final = f"{TABLES}/mapping"
+_MOST_FILES: Final = 200
+
+
+def get_tables(request: Request) -> Response:
+    """Show the files to choose from, and how the chosen one is read."""
+    fields: dict[str, list[str]] = {}
+    for name, value in parse_qsl(request.url.query, keep_blank_values=True):
+        fields.setdefault(name, []).append(value)
+    return _page(request, Form(fields))
+
+
+def get_mapping(request: Request) -> Response:
+    """Show the choice of a table: a mapping is one of a table."""
+    return to(request, TABLES)
+
+
+def post_mapping(request: Request) -> Response:
+    """Draft a mapping for a dictionary, or try the one of the form."""
+    form, folder = form_of(request), desk_of(request).tables
+    try:
+        path = path_of(form, folder, "dictionary")
+        said, trouble = mend(form, _mending_of(_read_dictionary(path), folder))
+    except CoterieError as error:
+        return _page(request, form, bad(error))
+    return render_page(request, MendedTable(dictionary=path, **said), notice=trouble)
+
+
+def post_file(request: Request) -> Response:
+    """Return the mapping as a file: none is kept at home before it takes part."""
+    from party_sdk.tables import TableMapping, write_mapping
+
+    form = form_of(request)
+    mapping = mapping_of(form.one("mapping")) or TableMapping()
+    name = f"{Path(form.one('path')).stem or 'table'}.mapping.toml"
+    return file(write_mapping(mapping), name, "application/toml")
+
+
+def _read_dictionary(path: str) -> Schema:
+    """Return a dictionary from its file, which is JSON or a table of variables."""
+    from party_sdk.tables.dictionaries import read_draft
+
+    if not path:
+        raise InvalidData("Name the dictionary: the file that the coordinator sent.")
+    return read_draft(Path(path)).schema()
+
+
+def _mending_of(schema: Schema, folder: Path) -> Mending:
+    def check(named: NamedTable) -> CheckReport:
+        table = replace(named, how=replace(named.how, schema=schema.used))
+        report = table.examine()
+        # which preparation meets gaps and words is agreed in a session
+        told = [w for w in report.warnings if not w.startswith("Refused as long")]
+        return report.model_copy(update={"warnings": tuple(told)})
+
+    return Mending(place=MAPPING, schema=schema, check=check, folder=folder)
+
+
+def _page(request: Request, form: Form, notice: Banner | None = None) -> Response:
+    folder = desk_of(request).tables
+    files = list(files_in(folder))
+    said: dict[str, Any] = {}
+    try:
+        if path := path_of(form, folder):
+            said = {"path": path, "csv": csv_of(form)}
+            said |= _read(path, csv_of(form), form)
+    except CoterieError as error:
+        notice = notice or bad(error)
+    model = OwnTable(
+        folder=str(folder),
+        files=tuple(files[:_MOST_FILES]),
+        more_files=max(0, len(files) - _MOST_FILES),
+        dictionary=form.one("dictionary").strip(),
+        **said,
+    )
+    return render_page(request, model, notice=notice)
+
+
+def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
+    """Return how a table is read, as it shows by itself.
+
+    Ranges and rows are shown once it is said which column names the rows.
+    """
+    from party_sdk.tables import Dialect, How
+    from party_sdk.tables.single_columns import column_names, first_rows
+
+    said = written_as(path, csv)
+    if len(said["sheets"]) > 1 and not said["sheet"]:
+        return said
+    dialect = Dialect.parse(split_words(csv))
+    names = column_names(Path(path), How(dialect=dialect))
+    how = How(
+        id_column=tuple(name for name in ids_of(form) if name in names),
+        dialect=dialect,
+        allow=("running-number", "totals-row"),
+    )
+    report = NamedTable(path=path, how=how).examine()
+    is_said = bool(how.id_column) or NOTHING in form.all("id")
+    shown, rows = first_rows(Path(path), how) if is_said else ([], [])
+    return {
+        **said,
+        "ids": how.id_column,
+        "rows": report.counted_rows,
+        "dialect": report.dialect_texts,
+        "names": tuple(names),
+        "columns": tuple(_columns_of(report, ranges=is_said)),
+        "first": Preview(names=tuple(shown), rows=tuple(map(tuple, rows))),
+        "problems": report.sentences,
+        "warnings": tuple(w for w in report.warnings if not w.startswith("Refused")),
+    }
+
+
+def _columns_of(report: CheckReport, *, ranges: bool) -> Iterator[ColumnChoice]:
+    for column in report.columns:
+        low, high = column.range if ranges else ("", "")
+        yield ColumnChoice(
+            name=column.name,
+            kind=column.type,
+            missing=column.missing,
+            low=low,
+            high=high,
+            role="in",
+        )
+
+
+room: Final = Room(
+    path=TABLES,
+    text="Your tables",
+    routes=(
+        Route(TABLES, get_tables),
+        Route(MAPPING, get_mapping),
+        Route(MAPPING, post_mapping, methods=["POST"]),
+        Route(f"{MAPPING}/file", post_file, methods=["POST"]),
+    ),
+)

@@ -1,0 +1,175 @@
+"""Cells that a table may not hold, by value: how many rows hold each, and where the first.
+
+A table with problems is read once more, as texts. Each text that occurs in a batch is
+looked at once, by the functions that read it as a number or a level.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from clustering_protocols.terms.schema import Field
+from party_sdk.tables import guards
+from party_sdk.tables.codes import as_date
+from party_sdk.tables.columns import Column, numbers
+from party_sdk.tables.parsing.cell_forms import read_number, split_limit
+from party_sdk.tables.report import HEADER, CellProblem
+from party_sdk.tables.source import Again, Source
+
+_MOST_VALUES: Final = 1_000
+"""Different values of one column that are counted one by one; the others together."""
+_MOST_LEVELS: Final = 20
+
+
+def find_cell_problems(
+    source: Source, columns: Sequence[Column], allow: frozenset[str]
+) -> tuple[CellProblem, ...]:
+    """Return what is wrong with the cells of columns, by column and kind.
+
+    allow: guards that are switched off.
+    """
+    read = [column for column in columns if column.is_described]
+    while read:
+        try:
+            return tuple(_problems_of(source, read, allow))
+        except Again:
+            continue
+    return ()
+
+
+def _problems_of(
+    source: Source, columns: Sequence[Column], allow: frozenset[str]
+) -> Iterator[CellProblem]:
+    counted = [_CountedColumn(column, source, allow) for column in columns]
+    begin = 0
+    for cells in source.texts(columns):
+        for each, piece in zip(counted, cells, strict=True):
+            each.count(piece, begin)
+        begin += len(cells[0])
+    places = source.read_places()
+    if places is None:
+        return
+    first = sorted({values.row for each in counted for values in each.kinds.values()})
+    lines = dict(zip(first, places.of(first), strict=True))
+    for each in counted:
+        for what, values in each.kinds.items():
+            yield values.to_problem(each.column, what, lines[values.row])
+
+
+class _WrongValues:
+    """Values of one column with one fault: rows of each, and the first row of all."""
+
+    def __init__(self, row: int) -> None:
+        self.row = row
+        self.n_rows = 0
+        self.counts: dict[str, int] = {}
+
+    def add(self, text: str, n_rows: int) -> None:
+        """Add rows that hold a value."""
+        self.n_rows += n_rows
+        if text in self.counts or len(self.counts) < _MOST_VALUES:
+            self.counts[text] = self.counts.get(text, 0) + n_rows
+
+    def to_problem(self, column: Column, what: str, line: int) -> CellProblem:
+        """Return them for people, the most frequent first."""
+        values = sorted(self.counts.items(), key=lambda each: -each[1])
+        return CellProblem(
+            column=column.name,
+            what=what,
+            values=tuple(values),
+            n_rows=self.n_rows,
+            line=line,
+            hint=_hint_for(what, [text for text, _ in values]),
+        )
+
+
+class _CountedColumn:
+    """A column whose wrong texts are counted, batch by batch.
+
+    kinds: by what is wrong.
+    """
+
+    def __init__(self, column: Column, source: Source, allow: frozenset[str]) -> None:
+        self.column, self.kinds = column, dict[str, _WrongValues]()
+        self._source, self._allow = source, allow
+
+    def count(self, piece: pa.Array, begin: int) -> None:
+        """Count the texts of a batch whose first row is ``begin``."""
+        coded = piece.dictionary_encode(null_encoding="encode")
+        texts = coded.dictionary
+        places = coded.indices.to_numpy(zero_copy_only=False)
+        n_rows = np.bincount(places, minlength=len(texts))
+        _, first = np.unique(places, return_index=True)
+        for place, what in self._faults(texts):
+            row = begin + int(first[place])
+            values = self.kinds.setdefault(what, _WrongValues(row))
+            values.row = min(values.row, row)
+            values.add(texts[place].as_py() or "", int(n_rows[place]))
+
+    def _faults(self, texts: pa.Array) -> Iterable[tuple[int, str]]:
+        """Yield the texts, by their places, that cannot stand here, and why."""
+        column = self.column
+        found, bad = numbers(column, self._source.normalise(column, texts))
+        for each in bad:
+            if each.what != HEADER and not column.heads(texts[each.row].as_py() or ""):
+                yield each.row, _not_read(column)
+        X = found[:, None]
+        spread = guards.Spread.of(X)
+        unread = {each.row for each in bad}
+        for row, _, what in guards.misfits([column], X, spread, self._allow):
+            if row not in unread:
+                yield row, _with_bounds(column, what)
+
+
+def _not_read(column: Column) -> str:
+    field = column.field
+    if field is not None and field.is_category:
+        shown = ", ".join(field.levels[:_MOST_LEVELS])
+        more = f" and {n} more" if (n := len(field.levels) - _MOST_LEVELS) > 0 else ""
+        return f"not levels; allowed: {shown}{more}"
+    if column.type == "boolean":
+        return "neither yes nor no"
+    return "not dates" if column.is_date else "not numbers"
+
+
+def _with_bounds(column: Column, what: str) -> str:
+    """Return a fault with what the dictionary allows instead."""
+    field = column.field
+    if field is None or "dictionary's" not in what:
+        return what
+    low, high = (_format_bound(field, end) for end in field.bounds)
+    if low and high:
+        return f"{what}; allowed: {low} to {high}"
+    return f"{what}; allowed: {f'at least {low}' if low else f'at most {high}'}"
+
+
+def _format_bound(field: Field, end: float) -> str:
+    if not np.isfinite(end):
+        return ""
+    return as_date(end) if field.type == "date" else f"{end:g}"
+
+
+def _hint_for(what: str, texts: Sequence[str]) -> str:
+    """Return what mends values, where their kind shows it."""
+    is_number = what == "not numbers"
+    if is_number and any(split_limit(text) for text in texts):
+        return (
+            'a limit of detection: limits = "half", "value" or "missing" in a mapping'
+        )
+    if is_number and any(
+        read_number(text, None, sign) for text in texts for sign in ".,"
+    ):
+        return 'thousands that stand apart: thousands = "." or "," in a mapping'
+    if is_number and not any(map(str.isdigit, "".join(texts))):
+        words = " ".join(f"--csv {shlex.quote(f'missing={t}')}" for t in texts[:3])
+        return f"if they stand for no value: {words}"
+    if what == "not dates":
+        return 'dates = ["day-first", "year-first"] in a mapping says their order'
+    if what.startswith("not levels"):
+        return "coterie table --propose drafts a mapping"
+    return ""

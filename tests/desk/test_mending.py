@@ -1,0 +1,186 @@
+"""A table is mended at the desk: before any invitation, and in a session."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from support.browsing import texts, tree
+from support.desks import DeskBrowser
+from support.terminal import RISKS, Terminal
+
+from clustering_protocols.numerics.data_source import matrix
+from party_sdk.supervisor.files import OrderFiles
+from party_sdk.tables import How, read_table
+from party_sdk.tables.mapping.mapping_files import parse_mapping
+from tests.tables.hospital_tables import (
+    DICTIONARY,
+    numbers_of,
+    write_north,
+    write_south,
+)
+
+HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)>"
+
+
+def form_in(response: httpx.Response, ending: str) -> dict[str, list[str]]:
+    """The fields of the form whose address ends so, as a browser would send them."""
+    [form] = [
+        each
+        for each in tree(response).iter("form")
+        if each.attrib.get("action", "").endswith(ending)
+        and each.attrib.get("method") == "post"
+    ]
+    found: dict[str, list[str]] = {}
+    for each in form.iter():
+        name = each.attrib.get("name")
+        if not name or name == "token":
+            continue
+        if each.tag == "select":
+            options = list(each.iter("option"))
+            chosen = [o for o in options if "selected" in o.attrib] or options[:1]
+            found.setdefault(name, []).append(chosen[0].attrib["value"])
+        elif each.tag == "textarea":
+            found.setdefault(name, []).append((each.text or "").strip())
+        elif each.attrib.get("type") != "checkbox" or "checked" in each.attrib:
+            found.setdefault(name, []).append(each.attrib.get("value", ""))
+    return found
+
+
+@pytest.fixture
+def dictionary(browser: DeskBrowser) -> Path:
+    path = browser.desk.tables / "study.json"
+    path.write_text(DICTIONARY.model_dump_json())
+    return path
+
+
+def test_a_table_is_mended_before_any_invitation(
+    browser: DeskBrowser, dictionary: Path
+) -> None:
+    path, truth = write_north(browser.desk.tables)
+    first = browser.get(f"/tables?path={path.name}")
+    assert "Auszug 2025" in texts(first)
+    assert "Mend it" not in texts(first), "one of two sheets is to be chosen"
+    asked = f"/tables?path={path.name}&sheet=Auszug+2025"
+    look = browser.get(asked)
+    assert "60 of 61" in texts(look) or "61" in texts(look)
+    assert truth["id"][3] not in look.text
+    named = browser.get(f"{asked}&id=Patient+ID")
+    assert "The first rows" in texts(named)
+    assert truth["id"][3] not in named.text, "an id, anywhere"
+    begin = {"path": path.name, "csv": "'sheet=Auszug 2025'", "id": "Patient ID"}
+    drafted = browser.post("/tables/mapping", {**begin, "dictionary": dictionary.name})
+    assert "'<0.1' (1) is not a number" in texts(drafted)
+    assert truth["id"][3] not in drafted.text
+    fields: dict[str, Any] = form_in(drafted, "/tables/mapping")
+    number = fields["field"].index("cpeptide")
+    mended = browser.post("/tables/mapping", {**fields, f"limits.{number}": "half"})
+    assert "Keep the mapping as a file" in texts(mended)
+    assert "As the dictionary reads them" in texts(mended)
+    kept = browser.post("/tables/mapping/file", form_in(mended, "/mapping/file"))
+    assert "attachment" in kept.headers["Content-Disposition"]
+    how = How(
+        id_column="Patient ID",
+        schema=DICTIONARY,
+        mapping=parse_mapping(kept.content, "mapping.toml"),
+        allow=("running-number",),
+    )
+    found = matrix(read_table(path, how))
+    assert (found == numbers_of(truth)).all()
+    assert browser.said == []
+
+
+def test_a_party_mends_its_table_and_takes_part(
+    online: Terminal, browser: DeskBrowser, dictionary: Path
+) -> None:
+    path, truth = write_south(browser.desk.tables)
+    words = ("session", "create", "Wards", "--protocol", "llf", "--missing", "drop")
+    slots = [word for n in (1, 2, 3) for word in ("--slot", f"r{n}c1={n},1")]
+    opened = online.json(
+        *words, *slots, "--schema", dictionary, "--param", "n_clusters=2"
+    )
+    session = opened["id"]
+    invitation = opened["invitations"]["r1c1"]
+    browser.follow(browser.post("/invitations", {"invitation": invitation}))
+    place = f"/parties/{session}/r1c1"
+    codes = re.findall(
+        r'name="risk" value="([^"]+)"', browser.get(f"{place}/terms").text
+    )
+    browser.post(f"{place}/terms", {"risk": codes or RISKS})
+    table = browser.get(f"{place}/table?path={path.name}")
+    assert "There is no column" in texts(table)
+    assert "no preparation is agreed" not in texts(table), "the terms hold one"
+    begin = form_in(table, "/mapping")
+    drafted = browser.post(f"{place}/mapping", {**begin, "id": "PatNr"})
+    assert "fewer cells than" in texts(drafted)
+    fields: dict[str, Any] = form_in(drafted, f"{place}/mapping")
+    fits = browser.post(f"{place}/mapping", {**fields, "lines": "62"})
+    assert "Take part with it" in texts(fits)
+    assert truth["id"][3] not in fits.text
+    placed = browser.follow(browser.post(f"{place}/order", form_in(fits, "/order")))
+    assert "queued" in texts(placed)
+    order = OrderFiles(browser.desk.home, session, "r1c1").order()
+    assert order.table is not None
+    assert order.table.mapping is not None
+    assert parse_mapping(order.table.mapping.encode(), "m").leave_out.lines == (62,)
+    again = browser.get(f"{place}/table?path={path.name}")
+    assert "Look at its mapping" in texts(again), "the order's mapping is kept"
+    assert browser.said == []
+
+
+@pytest.mark.threat(114)
+def test_cells_and_names_are_shown_and_never_executed(
+    browser: DeskBrowser, dictionary: Path
+) -> None:
+    path = browser.desk.tables / "rows.csv"
+    quoted = HOSTILE.replace('"', '""')
+    lines = [f'{n},"{quoted}",{n},"{quoted}"' for n in range(12)]
+    path.write_text(f'id,sex,age,"{quoted}"\n' + "\n".join(lines))
+    asked = {"path": path.name, "id": "id", "dictionary": dictionary.name}
+    for page in (
+        browser.get(f"/tables?path={path.name}&id=id"),
+        browser.post("/tables/mapping", asked),
+    ):
+        assert "owned" in texts(page)
+        assert not list(tree(page).iter("img"))
+        for script in tree(page).iter("script"):
+            assert set(script.attrib) == {"src", "defer"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"mapping": "no json"},
+        {"mapping": '{"columns": {"a": {"formula": "x"}}}'},
+        {"mapping": "[" * 5000},
+        {"file": "/etc/passwd"},
+        {"file": "/dev/zero"},
+        {"dictionary": "/dev/zero"},
+        {"dictionary": ""},
+        {"csv": "'"},
+        {"path": "nothing.csv"},
+        {"path": "/dev/zero"},
+        {"lines": "x"},
+        {"omitted": "no sign"},
+        {"factor.1": "much"},
+        {"field": ["age", "age"]},
+    ],
+    ids=str,
+)
+def test_a_form_that_somebody_made_opens_nothing(
+    browser: DeskBrowser, dictionary: Path, changed: dict[str, Any]
+) -> None:
+    path, _ = write_south(browser.desk.tables)
+    asked = {"path": path.name, "id": "PatNr", "dictionary": dictionary.name}
+    drafted = browser.post("/tables/mapping", asked)
+    fields = form_in(drafted, "/tables/mapping")
+    if "file" in changed:
+        fields.pop("mapping")
+    page = browser.post("/tables/mapping", {**fields, **changed})
+    assert page.status_code == 200
+    assert list(tree(page).iter("form"))
+    assert "root:" not in page.text
+    assert browser.said == []

@@ -1,0 +1,139 @@
+"""Cells as people write them, in one column: thousands, dates and limits of detection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.terms.schema import Schema
+from party_sdk.disclosures.history import ShownTables
+from party_sdk.tables import How, TableMapping, read_table
+from party_sdk.tables.parsing.cell_forms import read_date, read_number, split_limit
+
+NAN = float("nan")
+FORMS = ["csv", "sheet", "pandas", "parquet"]
+
+
+def read_as(
+    form: str, folder: Path, cells: list[Any], kind: str, **said: Any
+) -> np.ndarray[Any, Any]:
+    """One column of a table of each kind, read by what a mapping says of it."""
+    frame = pd.DataFrame({"x": [str(cell) for cell in cells], "n": "a"})
+    path: Any = folder / f"rows.{form}"
+    if form == "csv":
+        frame.to_csv(path, index=False, sep=";")
+    elif form == "sheet":
+        path = folder / "rows.xlsx"
+        frame.to_excel(path, index=False, engine="xlsxwriter")
+    elif form == "parquet":
+        frame.to_parquet(path)
+    else:
+        path = frame
+    mapping = TableMapping.model_validate({"columns": {"x": said}})
+    schema = Schema.model_validate({"fields": [{"name": "x", "type": kind}]})
+    return matrix(read_table(path, How(schema=schema, mapping=mapping)))[:, 0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("sign", "cells"),
+    [
+        (".", ["1.234,5", "950", "12.345.678", "-1.000", "7,25"]),
+        (",", ["1,234.5", "950", "12,345,678", "-1,000", "7.25"]),
+        (" ", ["1 234,5", "950", "12\u00a0345\u202f678", "-1 000", "7.25"]),
+        ("'", ["1'234.5", "950", "12\u2019345'678", "-1'000", "7.25"]),
+    ],
+)
+def test_thousands_are_read(
+    form: str, sign: str, cells: list[str], tmp_path: Path
+) -> None:
+    found = read_as(form, tmp_path, cells, "number", thousands=sign)
+    np.testing.assert_array_equal(found, [1234.5, 950, 12_345_678, -1000, 7.25])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_dates_of_several_forms_are_pandas_s(form: str, tmp_path: Path) -> None:
+    cells = ["31.12.2024", "2025-03-01", "1/2/2025", "45658", "2024-02-29 08:15:00"]
+    orders = ["day-first", "year-first", "excel"]
+    found = read_as(form, tmp_path, cells, "date", dates=orders)
+    days = ["2024-12-31", "2025-03-01", "2025-02-01", "2025-01-01", "2024-02-29"]
+    expected = (pd.to_datetime(days) - pd.Timestamp(1970, 1, 1)).days
+    np.testing.assert_array_equal(found, expected)
+    with pd.ExcelWriter(tmp_path / "serial.xlsx", engine="xlsxwriter") as book:
+        pd.DataFrame({"x": [45658]}).to_excel(book, index=False)
+    assert pd.to_datetime(45658, unit="D", origin="1899-12-30") == pd.Timestamp(
+        2025, 1, 1
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("half", [0.05, 0.3, 2.5, 120.0]),
+        ("value", [0.1, 0.3, 5.0, 120.0]),
+        ("missing", [NAN, 0.3, NAN, NAN]),
+    ],
+)
+def test_limits_are_read_by_a_declared_rule(
+    form: str, rule: str, expected: list[float], tmp_path: Path
+) -> None:
+    cells = ["<0.1", "0.3", "≤ 5", "> 120"]
+    found = read_as(form, tmp_path, cells, "number", limits=rule)
+    np.testing.assert_array_equal(found, expected)
+    doubled = read_as(form, tmp_path, cells, "number", limits=rule, factor=2.0)
+    np.testing.assert_array_equal(doubled, 2 * np.array(expected))
+
+
+def test_without_a_rule_a_limit_is_no_number(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="is no number"):
+        read_as("csv", tmp_path, ["<0.1", "0.3"], "number")
+
+
+def test_another_rule_makes_no_other_rows(tmp_path: Path) -> None:
+    marks = []
+    for rule in ("half", "missing"):
+        frame = pd.DataFrame({"x": ["<0.1", "0.3", "7"], "y": [1.0, 2.0, 4.0]})
+        said = {"columns": {"x": {"limits": rule}}}
+        schema = Schema.model_validate({"fields": [{"name": "x"}, {"name": "y"}]})
+        how = How(schema=schema, mapping=TableMapping.model_validate(said))
+        marks.append(ShownTables(tmp_path).marks(read_table(frame, how)).cells)
+    np.testing.assert_array_equal(*marks)
+
+
+@pytest.mark.parametrize("text", ["1.23.456", "12.34", "1,2,3", "", "1.234.56", "a"])
+def test_what_is_no_number_with_thousands_stays(text: str) -> None:
+    assert read_number(text, None, ".") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["31.02.2024", "13/13/2024", "2024-13-01", "1.2.24", "59", "", "1.2-2024"]
+)
+def test_what_is_no_date_stays(text: str) -> None:
+    assert read_date(text, ["day-first", "year-first", "excel"]) is None
+
+
+def test_limits_are_taken_apart() -> None:
+    assert split_limit("< 0,1") == (True, "0,1")
+    assert split_limit(">=5") == (False, "5")
+    assert split_limit("0.1") is None
+    assert split_limit("<") is None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"dates": ["day-first", "month-first"]},
+        {"thousands": ",", "decimal": ","},
+        {"thousands": "_"},
+        {"limits": "double"},
+    ],
+)
+def test_a_mapping_that_contradicts_itself_is_refused(said: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="x"):
+        TableMapping.model_validate({"columns": {"x": said}})
