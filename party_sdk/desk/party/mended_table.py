@@ -6,13 +6,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError, NotReady
-from coterie_pages.models.mapping import MendedTable
+from coterie_pages.models.table_mapping import MendedTable
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.own_choices import shown_choices
 from party_sdk.desk.party.table_choice import Chosen, table_page, typed_limits
 from party_sdk.desk.responses import bad, form_of, render_page, to
-from party_sdk.desk.tables.mending import Mending, mend
+from party_sdk.desk.tables.mapping_page import MappingPlace, mend
 
 
 def get_mapping(request: Request) -> Response:
@@ -25,7 +25,7 @@ def post_mapping(request: Request) -> Response:
     kept, form = kept_of(request), form_of(request)
     chosen = Chosen.of(form, kept.desk.tables)
     try:
-        said, trouble = mend(form, _mending_of(kept))
+        said, trouble = mend(form, _find_place(kept))
     except CoterieError as error:
         return table_page(request, kept, chosen, bad(error))
     model = MendedTable(
@@ -38,13 +38,13 @@ def post_mapping(request: Request) -> Response:
     return render_page(request, model, notice=trouble)
 
 
-def _mending_of(kept: AddressedParty) -> Mending:
+def _find_place(kept: AddressedParty) -> MappingPlace:
     terms = kept.terms()
     schema = agreed_in(terms, kept.slot).dictionary
     if schema is None:
         raise NotReady("The terms of this session have no dictionary.")
-    return Mending(
-        place=f"{kept.address}/mapping",
+    return MappingPlace(
+        address=f"{kept.address}/mapping",
         schema=schema,
         check=lambda named: named.check_table(terms, kept.slot),
         folder=kept.desk.tables,

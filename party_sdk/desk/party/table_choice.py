@@ -26,7 +26,7 @@ from party_sdk.desk.party.own_choices import (
     typed_in,
 )
 from party_sdk.desk.responses import Form, bad, desk_of, form_of, render_page, to
-from party_sdk.desk.tables.mending import mapping_of
+from party_sdk.desk.tables.mapping_page import mapping_of
 from party_sdk.desk.tables.named_file import (
     csv_of,
     files_in,

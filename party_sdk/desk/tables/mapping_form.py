@@ -11,7 +11,7 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import in_words
 from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
 from coterie_pages.models.fields import Option
-from coterie_pages.models.mapping import CellLine, FieldLine
+from coterie_pages.models.table_mapping import CellLine, VariableSource
 from party_sdk.desk.responses import Form
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _SAME, _NONE, _LEVEL = "=", "-", "level:"
 _NUMBERS: Final = frozenset({"number", "integer"})
 
 
-def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[FieldLine]:
+def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[VariableSource]:
     """Yield the variables as a mapping has them, beside what was found in the table."""
     for column in drafted.columns:
         said = mapping.columns.get(column.name)
@@ -40,14 +40,16 @@ def _source_of(column: ColumnProposal, mapping: TableMapping) -> str:
     return source if source in column.candidates else ""
 
 
-def _line(column: ColumnProposal, said: ColumnMapping | None, source: str) -> FieldLine:
+def _line(
+    column: ColumnProposal, said: ColumnMapping | None, source: str
+) -> VariableSource:
     from party_sdk.tables.mapping.model import ColumnMapping
 
     plain = said or ColumnMapping()
     is_drafted = source == (column.source or "")
     cells = column.cells if is_drafted else ()
     limits = any(cell.is_limit for cell in cells)
-    return FieldLine(
+    return VariableSource(
         name=column.name,
         title=column.title,
         type=column.type,
@@ -65,7 +67,9 @@ def _line(column: ColumnProposal, said: ColumnMapping | None, source: str) -> Fi
         limits=plain.limits or "",
         has_limits=limits or plain.limits is not None,
         cells=tuple(
-            CellLine(text=cell.text, n_rows=cell.count, chosen=_chosen(cell, plain))
+            CellLine(
+                text=cell.text, n_rows=cell.count, chosen=_find_option(cell, plain)
+            )
             for cell in cells[:_MOST_CELLS]
         ),
         more_cells=max(0, len(cells) - _MOST_CELLS),
@@ -95,7 +99,7 @@ def _conversions_for(column: ColumnProposal) -> Iterator[str]:
         yield each.name
 
 
-def _chosen(cell: LevelProposal, said: ColumnMapping) -> str:
+def _find_option(cell: LevelProposal, said: ColumnMapping) -> str:
     """Return the option that holds for a text."""
     if cell.text in said.levels:
         return f"{_LEVEL}{said.levels[cell.text]}"

@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
 from coterie_pages.models.desk import ColumnChoice
 from coterie_pages.models.frame import Banner
-from coterie_pages.models.mapping import MendedTable, OwnTable, Preview
+from coterie_pages.models.table_mapping import MendedTable, OwnTable, Preview
 from party_sdk.admission.table_files import NamedTable
 from party_sdk.desk.responses import (
     Form,
@@ -28,7 +28,13 @@ from party_sdk.desk.responses import (
     render_page,
     to,
 )
-from party_sdk.desk.tables.mending import NOTHING, Mending, ids_of, mapping_of, mend
+from party_sdk.desk.tables.mapping_page import (
+    NOTHING,
+    MappingPlace,
+    ids_of,
+    mapping_of,
+    mend,
+)
 from party_sdk.desk.tables.named_file import (
     csv_of,
     files_in,
@@ -63,7 +69,7 @@ def post_mapping(request: Request) -> Response:
     form, folder = form_of(request), desk_of(request).tables
     try:
         path = path_of(form, folder, "dictionary")
-        said, trouble = mend(form, _mending_of(_read_dictionary(path), folder))
+        said, trouble = mend(form, _find_place(_read_dictionary(path), folder))
     except CoterieError as error:
         return _page(request, form, bad(error))
     return render_page(request, MendedTable(dictionary=path, **said), notice=trouble)
@@ -88,7 +94,7 @@ def _read_dictionary(path: str) -> Schema:
     return read_draft(Path(path)).schema()
 
 
-def _mending_of(schema: Schema, folder: Path) -> Mending:
+def _find_place(schema: Schema, folder: Path) -> MappingPlace:
     def check(named: NamedTable) -> CheckReport:
         table = replace(named, how=replace(named.how, schema=schema.used))
         report = table.examine()
@@ -96,7 +102,7 @@ def _mending_of(schema: Schema, folder: Path) -> Mending:
         told = [w for w in report.warnings if not w.startswith("Refused as long")]
         return report.model_copy(update={"warnings": tuple(told)})
 
-    return Mending(place=MAPPING, schema=schema, check=check, folder=folder)
+    return MappingPlace(address=MAPPING, schema=schema, check=check, folder=folder)
 
 
 def _page(request: Request, form: Form, notice: Banner | None = None) -> Response:

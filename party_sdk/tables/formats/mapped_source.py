@@ -46,7 +46,7 @@ class MappedSource:
     def __init__(self, source: Source, how: How, mapping: TableMapping) -> None:
         self._source, self._how, self._mapping = source, how, mapping
         self._called = {
-            mapping.source_of(name): name for name in _needed(source, how, mapping)
+            mapping.source_of(name): name for name in _find_needed(source, how, mapping)
         }
         _check_sources(source.names, [*self._called, *mapping.leave_out.values])
         hidden = {
@@ -156,7 +156,7 @@ class MappedSource:
     def read_places(self) -> Places | None:
         """Return where the rows stand that the last pass yielded."""
         inner = self._source.read_places()
-        if inner is None:
+        if inner is None or not self._are_lines_certain():
             return None
         omitted = np.concatenate([np.empty(0, np.int64), *self._omitted])
         if isinstance(inner, RemainingRows):
@@ -312,7 +312,7 @@ class _AllFindings(Findings):
         self.shown.append(Finding(what=what, line=line, column=column, of_cell=of_cell))
 
 
-def _needed(source: Source, how: How, mapping: TableMapping) -> list[str]:
+def _find_needed(source: Source, how: How, mapping: TableMapping) -> list[str]:
     """Return the columns that a mapping makes.
 
     Where it is said which columns are read, others may be absent: new rows have no

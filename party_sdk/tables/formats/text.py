@@ -186,9 +186,9 @@ class TextSource:
             return self.places
         if any(each.why == "UNQUOTED VALUE" for each in self._rejects):
             return None
-        return self._remaining()
+        return self._find_remaining()
 
-    def _remaining(self) -> RemainingRows:
+    def _find_remaining(self) -> RemainingRows:
         lines = sorted(set(self._lines([each.at for each in self._rejects])))
         places = self._lines_of_file()
         return RemainingRows(places, sorted(places.find(lines).values()))
@@ -326,7 +326,7 @@ class CopiedSource(TextSource):
         del positions
         return self._rows.of([reject.record - 2 for reject in self._rejects[:200]])
 
-    def _remaining(self) -> RemainingRows:
+    def _find_remaining(self) -> RemainingRows:
         rejected = {reject.record - 2 for reject in self._rejects}
         return RemainingRows(self._rows, sorted(rejected))
 

@@ -21,7 +21,7 @@ class CellLine(Value):
     chosen: str
 
 
-class FieldLine(Value):
+class VariableSource(Value):
     """A variable of the session, and how the table has it.
 
     source: the column of the table; empty where none is.
@@ -87,7 +87,7 @@ class MendedTable(Screen):
     csv: str = ""
     ids: tuple[str, ...] = ()
     mapping: str = Field(default="", repr=False)
-    variables: tuple[FieldLine, ...] = ()
+    variables: tuple[VariableSource, ...] = ()
     before: Preview = Preview()
     after: Preview = Preview()
     rows: str = ""

@@ -12,7 +12,7 @@ import numpy as np
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Field, Schema
 from coterie_pages.models.frame import Banner
-from coterie_pages.models.mapping import Preview
+from coterie_pages.models.table_mapping import Preview
 from party_sdk.admission.table_files import NamedTable
 from party_sdk.desk.responses import Form, bad
 from party_sdk.desk.tables.mapping_form import (
@@ -32,45 +32,45 @@ _ROWS: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mending:
+class MappingPlace:
     """Where a table is mended.
 
-    place: the address of the page, below the root.
+    address: of the page, below the root.
     schema: the dictionary that counts.
     check: returns what hinders a table.
     kept: the mapping that holds so far, if one is kept.
     folder: from where a path without a beginning counts.
     """
 
-    place: str
+    address: str
     schema: Schema
     check: Callable[[NamedTable], CheckReport]
     folder: Path
     kept: TableMapping | None = None
 
 
-def mend(form: Form, mending: Mending) -> tuple[dict[str, Any], Banner | None]:
+def mend(form: Form, place: MappingPlace) -> tuple[dict[str, Any], Banner | None]:
     """Return what the page says of a table and its mapping, and what is wrong.
 
     Raises InvalidData if the table cannot be read at all.
     """
     from party_sdk.tables import Dialect, How, propose
 
-    if len(mending.schema.used.names) > MOST_FIELDS:
+    if len(place.schema.used.names) > MOST_FIELDS:
         raise InvalidData(
             f"The dictionary has more than {MOST_FIELDS} variables: write the mapping in "
             "a file (coterie table --propose)."
         )
-    path, csv = path_of(form, mending.folder), csv_of(form)
+    path, csv = path_of(form, place.folder), csv_of(form)
     ids = ids_of(form)
     dialect = Dialect.parse(split_words(csv))
-    base, trouble = _base_of(form, mending), None
+    base, trouble = _base_of(form, place), None
     plain = How(
         id_column=tuple(base.source_of(name) for name in ids) if base else ids,
         dialect=dialect,
         mapping=None if base is None else _file_part(base),
     )
-    drafted = propose(path, plain, mending.schema.used)
+    drafted = propose(path, plain, place.schema.used)
     mapping = base or drafted.to_mapping()
     if form.one("shown"):
         try:
@@ -80,16 +80,16 @@ def mend(form: Form, mending: Mending) -> tuple[dict[str, Any], Banner | None]:
     named = NamedTable(
         path=path, how=How(id_column=ids, dialect=dialect, mapping=mapping)
     )
-    report = mending.check(named)
+    report = place.check(named)
     said = {
-        "place": mending.place,
+        "place": place.address,
         "path": path,
         "csv": csv,
         "ids": ids,
         "mapping": field_of(mapping),
         "variables": tuple(lines_of(drafted, mapping)),
         "before": _first_rows(path, plain),
-        "after": _prepared_rows(named, mending.schema),
+        "after": _prepared_rows(named, place.schema),
         "rows": report.counted_rows,
         "lines": " ".join(map(str, mapping.leave_out.lines)),
         "omitted": write_omitted(mapping),
@@ -121,15 +121,15 @@ def field_of(mapping: TableMapping) -> str:
     return mapping.model_dump_json(exclude_defaults=True, by_alias=True)
 
 
-def _base_of(form: Form, mending: Mending) -> TableMapping | None:
+def _base_of(form: Form, place: MappingPlace) -> TableMapping | None:
     """Return the mapping that a form goes on from: its own, that of a file, or the kept."""
     from party_sdk.tables import read_mapping
 
     if text := form.one("mapping"):
         return mapping_of(text)
-    if file := path_of(form, mending.folder, "file"):
+    if file := path_of(form, place.folder, "file"):
         return read_mapping(Path(file))
-    return mending.kept
+    return place.kept
 
 
 def _file_part(mapping: TableMapping) -> TableMapping:
@@ -170,12 +170,12 @@ def preview_of(table: Table) -> Preview:
     return Preview(
         names=tuple(table.columns),
         rows=tuple(
-            tuple(map(_shown, row.tolist(), fields)) for row in table.take(first)
+            tuple(map(_format_value, row.tolist(), fields)) for row in table.take(first)
         ),
     )
 
 
-def _shown(value: float, field: Field | None) -> str:
+def _format_value(value: float, field: Field | None) -> str:
     from party_sdk.tables.codes import as_date
 
     if np.isnan(value):
