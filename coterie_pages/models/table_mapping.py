@@ -55,7 +55,7 @@ class VariableSource(Value):
     asks: bool = False
 
 
-class Preview(Value):
+class RowsPreview(Value):
     """The first rows of a table, for its own people."""
 
     names: tuple[str, ...] = ()
@@ -88,8 +88,8 @@ class MendedTable(Screen):
     ids: tuple[str, ...] = ()
     mapping: str = Field(default="", repr=False)
     variables: tuple[VariableSource, ...] = ()
-    before: Preview = Preview()
-    after: Preview = Preview()
+    before: RowsPreview = RowsPreview()
+    after: RowsPreview = RowsPreview()
     rows: str = ""
     lines: str = ""
     omitted: str = Field(default="", repr=False)
@@ -126,6 +126,6 @@ class OwnTable(Screen):
     dialect: dict[str, str] = Field(default={})
     names: tuple[str, ...] = ()
     columns: tuple[ColumnChoice, ...] = ()
-    first: Preview = Preview()
+    first: RowsPreview = RowsPreview()
     problems: tuple[str, ...] = Field(default=(), repr=False)
     warnings: tuple[str, ...] = ()

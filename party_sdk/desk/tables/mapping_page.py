@@ -12,7 +12,7 @@ import numpy as np
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Field, Schema
 from coterie_pages.models.frame import Banner
-from coterie_pages.models.table_mapping import Preview
+from coterie_pages.models.table_mapping import RowsPreview
 from party_sdk.admission.table_files import NamedTable
 from party_sdk.desk.responses import Form, bad
 from party_sdk.desk.tables.mapping_form import (
@@ -144,14 +144,14 @@ def _names_of(drafted: Proposal, ids: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*ids, *drafted.unused, *sorted(known)]))
 
 
-def _first_rows(path: str, how: Any) -> Preview:
+def _first_rows(path: str, how: Any) -> RowsPreview:
     from party_sdk.tables.single_columns import first_rows
 
     names, rows = first_rows(Path(path), how, _ROWS)
-    return Preview(names=tuple(names), rows=tuple(map(tuple, rows)))
+    return RowsPreview(names=tuple(names), rows=tuple(map(tuple, rows)))
 
 
-def _prepared_rows(named: NamedTable, schema: Schema) -> Preview:
+def _prepared_rows(named: NamedTable, schema: Schema) -> RowsPreview:
     """Return the first rows as the dictionary has them; nothing where problems are."""
     from party_sdk.tables import examine
 
@@ -159,15 +159,15 @@ def _prepared_rows(named: NamedTable, schema: Schema) -> Preview:
     try:
         _, table = examine(named.path, how)
     except CoterieError:
-        return Preview()
-    return Preview() if table is None else preview_of(table)
+        return RowsPreview()
+    return RowsPreview() if table is None else preview_of(table)
 
 
-def preview_of(table: Table) -> Preview:
+def preview_of(table: Table) -> RowsPreview:
     """Return the first rows of a table as people read them."""
     first = np.arange(min(_ROWS, table.n_rows), dtype=np.int64)
     fields = [column.field for column in table.described]
-    return Preview(
+    return RowsPreview(
         names=tuple(table.columns),
         rows=tuple(
             tuple(map(_format_value, row.tolist(), fields)) for row in table.take(first)

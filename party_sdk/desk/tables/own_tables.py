@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
 from coterie_pages.models.desk import ColumnChoice
 from coterie_pages.models.frame import Banner
-from coterie_pages.models.table_mapping import MendedTable, OwnTable, Preview
+from coterie_pages.models.table_mapping import MendedTable, OwnTable, RowsPreview
 from party_sdk.admission.table_files import NamedTable
 from party_sdk.desk.responses import (
     Form,
@@ -153,7 +153,7 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
         "dialect": report.dialect_texts,
         "names": tuple(names),
         "columns": tuple(_columns_of(report, ranges=is_said)),
-        "first": Preview(names=tuple(shown), rows=tuple(map(tuple, rows))),
+        "first": RowsPreview(names=tuple(shown), rows=tuple(map(tuple, rows))),
         "problems": report.sentences,
         "warnings": tuple(w for w in report.warnings if not w.startswith("Refused")),
     }
