@@ -9,9 +9,15 @@ classes, mean over trials. Central clustering is scikit-learn's on the pooled, r
 features. "like the tables" is centred features and the isometric target, from which the
 paper's printed numbers come; "text" is what its text says; "defaults" are ours.
 
+Phoneme under spectral clustering does not come from these settings: its columns are five,
+dealt out to two parties, and the dimension that each leaves out turns the graph of
+neighbours. With all dimensions the figures are those of central clustering, as the paper
+prints them. So that set is printed with all dimensions too, and the average difference to
+central without it, ours and that of the paper's own rows.
+
 Ends with 1 if a mean of "like the tables" is further from the table than the table's own
-standard deviation (Phoneme under spectral clustering excepted: it does not come from
-these settings), or if the average difference to central exceeds the paper's.
+standard deviation, or the average difference to central exceeds that of the paper's rows:
+both over the sets that come from these settings.
 """
 
 from __future__ import annotations
@@ -65,6 +71,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "text": {"scaling": "local", "target": "orthonormal"},
     "defaults": {},
 }
+ALL = "like the tables, all"
 
 
 def params(variant: str, algorithm: str, k: int, n_rows: int) -> DataCollaboration:
@@ -74,7 +81,7 @@ def params(variant: str, algorithm: str, k: int, n_rows: int) -> DataCollaborati
         n_clusters=k,
         algorithm=algorithm,
         **({"anchor": anchor} if variant != "defaults" else {}),
-        **VARIANTS[variant],
+        **VARIANTS.get(variant, {"scaling": "center", "dimensions": "all"}),
     )
 
 
@@ -105,7 +112,7 @@ def open_data(algorithm: str, trials: int) -> bool:
     number = 4 if algorithm == "kmeans" else 6
     print(f"\nTable {number}: {algorithm}, {trials} trials; ARI NMI ACC")
     held = True
-    differences: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+    differences: dict[str, dict[str, Matrix]] = {}
     for name, table in TABLES[algorithm].items():
         try:
             X, y = load(name)
@@ -118,7 +125,10 @@ def open_data(algorithm: str, trials: int) -> bool:
         base = np.mean([agreement(y, labels) for labels in pooled], axis=0)
         show(name, "paper", [mean for mean, _ in table], [sd for _, sd in table])
         show(name, "central, scikit-learn", base)
-        for variant in VARIANTS:
+        printed = np.array([mean for mean, _ in table])
+        differences.setdefault("paper", {})[name] = _relative(printed, base)
+        more = [ALL] if (algorithm, name) in NOT_REPRODUCED else []
+        for variant in [*VARIANTS, *more]:
             given = params(variant, algorithm, k, len(X))
             found = [
                 run(X, simulation.split(X, Layout.lattice(10, 2), seed), given, seed)
@@ -129,14 +139,30 @@ def open_data(algorithm: str, trials: int) -> bool:
             pairs = zip(pooled, found, strict=True)
             alike = np.mean([metrics.adjusted_rand(a, b) for a, b in pairs])
             show(name, variant, mean, scores.std(axis=0), f"fidelity {alike:.3f}")
-            differences[variant] += list(100 * np.abs(mean - base) / np.abs(base))
+            differences.setdefault(variant, {})[name] = _relative(mean, base)
             if variant == "like the tables" and (algorithm, name) not in NOT_REPRODUCED:
                 held &= within(name, mean, table)
+    differences.pop(ALL, None)
+    averages = {}
     for variant, found_differences in differences.items():
-        average = float(np.mean(found_differences))
-        print(f"  average |Δ| to central, {variant}: {average:.2f} %", end="")
-        print(f"   paper {TABLE_5[algorithm]} %")
-    return held & (np.mean(differences["like the tables"]) <= TABLE_5[algorithm])
+        kept = {
+            name: each
+            for name, each in found_differences.items()
+            if (algorithm, name) not in NOT_REPRODUCED
+        }
+        averages[variant] = float(np.mean(list(kept.values())))
+        told = f"{np.mean(list(found_differences.values())):.2f} %"
+        if kept.keys() != found_differences.keys():
+            told += f"; of sets that come from these settings {averages[variant]:.2f} %"
+        print(f"  average |Δ| to central, {variant}: {told}")
+    print(f"  the paper's Table 5 says {TABLE_5[algorithm]} %")
+    return held & (averages["like the tables"] <= averages["paper"])
+
+
+def _relative(mean: Matrix, base: Matrix) -> Matrix:
+    """Return by how much figures differ from central ones, per cent."""
+    found: Matrix = 100 * np.abs(mean - base) / np.abs(base)
+    return found
 
 
 def within(name: str, mean: NDArray[Any], table: Sequence[Cell]) -> bool:

@@ -5,7 +5,9 @@
 At most N rows of a set are drawn; rows and columns are shuffled by the seed and dealt out
 to four parties: four row groups, four column groups, or two of each. As many clusters as
 classes. Fidelity is the adjusted Rand index between the labels and those of the same
-clustering on the pooled rows from the same start. Prints one line per way and set.
+clustering on the pooled rows from the same start. The objective ratio is that of what a
+way minimises over the pooled method with ten starts; a second one is over the pooled
+method that obeys the session's rules. Prints one line per way and set.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from benchmarks.omnifc_fidelity import sample
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.common.suitability import Method
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
@@ -141,15 +144,17 @@ def measure(case: tuple[str, str, str, str], seeds: int, rows: int) -> Row:
     params = catalogue.parse_params(protocol, given)
     try:
         with threadpool_limits(1):
-            runs = [evaluate(params, X, partitioning, seed) for seed in range(seeds)]
+            pairs = [evaluate(params, X, partitioning, seed) for seed in range(seeds)]
     except CoterieError as refused:
         return row | {"refused": refused.detail}
+    runs = [run for run, _ in pairs]
     found = [run.fidelity for run in runs]
     costs = runs[0].simulated.costs
     return row | {
         "mean": round(float(np.mean(found)), 4),
         "least": round(min(found), 4),
         "first": round(found[0], 4),
+        **summarise([objectives for _, objectives in pairs]),
         "clusters": len(np.unique(runs[0].labels[runs[0].labels >= 0])),
         "rounds": runs[0].simulated.rounds,
         "sent_bytes": max(
@@ -162,12 +167,27 @@ def measure(case: tuple[str, str, str, str], seeds: int, rows: int) -> Row:
 
 def evaluate(
     params: Any, X: Any, partitioning: str, seed: int
-) -> simulation.SessionEvaluation:
-    """Return one run."""
+) -> tuple[simulation.SessionEvaluation, Objectives | None]:
+    """Return one run, and its objective beside pooled ones."""
     layout = LAYOUTS[partitioning]
     parts = simulation.split(X, layout, seed)
     choices = same_units(layout)
-    return simulation.evaluate(params, X, parts, seed, choices=choices)
+    run = simulation.evaluate(params, X, parts, seed, choices=choices)
+    return run, simulation.compare_objectives(run.simulated, X, parts)
+
+
+def summarise(found: Sequence[Objectives | None]) -> dict[str, float]:
+    """Return median and worst ratio, and the worst under the same rules, if any."""
+    known = [each for each in found if each is not None and each.ratio is not None]
+    if not known:
+        return {}
+    ratios = [each.ratio or 0.0 for each in known]
+    same = [each.ratio_same_rules or 0.0 for each in known]
+    return {
+        "ratio": round(float(np.median(ratios)), 4),
+        "worst_ratio": round(max(ratios), 4),
+        "worst_ratio_same_rules": round(max(same), 4),
+    }
 
 
 def same_units(layout: Layout) -> dict[str, dict[str, bool]]:
@@ -197,9 +217,18 @@ def shown(row: Row) -> str:
     if "refused" in row:
         return f"{named} {where}: {row['refused']}"
     return (
-        f"{named} {where}: {row['mean']:.3f}, least {row['least']:.3f}; "
+        f"{named} {where}: {row['mean']:.3f}, least {row['least']:.3f}; {_ratios(row)}"
         f"{row['clusters']} clusters, {row['rounds']} rounds, "
         f"{row['sent_bytes']:,} bytes"
+    )
+
+
+def _ratios(row: Row) -> str:
+    if "ratio" not in row:
+        return ""
+    return (
+        f"objective ratio {row['ratio']:.3f}, worst {row['worst_ratio']:.3f}, under the "
+        f"same rules {row['worst_ratio_same_rules']:.3f}; "
     )
 
 

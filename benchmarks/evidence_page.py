@@ -32,6 +32,7 @@ def render(measured: Measured) -> str:
     parts = [
         *_head(measured),
         *_fidelity(measured),
+        *_objectives(measured),
         *_bytes(measured),
         *_printed(
             "The papers' tables beside ours",
@@ -98,6 +99,35 @@ def _fidelity(measured: Measured) -> Iterator[str]:
         )
         yield _by_set(rows, _fidelity_cell)
         yield from _refusals(rows)
+
+
+def _objectives(measured: Measured) -> Iterator[str]:
+    known = [row for row in measured["fidelity"] if "ratio" in row]
+    if not known:
+        return
+    yield "## Objective ratio"
+    yield (
+        "What a way minimises, over the same of the pooled method with ten starts. That "
+        "is inertia, its fuzzy form, or distances to medoids; `fccm` maximises its "
+        "criterion, which is turned over. It judges the result: 1 is as good as a pooled analysis, "
+        "more is worse. Fidelity compares with one start, which both runs share. Median "
+        "of the splits above, in brackets the worst. After a slash stands the worst over "
+        "the pooled method under the same rules, where it is another. By these, clusters "
+        "of few rows stay (`llf` over rows), and dimensions are left out (`dc`). The same "
+        "command; `python -m benchmarks.quality_table` has more sets."
+    )
+    for partitioning in LAYOUTS:
+        rows = [row for row in known if row["partitioning"] == partitioning]
+        if rows:
+            yield f"**{partitioning.capitalize()}**"
+            yield _by_set(rows, _ratio_cell)
+
+
+def _ratio_cell(row: Row) -> str:
+    median, worst = f"{row['ratio']:.3f}", f"{row['worst_ratio']:.3f}"
+    same = f"{row['worst_ratio_same_rules']:.3f}"
+    cell = median if median == worst else f"{median} ({worst})"
+    return cell if same == worst else f"{cell} / {same}"
 
 
 def _by_set(rows: Sequence[Row], cell: Any) -> str:

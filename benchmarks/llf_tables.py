@@ -8,17 +8,16 @@ features. ARI of the federated labels with those of the same algorithm on the po
 rows from the same start and all clients ("pooled"), and with the true classes
 ("truth"), mean over runs.
 
-Table III  rows dealt out at random; the start is k rows of one random client, as far as
-           the paper says (there they would leave the client; here the benchmark gives
-           them to all as `given`).
+Table III  rows dealt out at random; the start is uniform in the unit cube (`bounds`), as
+           in the authors' code, which also never stops before T.
 Table IV   the same with rows dealt out by a Dirichlet distribution of the classes
            (β = 0.5), all clients.
 Table V    the start `careful`.
 protected  our start `random_party`, in which no row leaves: means of five neighbours.
 
-Ends with 1 if agreement with the classes is further than 0.02 from the paper's, or
-agreement with the pooled run that much lower. (In Table V the paper compares with a
-pooled run from another start; ours has the same.)
+Ends with 1 if agreement with the classes is further from the paper's than 0.02 and two
+spreads over runs, or agreement with the pooled run that much lower. (In Table V the paper
+compares with a pooled run from another start; ours has the same.)
 """
 
 from __future__ import annotations
@@ -43,6 +42,8 @@ from clustering_protocols.terms.terms import Layout
 GAMMAS = (0.25, 0.5, 0.75, 1.0)
 N_CLIENTS = 20
 TOLERANCE = 0.02 + 0.005  # the paper prints two digits
+SPREADS = 2.0
+FAR = "  <- further than 0.02 and two spreads"
 Four = tuple[float, float, float, float]
 
 # The rows "LLF-FCM (ours)": agreement with the pooled run, and with the classes.
@@ -106,6 +107,7 @@ def federated(
     params = LosslessFederated(
         n_clusters=len(np.unique(y)),
         algorithm="fuzzy_cmeans",
+        fuzzifier=2.0,
         scaling="minmax",
         max_iter=30,
         tol=0,
@@ -125,15 +127,6 @@ def federated(
     return adjusted_rand_score(pooled, labels), truth
 
 
-def rows_of_one_client(
-    X: Matrix, k: int, clients: Clients, rng: np.random.Generator
-) -> dict[str, Any]:
-    """Return the start of Table III."""
-    rows = rng.choice(clients.rows[rng.integers(N_CLIENTS)], k, replace=False)
-    given = tuple(tuple(map(float, row)) for row in X[rows])
-    return {"init": "given", "initial_centroids": given}
-
-
 def row_of_table(name: str, start: str, gamma: float, runs: int, deal: Any) -> Any:
     """Return mean and spread of both agreements over runs."""
     X, y = load(name)
@@ -141,10 +134,7 @@ def row_of_table(name: str, start: str, gamma: float, runs: int, deal: Any) -> A
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         clients = deal(y, rng)
-        options: dict[str, Any] = {"init": start, "participation": gamma}
-        if start == "given":
-            options |= rows_of_one_client(X, len(np.unique(y)), clients, rng)
-        found.append(federated(X, y, clients, seed, **options))
+        found.append(federated(X, y, clients, seed, init=start, participation=gamma))
     return np.mean(found, axis=0), np.std(found, axis=0)
 
 
@@ -155,13 +145,13 @@ def table(title: str, paper: Any, start: str, runs: int) -> bool:
     for name, (with_pooled, with_truth) in paper.items():
         for gamma, *printed in zip(GAMMAS, with_pooled, with_truth, strict=True):
             mean, spread = row_of_table(name, start, gamma, runs, iid)
+            far = np.maximum(TOLERANCE, SPREADS * spread)
             # agreement with the pooled run can only be too low
             is_near = (
-                mean[0] >= printed[0] - TOLERANCE
-                and abs(mean[1] - printed[1]) <= TOLERANCE
+                mean[0] >= printed[0] - far[0] and abs(mean[1] - printed[1]) <= far[1]
             )
             near &= bool(is_near)
-            mark = "" if is_near else "  <- further than 0.02"
+            mark = "" if is_near else FAR
             print(
                 f"{name:10s} γ {gamma:.2f}  {mean[0]:.3f} ± {spread[0]:.3f} {printed[0]:.2f}"
                 f" | {mean[1]:.3f} ± {spread[1]:.3f} {printed[1]:.2f}{mark}",
@@ -176,11 +166,12 @@ def one_column(title: str, start: str, runs: int, deal: Any) -> bool:
     near = True
     for name, (_, with_truth) in TABLE_III.items():
         mean, spread = row_of_table(name, start, 1.0, runs, deal)
-        is_near = abs(mean[1] - with_truth[3]) <= TOLERANCE
+        far = max(TOLERANCE, SPREADS * spread[1])
+        is_near = abs(mean[1] - with_truth[3]) <= far
         near &= bool(is_near)
         print(
             f"{name:10s} {mean[0]:.3f}  {mean[1]:.3f} ± {spread[1]:.3f} | "
-            f"{with_truth[3]:.2f}{'' if is_near else '  <- further than 0.02'}",
+            f"{with_truth[3]:.2f}{'' if is_near else FAR}",
             flush=True,
         )
     return near
@@ -196,8 +187,8 @@ def main() -> None:
             load(name)
     except MissingDataError as missing:
         sys.exit(str(missing))
-    near = table("Table III", TABLE_III, "given", runs)
-    near &= one_column("Table IV (β = 0.5)", "given", runs, by_dirichlet)
+    near = table("Table III", TABLE_III, "bounds", runs)
+    near &= one_column("Table IV (β = 0.5)", "bounds", runs, by_dirichlet)
     near &= table("Table V, start careful", TABLE_V, "careful", runs)
     one_column("Start random_party, no row leaves", "random_party", runs, iid)
     sys.exit(0 if near else 1)

@@ -32,7 +32,7 @@ from clustering_protocols.contract.disclosures import (
     of_release,
 )
 from clustering_protocols.terms import session_risks
-from clustering_protocols.terms.agreements import read_agreement
+from clustering_protocols.terms.agreements import Agreement, read_agreement
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.release import Release
@@ -419,13 +419,23 @@ def risks_in(terms: Terms) -> dict[str, Risk]:
 def session_context(agreement: bytes) -> SessionContext:
     """Return the plan of an agreement, given its exact bytes."""
     agreed, terms = read_agreement(agreement)
-    params = check_terms(terms)
+    params = check_terms(terms).settle(*_size(agreed, terms.layout))
     return SessionContext(
         agreement=agreed,
         agreement_digest=digest(agreement),
         terms=terms,
         params=params,
         runs=runs_of(params, terms.evaluation),
+    )
+
+
+def _size(agreed: Agreement, layout: Layout) -> tuple[int, int]:
+    """Return how many rows and columns all parties have together, as they joined."""
+    rows = map(layout.row_group, range(layout.n_row_groups))
+    columns = map(layout.column_group, range(layout.n_column_groups))
+    return (
+        sum(agreed.member(group[0]).n_rows for group in rows),
+        sum(agreed.member(group[0]).n_columns for group in columns),
     )
 
 

@@ -26,6 +26,8 @@ READING: Final[Mapping[str, str]] = {
     "better; where even the best is not above that of one cluster, there are none.",
     "stability": "How alike the clusters are that each half of the rows gives, up to 1. "
     "The larger, the better; well below 1 others would find other clusters.",
+    "prediction_strength": "How many pairs of the least predictable cluster one half of the "
+    "rows keeps together for the other, up to 1. Above .8 clusters are usually real.",
     "n_iter": "How many updates were made.",
     "converged": "Whether the result came to rest. If not, allow more updates.",
 }

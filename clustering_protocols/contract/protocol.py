@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from clustering_protocols.common.suitability import Method
 from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.terms.risks import Risk
@@ -270,3 +271,20 @@ class ClusteringProtocol(ABC, Generic[P]):
             column group.
         trace: what a simulated session left, from which equal starts are taken.
         """
+
+    def objectives(
+        self,
+        params: P,
+        X: FloatArray,
+        clustered: tuple[IntArray, FloatArray | None],
+        trace: Trace[P],
+    ) -> Objectives | None:
+        """Return what the clustering minimises, of a session and of pooled runs.
+
+        None where it minimises nothing, or knows no starts.
+
+        X: as of :meth:`cluster_pooled`.
+        clustered: labels (n,) of the session and, if it has any, memberships (n, k).
+        """
+        del params, X, clustered, trace
+        return None

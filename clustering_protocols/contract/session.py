@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic
+from typing import Generic, Self
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -91,6 +91,14 @@ class Params(BaseModel):
 
         Raises InvalidParameters: it names the field.
         """
+
+    def settle(self, n_rows: int, n_columns: int) -> Self:
+        """Return the parameters in which what follows from the size is a number.
+
+        n_rows, n_columns: of all parties together, as they joined.
+        """
+        del n_rows, n_columns
+        return self
 
     def check_retired(self) -> None:
         """Refuse what only sessions of earlier terms, and simulations, may have.

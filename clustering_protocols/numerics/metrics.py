@@ -31,6 +31,8 @@ class Figures(Record):
     gap, gap_error: the gap statistic and the standard error of its reference; gap_of_one
         that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.
     stability: mean adjusted Rand index of clusterings of halves. Of several runs.
+    prediction_strength: least share of pairs of a cluster of half the rows that the other
+        half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.
     n_iter: how many updates were made.
     converged: whether they stopped before the last one that was allowed.
     """
@@ -50,6 +52,7 @@ class Figures(Record):
     gap_error: float | None = Field(default=None, ge=0)
     gap_of_one: float | None = None
     stability: float | None = Field(default=None, ge=-1, le=1)
+    prediction_strength: float | None = Field(default=None, ge=0, le=1)
     n_iter: int | None = Field(default=None, ge=0)
     converged: bool | None = None
 

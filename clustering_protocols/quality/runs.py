@@ -1,4 +1,4 @@
-"""What is told of several runs together: whether there are clusters, and stable ones."""
+"""What is told of several runs together: whether clusters are there, and last."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from clustering_protocols.numerics.row_blocks import RowBlocks
 from clustering_protocols.records.arrays import FloatArray
 
 from .gap import gaps
+from .prediction import prediction_strength
 from .stability import stability
 
 _MOST_ROWS: Final = 5_000
@@ -26,7 +27,7 @@ def across(
     numbers: Sequence[int],
     runs: Sequence[Run],
 ) -> list[Run]:
-    """Return the runs of k-means of rows with gap and stability among their figures.
+    """Return the runs of k-means of rows with what compares them among their figures.
 
     A session of one run stays as it is: its figures compare nothing. Of many rows some
     are drawn, for both: what they cost grows with rows, runs and references.
@@ -44,11 +45,13 @@ def across(
     for k, run in zip(numbers, runs, strict=True):
         own = by_number.get(k)
         rng = session.generator("quality", "stability", k)
+        other = session.generator("quality", "prediction", k)
         more = {
             "gap": None if own is None else own.gap,
             "gap_error": None if own is None else own.error,
             "gap_of_one": gap_of_one,
             "stability": stability(X, k, rng),
+            "prediction_strength": prediction_strength(X, k, other),
         }
         figures = run.figures and run.figures.model_copy(update=more)
         told.append(replace(run, figures=figures))

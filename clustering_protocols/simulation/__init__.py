@@ -17,6 +17,8 @@ from clustering_protocols.simulation.agreement import (
 )
 from clustering_protocols.simulation.evaluation import (
     SessionEvaluation,
+    can_be_pooled,
+    compare_objectives,
     evaluate,
     fidelity,
     measure,
@@ -36,6 +38,8 @@ __all__ = [
     "Split",
     "Timer",
     "agree",
+    "can_be_pooled",
+    "compare_objectives",
     "entropies",
     "evaluate",
     "fidelity",

@@ -10,6 +10,7 @@ import numpy as np
 
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Params
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation.pooled_columns import in_common_units
 from clustering_protocols.simulation.results import Simulated, Timer
@@ -63,23 +64,50 @@ def evaluate(
 def measure(simulated: Simulated, X: FloatArray, parts: Split) -> SessionEvaluation:
     """Hold a session against the same clustering on X.
 
-    X holds a value wherever the session has one of a row that took part.
+    X holds a value wherever the session has one of a row that took part. With all values
+    it may be the table of which a layout with empty cells lacks some.
     """
-    groups = map(parts.layout.row_group, range(parts.layout.n_row_groups))
-    firsts = [group[0] for group in groups]
+    firsts = _first_slots(parts)
     labels = np.full(len(X), -1, dtype=np.int64)
     for first in firsts:
         labels[parts.held[first]] = simulated.outcomes[first].labels
     pooled = np.full(len(X), -1, dtype=np.int64)
     agreement = np.nan
-    if parts.layout.regular:
-        order = np.concatenate([parts.held[s][simulated.orders[s]] for s in firsts])
-        columns = np.concatenate(list(parts.columns))
-        pooled[order] = _cluster_pooled(simulated, X[np.ix_(order, columns)])
+    if can_be_pooled(X, parts):
+        order, params, rows = _pool(simulated, X, parts)
+        known = catalogue.protocol(catalogue.name_of(params))
+        pooled[order] = known.cluster_pooled(params, rows, simulated.trace)
         agreement = fidelity(pooled[order], labels[order])
     return SessionEvaluation(
         labels=labels, pooled=pooled, fidelity=agreement, simulated=simulated
     )
+
+
+def compare_objectives(
+    simulated: Simulated, X: FloatArray, parts: Split
+) -> Objectives | None:
+    """Return what a session's result comes to beside the pooled method's ten starts.
+
+    None where the clustering minimises nothing, or nobody holds what would be pooled.
+    """
+    if not can_be_pooled(X, parts):
+        return None
+    _, params, rows = _pool(simulated, X, parts)
+    found = [simulated.outcomes[first] for first in _first_slots(parts)]
+    travelled = [simulated.orders[first] for first in _first_slots(parts)]
+    pairs = list(zip(found, travelled, strict=True))
+    labels = np.concatenate([each.labels[own] for each, own in pairs])
+    degrees = [
+        each.memberships[own] for each, own in pairs if each.memberships is not None
+    ]
+    memberships = np.vstack(degrees) if len(degrees) == len(pairs) else None
+    known = catalogue.protocol(catalogue.name_of(params))
+    return known.objectives(params, rows, (labels, memberships), simulated.trace)
+
+
+def can_be_pooled(X: FloatArray, parts: Split) -> bool:
+    """Return whether there is a value of each row and column that would be pooled."""
+    return parts.layout.regular or not bool(np.isnan(X).any())
 
 
 def fidelity(pooled: IntArray, labels: IntArray) -> float:
@@ -91,8 +119,18 @@ def fidelity(pooled: IntArray, labels: IntArray) -> float:
     return adjusted_rand(pooled, labels)
 
 
-def _cluster_pooled(simulated: Simulated, rows: FloatArray) -> IntArray:
-    """Return the labels of the same clustering of rows in one place."""
+def _first_slots(parts: Split) -> list[str]:
+    groups = map(parts.layout.row_group, range(parts.layout.n_row_groups))
+    return [group[0] for group in groups]
+
+
+def _pool(
+    simulated: Simulated, X: FloatArray, parts: Split
+) -> tuple[IntArray, Params, FloatArray]:
+    """Return which rows travelled, in that order, and how they are clustered pooled."""
+    firsts = _first_slots(parts)
+    order = np.concatenate([parts.held[s][simulated.orders[s]] for s in firsts])
+    rows = X[np.ix_(order, np.concatenate(list(parts.columns)))]
     session = simulated.trace.session
     params, dictionary = session.params, session.terms.dictionary or ()
     if dictionary:
@@ -101,5 +139,4 @@ def _cluster_pooled(simulated: Simulated, rows: FloatArray) -> IntArray:
     if plans := session.terms.plans:
         rows = in_common_units(plans, rows)
         params = params.model_copy(update={"scaling": "none"})
-    known = catalogue.protocol(catalogue.name_of(params))
-    return known.cluster_pooled(params, rows, simulated.trace)
+    return order, params, rows

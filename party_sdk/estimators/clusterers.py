@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -68,7 +68,13 @@ class FederatedKMeans(CentreDistances):
     n_iter_ : int or None
     fidelity_ : float or None
         The adjusted Rand index between these labels and those of the same clustering of
-        the pooled tables; 1 means that nothing was lost.
+        the pooled tables from the same start; 1 means that nothing was lost.
+    objective_ratio_ : float or None
+        What the clustering minimises, over that of the pooled method with ten starts: what
+        a pooled analysis would have given. 1 is as good, more is worse.
+    objective_ratio_same_rules_ : float or None
+        The same over the pooled method that obeys the session's rules: clusters of few
+        rows that stay, dimensions that are left out.
     n_features_in_ : int
         Columns of all column groups together.
     feature_names_in_ : array of str of shape (n_features_in_,)
@@ -102,8 +108,9 @@ class FederatedFuzzyCMeans(CentreDistances):
     Parameters
     ----------
     protocol : {'omnifc', 'llf'}
-    fuzzifier : float
-        The exponent of the memberships, above 1.
+    fuzzifier : float or 'auto'
+        The exponent of the memberships, above 1. 'auto': by the numbers of rows and
+        columns (Schwämmle and Jensen, 2010), from 1.1 to 2.
 
     Attributes
     ----------
@@ -111,7 +118,7 @@ class FederatedFuzzyCMeans(CentreDistances):
         As ``labels_``; how much each row belongs to each cluster.
     cluster_centers_ : float64 array of shape (n_clusters, n_features_in_)
         The means of all rows, weighted by their memberships to the power of the
-        fuzzifier.
+        fuzzifier that the session took (``session_.params``).
     """
 
     algorithms = ("fuzzy_cmeans",)
@@ -121,7 +128,7 @@ class FederatedFuzzyCMeans(CentreDistances):
         n_clusters: int | Sequence[int] = 8,
         *,
         protocol: str = "omnifc",
-        fuzzifier: float = 2.0,
+        fuzzifier: float | Literal["auto"] = "auto",
         layout: Said | None = None,
         n_init: int | None = None,
         max_iter: int | None = None,
@@ -160,7 +167,7 @@ class FederatedFuzzyCMeans(CentreDistances):
         whole = session.whole
         self.memberships_ = of_tables(session, "memberships", whole.memberships)
         if whole.memberships is not None:
-            weights = whole.memberships**self.fuzzifier
+            weights = whole.memberships**session.params.exponent
             self.cluster_centers_ = centres(whole, weights)
 
 

@@ -114,7 +114,7 @@ def test_a_small_set_measured_again_is_no_worse(
         with pytest.raises(CoterieError, match=re.escape(row["refused"])):
             evaluate(params, X, partitioning, 0)
         return
-    run = evaluate(params, X, partitioning, 0)
+    run, _ = evaluate(params, X, partitioning, 0)
     assert run.fidelity >= row["first"] - SLACK
     assert run.simulated.rounds == row["rounds"] or protocol in LOSSLESS
     assert len(np.unique(run.labels[run.labels >= 0])) == row["clusters"]

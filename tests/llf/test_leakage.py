@@ -449,7 +449,8 @@ def columns_session(X: FloatArray, widths: Sequence[int], **params: Any) -> Sess
         )
         for slot, piece in zip(layout.names, pieces, strict=True)
     }
-    session = Session(Llf(**params), layout, data, seed=5)
+    given = {"init": "random_rows", **params}
+    session = Session(Llf(**given), layout, data, seed=5)
     session.to_the_end()
     return session
 

@@ -241,7 +241,7 @@ def test_any_split_of_rows_gives_the_pooled_result(
     n=st.integers(10, 80),
     k=st.integers(1, 4),
     scaling=scalings,
-    init=st.sampled_from(["random_rows", "bounds"]),
+    init=st.sampled_from(["careful", "random_rows", "bounds"]),
     fuzzifier=st.sampled_from([None, 1.5, 2.0, 3.0]),
     seed=st.integers(0, 2**32 - 1),
 )
@@ -255,7 +255,7 @@ def test_any_split_of_columns_gives_the_pooled_result(
     seed: int,
 ) -> None:
     # a dictionary's bounds may lie farther out than any standardised row
-    assume(scaling != "standard" or init == "random_rows")
+    assume(scaling != "standard" or init != "bounds")
     X = blobs(n, sum(widths), 3, seed).clip(-59, 59)
     params = Llf(
         n_clusters=k,
@@ -643,7 +643,8 @@ def test_the_updates_end_where_the_pooled_ones_do(
     )
     compared.lossless()
     n_updates, most = compared.reference.n_updates, more["max_iter"]
-    assert n_updates == most if most == 1 else 1 < n_updates < most
+    # over columns the start may be at rest already
+    assert n_updates == most if most == 1 else 1 - columns < n_updates < most
 
 
 @pytest.mark.parametrize("init", ["careful", "random_party", "bounds", "given"])
@@ -841,7 +842,7 @@ def packet_words(message: bytes) -> Any:
 def test_a_value_outside_its_range_stops_its_party_alone(
     init: Any, *, columns: bool
 ) -> None:
-    if columns and init in {"careful", "random_party"}:
+    if columns and init == "random_party":
         init = "random_rows"
     X = blobs(90, 3, 3).clip(-10, 10)
     X[40, 1] = 10.5
@@ -974,7 +975,7 @@ def test_a_start_outside_the_data_is_refused_for_split_columns() -> None:
         (Layout.lattice(3), {"quorum": 4}, "quorum must lie"),
         (Layout.lattice(1, 3), {"quorum": 3}, "every party is needed"),
         (Layout.lattice(1, 3), {"participation": 0.5}, "every party is needed"),
-        (Layout.lattice(1, 3), {"init": "careful"}, "split rows"),
+        (Layout.lattice(1, 3), {"n_init": 2}, "split rows"),
         (Layout.lattice(1, 3), {"init": "random_party"}, "split rows"),
         (Layout.lattice(3), {"init": "random_rows"}, "split columns"),
         (Layout.lattice(3), {"init": "bounds"}, "data dictionary"),

@@ -18,6 +18,7 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
@@ -194,6 +195,18 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         from . import pooled
 
         return pooled.labels(params, X, trace)
+
+    def objectives(
+        self,
+        params: DataCollaboration,
+        X: FloatArray,
+        clustered: tuple[IntArray, FloatArray | None],
+        trace: Trace[DataCollaboration],
+    ) -> Objectives | None:
+        """Return the inertia; rules leave dimensions of each party out."""
+        from . import pooled
+
+        return pooled.objectives(params, X, clustered, trace)
 
 
 def _pooled_statistics(params: DataCollaboration) -> dict[str, bool]:

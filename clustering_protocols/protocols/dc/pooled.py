@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.representatives import Representatives
 from clustering_protocols.algorithms.spectral import spectral_embedding
 from clustering_protocols.common.limits import graph_rows
 from clustering_protocols.contract import Trace
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import generator
 from clustering_protocols.numerics.row_blocks import ArrayRows
+from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import kernels, messages
-from .params import DataCollaboration
+from .factors import qr_r
+from .params import DataCollaboration, DcSession
 
 
 def labels(
@@ -50,3 +55,37 @@ def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:
         return X
     scaled: FloatArray = (X - X.mean(axis=0)) / kernels.spread_or_one(X.std(axis=0))
     return scaled
+
+
+def objectives(
+    params: DataCollaboration,
+    X: FloatArray,
+    clustered: tuple[IntArray, FloatArray | None],
+    trace: Trace[DataCollaboration],
+) -> Objectives | None:
+    """Return the inertia of k-means; the rules leave out what parties leave out."""
+    if params.algorithm != "kmeans":
+        return None
+    Z = scale(params, X)
+    reduced = None
+    if params.leaves_one_out and trace.session.layout.regular:
+        reduced = _leave_dimensions_out(trace.session, Z)
+    return pooled_objectives.of_kmeans(Z, clustered[0], params.n_clusters, reduced)
+
+
+def _leave_dimensions_out(session: DcSession, Z: FloatArray) -> FloatArray:
+    """Return rows without each party's own direction of least variance."""
+    layout, reduced = session.layout, np.empty_like(Z)
+    begin = 0
+    for row in range(layout.n_row_groups):
+        end, first = begin + session.n_rows(layout.row_group(row)[0]), 0
+        for slot in layout.row_group(row):
+            last = first + session.member(slot).n_columns
+            own = Z[begin:end, first:last]
+            mean = own.mean(axis=0)
+            axes, rank = kernels.principal_axes(qr_r(own - mean), len(own))
+            F = axes[:, : kernels.reduced_width(rank, len(own))]
+            reduced[begin:end, first:last] = mean + (own - mean) @ F @ F.T
+            first = last
+        begin = end
+    return reduced

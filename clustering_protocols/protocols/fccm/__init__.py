@@ -19,6 +19,7 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
@@ -171,6 +172,18 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         from . import pooled
 
         return pooled.labels(params, X, trace)
+
+    def objectives(
+        self,
+        params: CoClustering,
+        X: FloatArray,
+        clustered: tuple[IntArray, FloatArray | None],
+        trace: Trace[CoClustering],
+    ) -> Objectives | None:
+        """Return the criterion, which is maximised, upside down."""
+        from . import pooled
+
+        return pooled.objectives(params, X, clustered, trace)
 
 
 def _make_fccm_analyst() -> AnalystRole[Any, Any, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -10,11 +11,14 @@ from scipy.special import xlogy
 
 from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.contract import Trace
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import generator
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-from . import kernels, starts as lanes
+from . import kernels, messages, starts as lanes
 from .params import CoClustering
+
+_N_INIT: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,3 +84,23 @@ def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> PooledCoclust
     return PooledCoclustering(
         objects=U, items=W, n_iterations=n_iterations, criterion=criterion
     )
+
+
+def objectives(
+    params: CoClustering,
+    X: FloatArray,
+    clustered: tuple[IntArray, FloatArray | None],
+    trace: Trace[CoClustering],
+) -> Objectives | None:
+    """Return the criterion of the session and of ten other starts.
+
+    It is maximised and above 0: own and pooled change places, so that a ratio above 1 is
+    the worse result here too.
+    """
+    del clustered
+    known = trace.memories[trace.session.slots[0]].get(messages.Memberships)
+    if known is None or not params.is_global:
+        return None
+    ten = params.model_copy(update={"n_init": _N_INIT})
+    own = float(known.criteria[lanes.best(known)])
+    return Objectives(run(ten, X, None).criterion, own)

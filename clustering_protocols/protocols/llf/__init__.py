@@ -1,21 +1,19 @@
 """Lossless federated c-means and fuzzy c-means (Corcuera Bárcena et al.)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import (
     USUAL_FIGURES,
-    AnalystRole,
     ClusteringProtocol,
     Disclosure,
     Example,
-    Exchange,
-    PartyRole,
     Stage,
     Trace,
 )
 from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.shared_stages.statistics import pooling
@@ -23,13 +21,7 @@ from clustering_protocols.terms.terms import Layout
 
 from .disclosures import shown_by
 from .methods import METHODS
-from .params import (
-    FROM_PARTIES,
-    LARGEST_TOL,
-    LEAST_FUZZIFIER,
-    LlfSession,
-    LosslessFederated,
-)
+from .params import LARGEST_TOL, LEAST_FUZZIFIER, LlfSession, LosslessFederated
 from .readers import readers_of
 from .risks import FORMER_RISKS, RISKS, risks_of
 
@@ -59,7 +51,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             "each round, and of the result what the terms let out. Split columns: the "
             "cluster of each row (in a secret order) and how much nearer it is than the "
             "others; fuzzy: all distances of rows to centroids; of all rows together how "
-            "they scatter."
+            "they scatter; with the default start, up to 20,000 rows up to a motion."
         ),
         "party": (
             "The cluster of each of its rows, cluster sizes; split rows: the centroids "
@@ -96,9 +88,12 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 field="tol",
             )
         rows_split = layout.n_column_groups == 1
-        if params.fuzzy and rows_split and params.fuzzifier < LEAST_FUZZIFIER:
+        given = params.fuzzifier
+        if given == "auto":
+            return
+        if params.fuzzy and rows_split and given < LEAST_FUZZIFIER:
             raise InvalidParameters(
-                f"fuzzifier: {params.fuzzifier:g} is less than {LEAST_FUZZIFIER:g}: "
+                f"fuzzifier: {given:g} is less than {LEAST_FUZZIFIER:g}: "
                 "degrees would be those of c-means, without its audit of sums. Take "
                 "algorithm 'cmeans'."
             )
@@ -199,17 +194,14 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""
-        from clustering_protocols.shared_stages import secrets
+        from . import stage_chain
 
-        rows = _rows_split(layout)
-        start = params.start(rows_split=rows)
+        rows_split = _rows_split(layout)
+
         return (
-            secrets.stage("row", "column"),
-            *row_alignment.stages(params, layout, rows_travel=not rows),
+            *stage_chain.setup(params, layout),
             *pooling.stages(layout, **_pooled_statistics(params)),
-            *([_starts(start, params)] if start in FROM_PARTIES else []),
-            *([_race()] if params.n_init > 1 else []),
-            _updates_of_rows(params) if rows else _updates_of_columns(params),
+            *stage_chain.runs(params, rows_split=rows_split),
         )
 
     def numbers_clusters(self, params: LosslessFederated) -> bool:
@@ -238,6 +230,18 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         from . import pooled
 
         return pooled.labels(params, X, trace)
+
+    def objectives(
+        self,
+        params: LosslessFederated,
+        X: FloatArray,
+        clustered: tuple[IntArray, FloatArray | None],
+        trace: Trace[LosslessFederated],
+    ) -> Objectives | None:
+        """Return the inertia or its fuzzy form; rules keep clusters of few rows."""
+        from . import pooled
+
+        return pooled.objectives(params, X, clustered, trace)
 
 
 def _rows_split(layout: Layout) -> bool:
@@ -268,9 +272,9 @@ def _check_parties(params: LosslessFederated, layout: Layout) -> None:
 
 
 def _check_start(params: LosslessFederated, layout: Layout) -> None:
-    start = params.start(rows_split=_rows_split(layout))
-    if start in FROM_PARTIES and not _rows_split(layout):
-        raise InvalidParameters(f"init {start!r} is for split rows.")
+    start = params.start
+    if start == "random_party" and not _rows_split(layout):
+        raise InvalidParameters("init 'random_party' is for split rows.")
     if start == "random_rows" and _rows_split(layout):
         raise InvalidParameters(
             "init 'random_rows' is for split columns: with split rows a row would leave."
@@ -287,146 +291,18 @@ def _check_start(params: LosslessFederated, layout: Layout) -> None:
 def _check_race(params: LosslessFederated, layout: Layout) -> None:
     if params.n_init == 1:
         return
-    if not _rows_split(layout) or params.start(rows_split=True) == "given":
+    if not _rows_split(layout):
         raise InvalidParameters(
-            "n_init is for split rows, and for starts that are drawn: leave it at 1."
+            "n_init is for split rows: over split columns init 'careful' is the best of "
+            "ten starts. Leave n_init at 1."
         )
+    if params.start == "given":
+        raise InvalidParameters("n_init is for starts that are drawn: leave it at 1.")
     if params.may_be_left_out or params.suppresses:
         raise InvalidParameters(
             "Starts race on all rows of all parties: with n_init leave quorum, "
             "participation and suppress_below at their defaults."
         )
-
-
-def _starts(start: str, params: LosslessFederated) -> Stage:
-    from . import messages
-
-    settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
-
-    propose = Exchange(messages.Propose, messages.StartProposal)
-    return Stage(
-        name="start",
-        analyst=_make_start_analyst,
-        party=_make_start_party,
-        exchanges=(
-            *([propose] if start == "careful" else []),
-            Exchange(messages.Settle, messages.StartSettled),
-            Exchange(messages.KeepStart, messages.StartKept),
-        ),
-        envelopes=(messages.Candidates, settled),
-        each_run=True,
-    )
-
-
-def _race() -> Stage:
-    from clustering_protocols.shared_stages import sum_stage
-
-    return Stage(
-        name="race",
-        analyst=_make_race_analyst,
-        party=_make_race_party,
-        exchanges=(sum_stage.exchange(2),),
-        each_run=True,
-    )
-
-
-def _updates_of_rows(params: LosslessFederated) -> Stage:
-    from . import messages
-
-    least = 0 if params.may_be_left_out else 1
-    own = tuple(messages.Totals.model_fields)  # who was left out lacks more of them
-    return Stage(
-        name=messages.UPDATES,
-        analyst=_make_rows_analyst,
-        party=_make_rows_party,
-        exchanges=(
-            Exchange(
-                messages.Update,
-                messages.Sums,
-                least,
-                params.max_iter,
-                own=own,
-                shows=not params.blind,
-            ),
-            Exchange(messages.Close, messages.ClosingShare, least, own=own),
-            Exchange(messages.Gather, messages.GatheredSizes, least, own=own),
-            Exchange(
-                messages.ReportDigest, messages.DigestReport, least, own=own, shows=True
-            ),
-        ),
-        results=(messages.FinalTotals, messages.Summary),
-        results_to="slot" if params.may_be_left_out else "all",
-        each_run=True,
-    )
-
-
-def _updates_of_columns(params: LosslessFederated) -> Stage:
-    from . import messages
-
-    most = params.max_iter + 1
-    scatter = Exchange(messages.Scatter, messages.ScatterShare, 0)
-    return Stage(
-        name=messages.UPDATES,
-        analyst=_make_columns_analyst,
-        party=_make_columns_party,
-        exchanges=(
-            Exchange(
-                messages.MeasureDistances, messages.Distances, 1, most, shows=True
-            ),
-            *([] if params.publish == "nothing" else [scatter]),
-        ),
-        results=(messages.GroupLabels, messages.ColumnsSummary),
-        results_to="all",
-        each_run=True,
-    )
-
-
-def _make_start_analyst() -> AnalystRole[Any, Any, Any]:
-    from .start_stage import StartAnalyst
-
-    return StartAnalyst()
-
-
-def _make_start_party() -> PartyRole[Any, Any, Any, Any]:
-    from .start_stage import StartParty
-
-    return StartParty()
-
-
-def _make_race_analyst() -> AnalystRole[Any, Any, Any]:
-    from .start_selection import analyst
-
-    return analyst()
-
-
-def _make_race_party() -> PartyRole[Any, Any, Any, Any]:
-    from .start_selection import RaceParty
-
-    return RaceParty()
-
-
-def _make_rows_analyst() -> AnalystRole[Any, Any, Any]:
-    from .rows_analyst import RowsAnalyst
-
-    return RowsAnalyst()
-
-
-def _make_rows_party() -> PartyRole[Any, Any, Any, Any]:
-    from .rows_party import RowsParty
-
-    return RowsParty()
-
-
-def _make_columns_analyst() -> AnalystRole[Any, Any, Any]:
-    from .columns_analyst import ColumnsAnalyst
-
-    return ColumnsAnalyst()
-
-
-def _make_columns_party() -> PartyRole[Any, Any, Any, Any]:
-    from .columns_party import ColumnsParty
-
-    return ColumnsParty()
 
 
 PROTOCOL = LosslessFederatedProtocol()

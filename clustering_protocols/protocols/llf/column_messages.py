@@ -11,6 +11,28 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, Word
 from clustering_protocols.records.record import Record
 
 
+class MeasureGroups(Record):
+    """Task: measure the first rows that travel against the means of their groups."""
+
+    kind = "measure-groups"
+
+
+class GroupDistances(Record):
+    """Contribution: squared distances to the means of the groups, as ring elements."""
+
+    kind = "group-distances"
+
+    words: Annotated[WordArray, Spec("n", "groups")]
+
+
+class StartFrom(Record):
+    """Task: start each cluster from the mean of these rows, the first that travel."""
+
+    kind = "start-from"
+
+    labels: Annotated[IntArray, Spec("n_labels", low=0)]
+
+
 class MeasureDistances(Record):
     """Task: measure all rows against your coordinates of the centroids.
 

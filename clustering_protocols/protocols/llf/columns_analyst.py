@@ -22,14 +22,11 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_all
 
 from . import messages
-from .columns_party import build_distance_encoding
+from .column_distances import OTHER_INPUTS, build_distance_encoding, subtract_first
 from .columns_scatter import build_scatter_encoding as encoding_of, hard_labels
 from .params import LlfSession, LosslessFederated
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
-_NOT_THE_SAME = (
-    "The summed distances are out of range: the parties used different inputs."
-)
 
 
 class ColumnsAnalyst(AnalystRole[LosslessFederated, Record, messages.ColumnsState]):
@@ -90,14 +87,8 @@ class _Found(NamedTuple):
 def _nearest(
     session: LlfSession, total: WordArray, before: messages.ColumnsState
 ) -> _Found:
-    """Return the nearest clusters from distances that are shifted alike in each row.
-
-    Differences to the first cluster are exact as signed numbers while none exceeds
-    2^62; the shift falls out of them.
-    """
-    words = total - total[:, :1]
-    if not build_distance_encoding(session).fits(words):
-        raise ProtocolFailed(_NOT_THE_SAME)
+    """Return the nearest clusters from distances that are shifted alike in each row."""
+    words = subtract_first(build_distance_encoding(session), total)
     differences = words.view(np.int64)
     labels = np.argmin(differences, axis=1).astype(np.int64)
     known = len(before.labels) > 0
@@ -112,13 +103,13 @@ def _degrees(
     """Return memberships from ratios to the smallest distance (equation 18)."""
     code = build_distance_encoding(session)
     if not code.fits(total) or (total.view(np.int64) < 0).any():
-        raise ProtocolFailed(_NOT_THE_SAME)
+        raise ProtocolFailed(OTHER_INPUTS)
     D = np.maximum(code.decode(total), 0.0)
     labels = np.argmin(D, axis=1).astype(np.int64)
     smallest = D.min(axis=1, keepdims=True)
     near = smallest == D
     ratios = np.where(near, 1.0, smallest / np.where(near, 1.0, D))
-    ratios **= 1.0 / (session.params.fuzzifier - 1.0)
+    ratios **= 1.0 / (session.params.exponent - 1.0)
     roots = np.sqrt(D)
     known = len(before.roots) > 0
     moved = float(np.linalg.norm(roots - before.roots)) if known else 0.0
@@ -172,7 +163,7 @@ def _finish_scatter(
     given = all_of(messages.ScatterShare, contributions)
     total, code = add_all(each.words for each in given.values()), encoding_of(session)
     if not code.fits(total) or (total.view(np.int64) < 0).any():
-        raise ProtocolFailed(_NOT_THE_SAME)
+        raise ProtocolFailed(OTHER_INPUTS)
     inertia, between = map(float, code.decode(total))
     k = np.count_nonzero(np.bincount(now.labels))
     index = calinski_harabasz(int(k), len(now.labels), between, inertia)

@@ -11,16 +11,15 @@ from clustering_protocols.contract.cluster_order import order_by_size
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask
 from clustering_protocols.shared_stages.secrets import group_stream
 
 from . import columns_scatter, kernels, messages, starts
 from .centroids import drawn_nudge, move, nudge_purpose
-from .features import Scaler, batches, check_ranges, scaler, scaler_of
-from .params import LlfContext, LlfSession, LosslessFederated
+from .column_distances import build_distance_encoding, check_first, hide
+from .features import Scaler, batches, scaler_of
+from .params import LlfContext, LosslessFederated
 
 _Task = messages.MeasureDistances | messages.Scatter
 
@@ -40,22 +39,17 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         remembered: list[Record] = []
         asked = dominance.DominanceQuestion({}, "")
         if task.number == 1:
-            check_ranges(context, data)
-            asked = dominance.check(
-                context, data.columns, lambda: map(scale, data.batches())
-            )
-            if context.session.params.start(rows_split=False) == "random_rows":
-                V = starts.random_rows(context, data, scale)
-            else:
-                V = starts.without_messages(context, scale)
-            V = equalise_coordinates(V, scale.step)
+            start = context.session.params.start
+            if start != "careful":  # whose stage has asked
+                asked = check_first(context, data, scale)
+            V = equalise_coordinates(_find_start(context, data, scale), scale.step)
             remembered.append(messages.StartCentroids(centroids=V))
         else:
             V = _move_centroids(context, task, data, scale)
             told = columns_scatter.hard_labels(task)
             remembered.append(columns_scatter.digest_labels(told))
         words = _distances(context, data, scale, V)
-        _hide(context, words)
+        hide(context, words, "distances", shifted=not context.session.params.fuzzy)
         own = messages.OwnCentroids(number=task.number, centroids=V)
         return Reply(
             contribution=messages.Distances(words=words),
@@ -90,6 +84,16 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         )
 
 
+def _find_start(context: LlfContext, data: DataSource, scale: Scaler) -> FloatArray:
+    """Return this party's coordinates (k, m) of V(0)."""
+    start = context.session.params.start
+    if start == "careful":
+        return context.recall(messages.StartCentroids).centroids
+    if start == "random_rows":
+        return starts.random_rows(context, data, scale)
+    return starts.without_messages(context, scale)
+
+
 def _check_number(context: LlfContext, asked: messages.MeasureDistances) -> None:
     """Refuse an update that does not follow: none begins again, or comes too late."""
     before = context.memory.get(messages.OwnCentroids)
@@ -97,18 +101,6 @@ def _check_number(context: LlfContext, asked: messages.MeasureDistances) -> None
         raise ProtocolFailed("The analyst asks for an update out of order.")
     if asked.number > context.session.params.max_iter + 1:
         raise ProtocolFailed("The analyst asks for more updates than max_iter.")
-
-
-def build_distance_encoding(session: LlfSession) -> FixedPoint:
-    """Return how squared distances over all columns stand as ring elements.
-
-    A centroid is a mean of rows, so no distance exceeds twice the limit of a feature.
-    """
-    limits = [
-        scaler(session, column, None).limit
-        for column in range(session.layout.n_column_groups)
-    ]
-    return FixedPoint.of(np.square(2.01 * np.concatenate(limits)).sum())
 
 
 def _move_centroids(
@@ -138,7 +130,7 @@ def _degrees(context: LlfContext, asked: messages.MeasureDistances) -> FloatArra
     degrees = np.zeros((len(order), k))
     if params.fuzzy:
         asked.require({"n_memberships": len(order), "k": k})
-        degrees[order] = asked.memberships**params.fuzzifier
+        degrees[order] = asked.memberships**params.exponent
         return degrees
     asked.require({"n_labels": len(order)})
     if asked.labels.max() >= k:
@@ -165,16 +157,3 @@ def _distances(
             "within the data."
         )
     return words
-
-
-def _hide(context: LlfContext, words: WordArray) -> None:
-    """Mask a share in place, as the terms say."""
-    params = context.session.params
-    if not params.is_masked:
-        return
-    of = MaskedSum.from_context(context, context.session.slots, "distances")
-    if not params.fuzzy and of.members[0] == context.slot.name:
-        # the same for all clusters of a row: what is nearest stays the same
-        shift = group_stream(context, "row", f"shift/{of.label}").words(len(words))
-        np.add(words, shift[:, None], out=words)
-    mask(context, words, of, minimum_members=params.least_parties)

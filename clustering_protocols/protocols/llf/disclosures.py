@@ -28,6 +28,6 @@ def _of_rows(params: LosslessFederated) -> frozenset[Disclosure]:
 def _of_columns(params: LosslessFederated) -> frozenset[Disclosure]:
     """Return distances, or their differences: the joint rows up to a motion."""
     shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
-    if params.start(rows_split=False) == "given":
+    if params.start == "given":
         shown |= to(Reader.OUTSIDE, Kind.VALUES)
     return shown | to(Reader.GROUP, Kind.MEANS, Kind.LABELS)

@@ -51,7 +51,7 @@ def assign_rows(
     here: RowsRound, batch: FloatArray, V: FloatArray
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return labels (n,), memberships and squared distances (n, k) to centroids."""
-    exponent = 1.0 / (here.params.fuzzifier - 1.0) if here.params.fuzzy else 0.0
+    exponent = 1.0 / (here.params.exponent - 1.0) if here.params.fuzzy else 0.0
     return _assign(here.scale, batch, V, exponent)
 
 

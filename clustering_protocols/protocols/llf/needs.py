@@ -20,6 +20,7 @@ from clustering_protocols.shared_stages import message_flows
 from clustering_protocols.terms.terms import Layout
 
 from . import closing_sums
+from .column_sample import sample_of
 from .params import FROM_PARTIES, LosslessFederated
 
 _BATCHES = 1 << 26  # a batch of rows and what is made of it
@@ -39,7 +40,7 @@ class LlfSizes(Sizes[LosslessFederated]):
         pooled = message_flows.list_pooling_flows(
             extent, moments=params.scaling == "standard", ranges=False
         )
-        result = WORD * n * (1 + k * params.fuzzy)
+        result = WORD * n * (1 + k * (params.output == "memberships"))
         flow = (_of_rows if rows else _of_columns)(params, extent, updates)
         whole = traffic(
             extent,
@@ -76,7 +77,7 @@ def _of_rows(params: LosslessFederated, extent: Extent, updates: int) -> Iterato
     k, d = params.n_clusters, extent.features
     sums = WORD * (k * (d + 1) + params.is_masked)
     centroids = WORD * k * d
-    start, own = params.start(rows_split=True), WORD * k * d * params.n_init
+    start, own = params.start, WORD * k * d * params.n_init
     if start == "careful":
         sizes = WORD * k * params.n_init
         yield Flow(envelopes=1, sealed=own + sizes, senders=extent.parties - 1)
@@ -102,6 +103,10 @@ def _of_columns(
     distances = WORD * n * k
     told = distances if params.fuzzy else WORD * n
     noted = 2 * distances if params.fuzzy else WORD * n
+    if params.start == "careful":
+        sample = sample_of(n, extent.features)
+        yield Flow(answer=WORD * sample.n_rows * sample.n_groups)
+        yield Flow(task=WORD * sample.n_rows)
     yield Flow(answer=distances)
     yield Flow(updates - 1, answer=distances, task=told, state=noted)
     yield Flow(answer=2 * WORD, task=WORD * n, state=noted)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 from pydantic.config import JsonDict
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import PartyContext, SessionContext
+from clustering_protocols.numerics import fuzziness
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
 from clustering_protocols.terms.schema import Schema
 
 Start = Literal["careful", "random_party", "bounds", "given", "random_rows"]
 FROM_PARTIES: Final = ("careful", "random_party")
-"""Starts that come from rows of parties."""
+"""Starts of split rows that come from rows of parties."""
 LARGEST_TOL: Final = 0.1
 """Of new sessions; with more, ``max_iter`` says nothing."""
 LEAST_FUZZIFIER: Final = 1.1
@@ -44,11 +45,11 @@ class LosslessFederated(AlignedParams):
     algorithm: Literal["cmeans", "fuzzy_cmeans"] = Field(
         default="cmeans", description="Hard or fuzzy c-means."
     )
-    fuzzifier: float = Field(
-        default=2.0,
-        gt=1.0,
-        le=100.0,
-        description="λ of fuzzy c-means; of split rows at least 1.1.",
+    fuzzifier: Annotated[float, Field(gt=1.0, le=100.0)] | Literal["auto"] = Field(
+        default="auto",
+        description="λ of fuzzy c-means; of split rows at least 1.1. auto: by the numbers "
+        "of rows and columns (Schwämmle and Jensen, 2010), from 1.1 to 2. With 2, clusters "
+        "coincide in many columns.",
     )
     scaling: Literal["standard", "minmax", "none"] = Field(
         default="standard",
@@ -58,11 +59,13 @@ class LosslessFederated(AlignedParams):
     )
     init: Start | None = Field(
         default=None,
-        description="Start. careful: the centroids of every party's own k-means, "
-        "merged by the leader (default for split rows). random_party: "
-        "means of five neighbours of random rows of the leader. bounds: uniform "
-        "between minimum and maximum in the data dictionary. given: initial_centroids. random_rows: k joint rows "
-        "that only the parties know (default for split columns).",
+        description="Start. careful (default): split rows: the centroids of every "
+        "party's own k-means, merged by the leader; split columns: the best of ten "
+        "starts of k-means on what the analyst sees of up to 20,000 rows. random_party "
+        "(split rows): means of five neighbours of random rows of the leader. bounds: "
+        "uniform between minimum and maximum in the data dictionary. given: "
+        "initial_centroids. random_rows (split columns): k joint rows that only the "
+        "parties know.",
     )
     initial_centroids: tuple[tuple[float, ...], ...] | None = Field(
         default=None,
@@ -191,6 +194,20 @@ class LosslessFederated(AlignedParams):
         return self.algorithm == "fuzzy_cmeans"
 
     @property
+    def exponent(self) -> float:
+        """Return λ, of parameters that a session has settled."""
+        if self.fuzzifier == "auto":
+            raise ValueError("no session has settled the fuzzifier")
+        return self.fuzzifier
+
+    def settle(self, n_rows: int, n_columns: int) -> Self:
+        """Return the parameters with λ by the numbers of rows and columns."""
+        if not self.fuzzy or self.fuzzifier != "auto":
+            return self
+        found = fuzziness.exponent_by_size(n_rows, n_columns)
+        return self.model_copy(update={"fuzzifier": found})
+
+    @property
     def is_masked(self) -> bool:
         """Return whether a party's own sums are hidden."""
         return self.aggregation == "masked"
@@ -226,9 +243,10 @@ class LosslessFederated(AlignedParams):
             return 1
         return 2 if self.allow_two_parties else 3
 
-    def start(self, *, rows_split: bool) -> Start:
+    @property
+    def start(self) -> Start:
         """Return the start, with the default filled in."""
-        return self.init or ("careful" if rows_split else "random_rows")
+        return self.init or "careful"
 
 
 LlfSession = SessionContext[LosslessFederated]

@@ -14,11 +14,13 @@ from sklearn.cluster import kmeans_plusplus
 
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.contract import Trace
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import KeyedStream, generator
+from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.secrets import RowSecret, key_from
 
-from . import messages
+from . import messages, starts
 from .centroids import drawn_nudge, move, nudge, nudge_purpose
 from .features import scaler
 from .params import LlfSession, LosslessFederated
@@ -43,6 +45,7 @@ def labels(params: LosslessFederated, X: FloatArray, trace: _Trace | None) -> In
 
 def run(params: LosslessFederated, X: FloatArray, trace: _Trace | None) -> PooledRun:
     """Return the same clustering of X (n, m), columns by column group."""
+    params = params.settle(*X.shape)
     if trace is None:
         Z = _scale_features(params, X, None)
         seed = int(generator(0, "llf", "pooled").integers(2**31))
@@ -103,7 +106,7 @@ def _updates(
             break
         before = D
         n_updates += 1
-        degrees = _memberships(params, D) ** (params.fuzzifier if params.fuzzy else 1)
+        degrees = _memberships(params, D) ** (params.exponent if params.fuzzy else 1)
         step = _nudge(trace, n_updates, V.shape)
         sums, weights = degrees.T @ Z, degrees.sum(axis=0)
         V, moved = move(V, sums, weights, step, unit, least)
@@ -132,7 +135,7 @@ def _memberships(params: LosslessFederated, D: FloatArray) -> FloatArray:
     smallest = D.min(axis=1, keepdims=True)
     near = smallest == D
     ratios = np.where(near, 1.0, smallest / np.where(near, 1.0, D))
-    ratios **= 1.0 / (params.fuzzifier - 1.0)
+    ratios **= 1.0 / (params.exponent - 1.0)
     degrees: FloatArray = ratios / ratios.sum(axis=1, keepdims=True)
     return degrees
 
@@ -161,3 +164,56 @@ def _unit(trace: _Trace | None, width: int) -> FloatArray:
     session = trace.session
     columns = range(_n_columns(session))
     return np.concatenate([scaler(session, column, None).step for column in columns])
+
+
+def objectives(
+    params: LosslessFederated,
+    X: FloatArray,
+    clustered: tuple[IntArray, FloatArray | None],
+    trace: _Trace,
+) -> Objectives:
+    """Return the inertia, or Σ μ^λ d²; the rule keeps c-means clusters of few rows."""
+    labels = clustered[0]
+    Z = _scale_features(params, X, trace.session)
+    if params.fuzzy:
+        ended = _memberships(params, cdist(Z, _end(trace), "sqeuclidean"))
+        return pooled_objectives.of_fuzzy(Z, ended, params.exponent)
+    k = params.n_clusters
+    plain = pooled_objectives.cluster(Z, k)
+    own = pooled_objectives.inertia(Z, labels)
+    rows_split = _n_columns(trace.session) == 1
+    least = params.least_rows_moved if rows_split else 1
+    smallest = min(
+        np.bincount(each, minlength=k).min() for each in (plain.labels, labels)
+    )
+    if smallest >= least:
+        return Objectives(own, plain.inertia)
+    runs = [
+        _updates(params, Z, _start_by_rules(Z, k, lane), trace).labels
+        for lane in range(pooled_objectives.N_INIT)
+    ]
+    best = min(pooled_objectives.inertia(Z, found) for found in runs)
+    return Objectives(own, plain.inertia, best)
+
+
+def _start_by_rules(Z: FloatArray, k: int, lane: int) -> FloatArray:
+    """Return the start `careful` (k, m) of one party that holds all rows."""
+    stream = KeyedStream(lane.to_bytes(32, "big"))
+    own = starts.local_centroids(Z, k, stream)
+    return starts.merge(own.centroids, own.sizes.astype(np.float64), k, stream)
+
+
+def _end(trace: _Trace) -> FloatArray:
+    """Return the final centroids of a session, in scaled units."""
+    layout, found = trace.session.layout, []
+    for column in range(layout.n_column_groups):
+        memory = trace.memories[layout.column_group(column)[0]]
+        ended: messages.Centroids | messages.OwnCentroids | None
+        if layout.n_column_groups == 1:
+            ended = memory.get(messages.Centroids)
+        else:
+            ended = memory.get(messages.OwnCentroids)
+        if ended is None:
+            raise ValueError("the trace holds no centroids")
+        found.append(ended.centroids)
+    return np.hstack(found)

@@ -28,6 +28,8 @@ def readers_of(params: LosslessFederated, *, rows_split: bool) -> Mapping[str, s
             if params.fuzzy
             else "The cluster of each row in a secret order, and how much nearer it is."
         )
+        if params.start == "careful":
+            analyst += " Before the first update, up to 20,000 rows up to a motion."
     return {
         "analyst": f"{analyst} Of the result: {published}.",
         "party": party,

@@ -124,9 +124,7 @@ def local_sums(
         own, own_weights = np.zeros_like(V), np.zeros(len(V))
         if params.fuzzy:
             units = (encoding.sums.unit, float(encoding.weights.unit))
-            kernels.fuzzy_sums(
-                batch, *fixed, params.fuzzifier, *units, own, own_weights
-            )
+            kernels.fuzzy_sums(batch, *fixed, params.exponent, *units, own, own_weights)
         else:
             kernels.cmeans_sums(batch, *fixed, encoding.sums.unit, own, own_weights)
         return own, own_weights

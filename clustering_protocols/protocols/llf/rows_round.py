@@ -215,7 +215,7 @@ class RowsRound:
 
     def start(self) -> messages.StartCentroids:
         """Return V(0): it came from a party, or all find the same."""
-        if self.params.start(rows_split=True) in FROM_PARTIES:
+        if self.params.start in FROM_PARTIES:
             V = self.context.recall(messages.StartCentroids).centroids
         elif settled := self.context.memory.get(messages.StartCentroids):
             V = settled.centroids

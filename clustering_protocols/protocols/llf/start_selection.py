@@ -97,7 +97,7 @@ class RaceParty(PartyRole[LosslessFederated, AddUp]):
 def _lanes(here: RowsRound) -> FloatArray:
     """Return V(0) of each start (lanes, k, F), as its first update begins with it."""
     params, context = here.params, here.context
-    if params.start(rows_split=True) in FROM_PARTIES:
+    if params.start in FROM_PARTIES:
         lanes = list(context.recall(messages.LaneStarts).centroids)
     else:
         lanes = [
@@ -128,7 +128,7 @@ def _objective(here: RowsRound, data: DataSource, V: FloatArray) -> float:
     found, params = 0.0, here.params
     for _, batch in batches(data, len(V)):
         _, U, D = assign_rows(here, batch, V)
-        degrees = U**params.fuzzifier if params.fuzzy else U
+        degrees = U**params.exponent if params.fuzzy else U
         found += float((degrees * D).sum())
     return found
 

@@ -48,7 +48,7 @@ class StartAnalyst(AnalystRole[LosslessFederated, Record, messages.StartState]):
 
     def start(self, session: LlfSession) -> Ask | Finish:
         """Ask for candidates, or straight for the start."""
-        if session.params.start(rows_split=True) == "careful":
+        if session.params.start == "careful":
             return _ask(session, "propose")
         return _ask(session, "settle")
 
@@ -137,7 +137,7 @@ def _kind(context: LlfContext) -> type[_Settled]:
 def _draw_starts(context: LlfContext, data: DataSource) -> _Settled:
     """Return what the leader seals to all: every start drawn for itself."""
     params = context.session.params
-    if params.start(rows_split=True) == "careful":
+    if params.start == "careful":
         lanes = _merge_candidates(context)
     else:
         rows = _sample(context, data)

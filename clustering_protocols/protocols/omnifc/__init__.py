@@ -19,6 +19,7 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.statistics import pooling
@@ -183,6 +184,18 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         from . import pooled
 
         return pooled.labels(params, X, trace)
+
+    def objectives(
+        self,
+        params: OmniFC,
+        X: FloatArray,
+        clustered: tuple[IntArray, FloatArray | None],
+        trace: Trace[OmniFC],
+    ) -> Objectives | None:
+        """Return what k-means, fuzzy c-means or k-medoids minimise."""
+        from . import pooled
+
+        return pooled.objectives(params, X, clustered, trace)
 
 
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:

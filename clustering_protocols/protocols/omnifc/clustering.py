@@ -154,7 +154,7 @@ def of_rows(
     if starts is None:
         starts = draw_starts(X, params.k, params.n_init, generators("starts"), engine)
     if params.algorithm == "fuzzy_cmeans":
-        fuzzy = fuzzy_cmeans(X, starts, params.fuzziness, params.max_iter)
+        fuzzy = fuzzy_cmeans(X, starts, params.exponent, params.max_iter)
         return ClusterLabels(
             labels=fuzzy.labels,
             starts=starts,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -15,6 +15,7 @@ from clustering_protocols.common.limits import (
     graph_rows,
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
+from clustering_protocols.numerics import fuzziness
 from clustering_protocols.shared_stages import jitter
 from clustering_protocols.terms.preparation import ColumnPlan, Ranges, check_bounded
 from clustering_protocols.terms.schema import Schema
@@ -89,8 +90,11 @@ class OmniFC(Params):
     min_cluster_size: int = Field(
         default=5, ge=2, le=100_000, description="Of hdbscan."
     )
-    fuzziness: float = Field(
-        default=2.0, gt=1, le=10, description="The exponent of fuzzy_cmeans."
+    fuzziness: Annotated[float, Field(gt=1, le=10)] | Literal["auto"] = Field(
+        default=2.0,
+        description="The exponent of fuzzy_cmeans. auto: by the numbers of rows and columns "
+        "(Schwämmle and Jensen, 2010), from 1.1 to 2. With 2, clusters coincide in many "
+        "columns.",
     )
     n_init: int = Field(
         default=10,
@@ -213,6 +217,20 @@ class OmniFC(Params):
         if self.n_clusters is None:
             raise ValueError(f"{self.algorithm} has no number of clusters")
         return self.n_clusters
+
+    @property
+    def exponent(self) -> float:
+        """Return the exponent, of parameters that a session has settled."""
+        if self.fuzziness == "auto":
+            raise ValueError("no session has settled the fuzziness")
+        return self.fuzziness
+
+    def settle(self, n_rows: int, n_columns: int) -> Self:
+        """Return the parameters with the exponent by the numbers of rows and columns."""
+        if self.algorithm != "fuzzy_cmeans" or self.fuzziness != "auto":
+            return self
+        found = fuzziness.exponent_by_size(n_rows, n_columns)
+        return self.model_copy(update={"fuzziness": found})
 
 
 OmniSession = SessionContext[OmniFC]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from clustering_protocols.contract import Trace
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import clustering, feature_scale, messages
@@ -19,7 +21,7 @@ def labels(params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None) -> IntArr
     distances is then seen.
     """
     Z = scale(params, X, None if trace is None else trace.session)
-    params = params.model_copy(update={"features": "embedding"})
+    params = params.settle(*X.shape).model_copy(update={"features": "embedding"})
     summary = trace.summary_as(messages.Summary) if trace else None
     starts = summary.starts if summary else None
 
@@ -52,3 +54,20 @@ def scale(
     ranges = X.max(axis=0) - X.min(axis=0)
     spread = np.where(ranges > 0, X.std(axis=0), 0.0)
     return X * feature_scale.factors(params.scaling, spread, ranges)
+
+
+def objectives(
+    params: OmniFC,
+    X: FloatArray,
+    clustered: tuple[IntArray, FloatArray | None],
+    trace: Trace[OmniFC],
+) -> Objectives | None:
+    """Return the objective of k-means, fuzzy c-means or k-medoids; else None."""
+    Z, (labels, U) = scale(params, X, trace.session), clustered
+    if params.algorithm == "kmeans":
+        return pooled_objectives.of_kmeans(Z, labels, params.k)
+    if params.algorithm == "kmedoids":
+        return pooled_objectives.of_medoids(Z, labels, params.k)
+    if params.algorithm == "fuzzy_cmeans" and U is not None:
+        return pooled_objectives.of_fuzzy(Z, U, params.exponent)
+    return None

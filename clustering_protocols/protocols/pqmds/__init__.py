@@ -18,6 +18,7 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
@@ -176,6 +177,18 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         from . import pooled
 
         return pooled.labels(params, X, trace)
+
+    def objectives(
+        self,
+        params: ProductQuantisation,
+        X: FloatArray,
+        clustered: tuple[IntArray, FloatArray | None],
+        trace: Trace[ProductQuantisation],
+    ) -> Objectives | None:
+        """Return the inertia."""
+        from . import pooled
+
+        return pooled.objectives(params, X, clustered, trace)
 
 
 def _make_pqmds_analyst() -> AnalystRole[Any, Any, Any]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.contract import Trace
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import kernels, messages
@@ -26,3 +28,15 @@ def labels(
     else:
         starts = summary.starts
     return kmeans(Z, starts, params.max_iter).labels
+
+
+def objectives(
+    params: ProductQuantisation,
+    X: FloatArray,
+    clustered: tuple[IntArray, FloatArray | None],
+    trace: Trace[ProductQuantisation],
+) -> Objectives | None:
+    """Return the inertia of k-means on the features."""
+    del trace
+    Z = kernels.scale_rows(params, X)
+    return pooled_objectives.of_kmeans(Z, clustered[0], params.n_clusters)

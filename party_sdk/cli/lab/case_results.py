@@ -113,6 +113,8 @@ def document(result: CaseResult) -> dict[str, Any]:
         "no_clusters": result.no_clusters,
         "warnings": list(session.warnings),
         "fidelity": session.fidelity,
+        "objective_ratio": session.objective_ratio,
+        "objective_ratio_same_rules": session.objective_ratio_same_rules,
         **result.truth,
         "rounds": session.rounds,
         "sent_bytes": result.sent_bytes,

@@ -10,6 +10,7 @@ from party_sdk.cli.lab.cases import LeftOut
 from party_sdk.cli.terminal.run_table import known_figures, no_clusters
 
 _COSTS: Final = ("rounds", "bytes_sent", "analyst_seconds", "slowest_party's_seconds")
+_OF_POOLED: Final = ("fidelity", "objective_ratio", "ratio_same_rules")
 
 Cells = Sequence[str]
 
@@ -29,7 +30,7 @@ def lines(results: Sequence[CaseResult | CaseFailure]) -> Iterator[str]:
     done = [result for result in results if isinstance(result, CaseResult)]
     names = shown_figures(done)
     with_truth = any(result.truth for result in done)
-    of_case = ("fidelity", *(("ARI",) if with_truth else ()), *_COSTS)
+    of_case = (*_OF_POOLED, *(("ARI",) if with_truth else ()), *_COSTS)
     head = ["case", "k", "", *names, *of_case]
     rows: list[Cells | str] = []
     files = {result.case.file for result in results}
@@ -47,7 +48,7 @@ def lines(results: Sequence[CaseResult | CaseFailure]) -> Iterator[str]:
 def _of_case(
     name: str, result: CaseResult, names: Sequence[str], *, with_truth: bool
 ) -> Iterator[Cells]:
-    nothing = [""] * (1 + with_truth + len(_COSTS))
+    nothing = [""] * (len(_OF_POOLED) + with_truth + len(_COSTS))
     for number, run in enumerate(result.session.runs):
         counts = number == result.session.chosen
         figures = [_number(getattr(run.figures, each, None)) for each in names]
@@ -66,6 +67,8 @@ def _format_cells(result: CaseResult, *, with_truth: bool) -> list[str]:
     analyst, slowest = result.seconds
     return [
         _number(result.session.fidelity),
+        _number(result.session.objective_ratio),
+        _number(result.session.objective_ratio_same_rules),
         *(truth if with_truth else []),
         str(result.session.rounds),
         f"{result.sent_bytes:,}",
@@ -110,6 +113,11 @@ def notes(
     """Yield what has to be said of the table, a line each."""
     done = [result for result in results if isinstance(result, CaseResult)]
     rules = dict.fromkeys(result.rule for result in done if result.rule)
+    if any(result.session.objectives for result in done):
+        yield (
+            "objective ratio: over pooled clustering with ten starts; same rules: over "
+            "pooled clustering that obeys the session's rules (1 is as good)"
+        )
     if rules:
         yield f"* the run that counts: the best by {' or '.join(rules)}"
     yield from without_clusters(done)

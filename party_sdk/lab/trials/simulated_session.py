@@ -18,6 +18,7 @@ from clustering_protocols import catalogue, result_warnings, simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.simulation import Cost, Simulated
@@ -35,6 +36,7 @@ from party_sdk.tables import IdColumns, open_table
 
 _P = TypeVar("_P", bound=Params)
 _LOSSLESS = 0.95
+_AS_GOOD = 1.05
 
 
 class SimulatedRun(NamedTuple):
@@ -48,6 +50,7 @@ class SimulatedRun(NamedTuple):
 class SimulatedSession:
     """How a simulated session went.
 
+    params: of the run that counts, as the session settled them.
     results: what each party gets, in the order of the slots.
     labels: int64 (n,), or list of int64 arrays; of a table that was dealt out, in its
         order; of several, those of each.
@@ -60,13 +63,17 @@ class SimulatedSession:
     chosen: the number of the run that counts, from 0.
     fidelity: the adjusted Rand index between the labels and those of the same
         clustering of the pooled tables; 1 means that nothing was lost. None where a
-        cell of the layout is empty: nobody holds what would be pooled.
+        cell of the layout is empty and nobody holds what would be pooled; of one table
+        that was dealt out it is that of the whole table.
+    objectives: what the clustering minimises, of the session and of the pooled method
+        with ten starts; None where it minimises nothing, or nothing can be pooled.
     costs: seconds and bytes sent of the analyst and of each party.
     warnings: what may have spoilt the result; each was a ``UserWarning`` of
         :func:`simulate`.
     """
 
     layout: Layout
+    params: Any
     results: tuple[Result, ...] = field(repr=False)
     labels: IntArray | list[IntArray] = field(repr=False)
     n_clusters: int | None
@@ -75,10 +82,21 @@ class SimulatedSession:
     runs: tuple[SimulatedRun, ...] = field(repr=False)
     chosen: int
     fidelity: float | None
+    objectives: Objectives | None
     rounds: int
     costs: Mapping[str, Cost] = field(repr=False)
     whole: Whole = field(repr=False)
     warnings: tuple[str, ...] = ()
+
+    @property
+    def objective_ratio(self) -> float | None:
+        """Return the objective over that of the pooled method with ten starts."""
+        return self.objectives and self.objectives.ratio
+
+    @property
+    def objective_ratio_same_rules(self) -> float | None:
+        """Return the same over the pooled method that obeys the session's rules."""
+        return self.objectives and self.objectives.ratio_same_rules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -254,8 +272,11 @@ def play(
         evaluation=evaluation,
         **sections,
     )
-    measured = simulation.measure(simulated, held.pooled_values, held.parts)
-    fidelity = measured.fidelity if held.layout.regular else None
+    whole = (simulated, held.pooled_values, held.parts)
+    measured = simulation.measure(*whole)
+    objectives = simulation.compare_objectives(*whole)
+    pooled = simulation.can_be_pooled(held.pooled_values, held.parts)
+    fidelity = measured.fidelity if pooled else None
     runs = catalogue.runs_of(params, evaluation)
     numbers = [getattr(run, "n_clusters", None) for run in runs]
     results = tuple(_result(held, simulated, slot) for slot in names)
@@ -263,6 +284,7 @@ def play(
     told = results[0].figures or simulated.figures or (None,) * len(numbers)
     return SimulatedSession(
         layout=held.layout,
+        params=simulated.trace.session.params,
         results=results,
         labels=[result.labels for result in results]
         if held.table is None
@@ -273,10 +295,15 @@ def play(
         runs=tuple(map(SimulatedRun, numbers, told)),
         chosen=simulated.chosen,
         fidelity=fidelity,
+        objectives=objectives,
         rounds=simulated.rounds,
         costs=simulated.costs,
         whole=_whole(held, simulated, measured),
-        warnings=tuple(dict.fromkeys(_cautions(simulated, fidelity))),
+        warnings=tuple(
+            dict.fromkeys(
+                [*_cautions(simulated, fidelity), *_of_objectives(objectives)]
+            )
+        ),
     )
 
 
@@ -360,4 +387,17 @@ def _cautions(simulated: Simulated, fidelity: float | None) -> Iterator[str]:
             report=outcome.report,
             figures=outcome.figures[outcome.chosen] if outcome.figures else None,
             sizes=None if sizes is None else sizes.tolist(),
+        )
+
+
+def _of_objectives(found: Objectives | None) -> Iterator[str]:
+    """Yield a sentence where a pooled analysis by the same rules would do better.
+
+    What the rules themselves cost has sentences of its own.
+    """
+    ratio = None if found is None else found.ratio_same_rules
+    if ratio is not None and ratio > _AS_GOOD:
+        yield (
+            f"The objective is {ratio:.2f} times that of the pooled method with ten "
+            "starts (objective ratio)."
         )

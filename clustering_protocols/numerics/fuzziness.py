@@ -1,0 +1,24 @@
+"""The exponent of fuzzy c-means that fits the size of a table."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+LEAST, MOST = 1.1, 2.0
+"""Below, degrees are 0 and 1; above, they say less than the usual exponent."""
+
+AUTO: Final = "auto"
+
+
+def exponent_by_size(n_rows: int, n_columns: int) -> float:
+    """Return the exponent at which rows without clusters just show none, from 1.1 to 2.
+
+    V. Schwämmle and O. N. Jensen, "A simple and fast method to determine the parameters
+    for fuzzy c-means cluster analysis", 2010, equation 5. Of few columns it is larger than
+    the usual 2, which is taken then.
+    """
+    n, d = max(n_rows, 1), max(n_columns, 1)
+    of_rows = (1418.0 / n + 22.05) / d**2
+    beside: float = (12.33 / n + 0.243) * d ** (-0.0406 * math.log(n) - 0.1134)
+    return min(max(1.0 + of_rows + beside, LEAST), MOST)

@@ -1,0 +1,39 @@
+"""What a clustering came to, by its own objective, beside the pooled method's best."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+_NOTHING: Final = 1e-12
+
+
+class Objectives(NamedTuple):
+    """Values of one objective, less is better, on the pooled rows.
+
+    own: of the session's result.
+    pooled: of the best of ten starts of the pooled method, as one would run it.
+    same_rules: of the best of ten starts of the pooled method that obeys the rules of the
+        session (clusters of few rows that stay, dimensions that are left out); None where
+        there are no such rules, or none applied.
+    """
+
+    own: float
+    pooled: float
+    same_rules: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Return the session's over the pooled one; None where that is nothing."""
+        return _divide(self.own, self.pooled)
+
+    @property
+    def ratio_same_rules(self) -> float | None:
+        """Return the session's over the pooled one under the same rules, if any apply."""
+        known = self.same_rules
+        return self.ratio if known is None else _divide(self.own, known)
+
+
+def _divide(own: float, pooled: float) -> float | None:
+    if pooled > _NOTHING:
+        return own / pooled
+    return 1.0 if own <= _NOTHING else None

@@ -1,0 +1,182 @@
+"""The stages of a session: which there are, what is said in each, who plays them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from clustering_protocols.contract import AnalystRole, Exchange, PartyRole, Stage
+from clustering_protocols.shared_stages import secrets, sum_stage
+from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.terms.terms import Layout
+
+from . import messages
+from .params import FROM_PARTIES, LosslessFederated
+
+
+def setup(params: LosslessFederated, layout: Layout) -> Iterator[Stage]:
+    """Yield the stages before any number of a row is used."""
+    rows_travel = layout.n_column_groups > 1
+    yield secrets.stage("row", "column")
+    yield from row_alignment.stages(params, layout, rows_travel=rows_travel)
+
+
+def runs(params: LosslessFederated, *, rows_split: bool) -> Iterator[Stage]:
+    """Yield the stages of one run: a start, and the updates."""
+    if not rows_split:
+        if params.start == "careful":
+            yield _start_of_columns()
+        yield _updates_of_columns(params)
+        return
+    if params.start in FROM_PARTIES:
+        yield _start_of_rows(params)
+    if params.n_init > 1:
+        yield _race()
+    yield _updates_of_rows(params)
+
+
+def _start_of_rows(params: LosslessFederated) -> Stage:
+    settled = messages.LaneStarts if params.n_init > 1 else messages.StartCentroids
+    propose = Exchange(messages.Propose, messages.StartProposal)
+    return Stage(
+        name="start",
+        analyst=_make_start_analyst,
+        party=_make_start_party,
+        exchanges=(
+            *([propose] if params.start == "careful" else []),
+            Exchange(messages.Settle, messages.StartSettled),
+            Exchange(messages.KeepStart, messages.StartKept),
+        ),
+        envelopes=(messages.Candidates, settled),
+        each_run=True,
+    )
+
+
+def _race() -> Stage:
+    return Stage(
+        name="race",
+        analyst=_make_race_analyst,
+        party=_make_race_party,
+        exchanges=(sum_stage.exchange(2),),
+        each_run=True,
+    )
+
+
+def _start_of_columns() -> Stage:
+    return Stage(
+        name="start",
+        analyst=_make_column_start_analyst,
+        party=_make_column_start_party,
+        exchanges=(
+            Exchange(messages.MeasureGroups, messages.GroupDistances, shows=True),
+            Exchange(messages.StartFrom, messages.StartKept),
+        ),
+        each_run=True,
+    )
+
+
+def _updates_of_rows(params: LosslessFederated) -> Stage:
+    least = 0 if params.may_be_left_out else 1
+    own = tuple(messages.Totals.model_fields)  # who was left out lacks more of them
+    return Stage(
+        name=messages.UPDATES,
+        analyst=_make_rows_analyst,
+        party=_make_rows_party,
+        exchanges=(
+            Exchange(
+                messages.Update,
+                messages.Sums,
+                least,
+                params.max_iter,
+                own=own,
+                shows=not params.blind,
+            ),
+            Exchange(messages.Close, messages.ClosingShare, least, own=own),
+            Exchange(messages.Gather, messages.GatheredSizes, least, own=own),
+            Exchange(
+                messages.ReportDigest, messages.DigestReport, least, own=own, shows=True
+            ),
+        ),
+        results=(messages.FinalTotals, messages.Summary),
+        results_to="slot" if params.may_be_left_out else "all",
+        each_run=True,
+    )
+
+
+def _updates_of_columns(params: LosslessFederated) -> Stage:
+    most = params.max_iter + 1
+    scatter = Exchange(messages.Scatter, messages.ScatterShare, 0)
+    return Stage(
+        name=messages.UPDATES,
+        analyst=_make_columns_analyst,
+        party=_make_columns_party,
+        exchanges=(
+            Exchange(
+                messages.MeasureDistances, messages.Distances, 1, most, shows=True
+            ),
+            *([] if params.publish == "nothing" else [scatter]),
+        ),
+        results=(messages.GroupLabels, messages.ColumnsSummary),
+        results_to="all",
+        each_run=True,
+    )
+
+
+def _make_start_analyst() -> AnalystRole[Any, Any, Any]:
+    from .start_stage import StartAnalyst
+
+    return StartAnalyst()
+
+
+def _make_start_party() -> PartyRole[Any, Any, Any, Any]:
+    from .start_stage import StartParty
+
+    return StartParty()
+
+
+def _make_race_analyst() -> AnalystRole[Any, Any, Any]:
+    from .start_selection import analyst
+
+    return analyst()
+
+
+def _make_race_party() -> PartyRole[Any, Any, Any, Any]:
+    from .start_selection import RaceParty
+
+    return RaceParty()
+
+
+def _make_column_start_analyst() -> AnalystRole[Any, Any, Any]:
+    from .column_start import ColumnStartAnalyst
+
+    return ColumnStartAnalyst()
+
+
+def _make_column_start_party() -> PartyRole[Any, Any, Any, Any]:
+    from .column_start import ColumnStartParty
+
+    return ColumnStartParty()
+
+
+def _make_rows_analyst() -> AnalystRole[Any, Any, Any]:
+    from .rows_analyst import RowsAnalyst
+
+    return RowsAnalyst()
+
+
+def _make_rows_party() -> PartyRole[Any, Any, Any, Any]:
+    from .rows_party import RowsParty
+
+    return RowsParty()
+
+
+def _make_columns_analyst() -> AnalystRole[Any, Any, Any]:
+    from .columns_analyst import ColumnsAnalyst
+
+    return ColumnsAnalyst()
+
+
+def _make_columns_party() -> PartyRole[Any, Any, Any, Any]:
+    from .columns_party import ColumnsParty
+
+    return ColumnsParty()

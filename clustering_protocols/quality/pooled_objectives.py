@@ -1,0 +1,84 @@
+"""What pooled clusterings reach from ten starts, and what a session's labels come to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from clustering_protocols.algorithms.fuzzy_cmeans import fuzzy_cmeans
+from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmeans
+from clustering_protocols.algorithms.kmedoids import draw_medoids, kmedoids
+from clustering_protocols.numerics.objectives import Objectives
+from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.records.arrays import FloatArray, IntArray
+
+N_INIT: Final = 10
+_MAX_ITER: Final = 300
+_MOST_ROWS: Final = 5_000
+"""Of whose medoids all distances are computed."""
+
+
+def inertia(Z: FloatArray, labels: IntArray) -> float:
+    """Return the sum of squared distances of rows (n, m) to the mean of their cluster."""
+    k = int(labels.max()) + 1
+    sums = np.zeros((k, Z.shape[1]))
+    np.add.at(sums, labels, Z)
+    means = sums / np.maximum(np.bincount(labels, minlength=k), 1)[:, None]
+    return float(np.square(Z - means[labels]).sum())
+
+
+def draw(Z: FloatArray, k: int) -> IntArray:
+    """Return ten starts (10, k) as row numbers, by k-means++."""
+    return draw_starts(Z, k, N_INIT, generator(0, "objective", "starts"))
+
+
+def cluster(Z: FloatArray, k: int) -> Clustering:
+    """Return k-means of rows, the best of ten starts."""
+    return kmeans(Z, draw(Z, k), _MAX_ITER)
+
+
+def of_kmeans(
+    Z: FloatArray, labels: IntArray, k: int, reduced: FloatArray | None = None
+) -> Objectives:
+    """Return the inertia of labels and of k-means.
+
+    Z: float64 (n, m); rows in the units in which they are compared.
+    reduced: float64 (n, w); the same rows with dimensions left out, by the rules.
+    """
+    rules = None if reduced is None else inertia(Z, cluster(reduced, k).labels)
+    return Objectives(inertia(Z, labels), cluster(Z, k).inertia, rules)
+
+
+def fuzzy_cost(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
+    """Return Σ μ^m d² around the weighted means, of memberships U (n, k)."""
+    weights = U**fuzziness
+    V = weights.T @ Z / np.maximum(weights.sum(axis=0), np.finfo(float).tiny)[:, None]
+    return sum(
+        float(weights[:, c] @ np.square(Z - V[c]).sum(axis=1)) for c in range(len(V))
+    )
+
+
+def of_fuzzy(Z: FloatArray, U: FloatArray, fuzziness: float) -> Objectives:
+    """Return Σ μ^m d² of memberships U (n, k) and of fuzzy c-means."""
+    best = fuzzy_cmeans(Z, draw(Z, U.shape[1]), fuzziness, _MAX_ITER)
+    return Objectives(fuzzy_cost(Z, U, fuzziness), best.objective)
+
+
+def of_medoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | None:
+    """Return the sum of distances to the best row of each cluster, also of k-medoids."""
+    if len(Z) > _MOST_ROWS:
+        return None
+    starts = draw_medoids(len(Z), k, N_INIT, generator(0, "objective", "medoids"))
+    found = kmedoids(pdist(Z), starts, _MAX_ITER)
+    return Objectives(_medoid_cost(Z, labels), _medoid_cost(Z, found.labels))
+
+
+def _medoid_cost(Z: FloatArray, labels: IntArray) -> float:
+    total = 0.0
+    for c in np.unique(labels):
+        own = Z[labels == c]
+        D = np.array([np.linalg.norm(own - row, axis=1).sum() for row in own])
+        total += float(D.min())
+    return total
