@@ -20,6 +20,7 @@ from tests.docs.pages import PAGES
 
 RULES = tomllib.loads(Path(__file__).with_name("words.toml").read_text())
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z'\"`*\[(])")
+PARAGRAPH = re.compile(r"\n\s*\n|\n *(?:-|\d+\.) ")
 NO_PROSE = re.compile(r"^ *```.*?^ *```|^\|.*?$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 
 
@@ -53,9 +54,9 @@ def _help(parameter: click.Parameter) -> str | None:
 
 
 def pages() -> Iterator[str]:
-    """Paragraphs and bullets of all pages, without code and tables."""
+    """Paragraphs and items of lists of all pages, without code and tables."""
     for page in PAGES:
-        yield from re.split(r"\n\s*\n|\n- ", NO_PROSE.sub("", page.read_text()))
+        yield from PARAGRAPH.split(NO_PROSE.sub("", page.read_text()))
 
 
 def errors() -> Iterator[str]:
