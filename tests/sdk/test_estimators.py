@@ -90,9 +90,10 @@ def test_what_is_not_fitted_says_so(kind: type[Any]) -> None:
 
 
 def test_one_table_goes_through_a_pipeline() -> None:
-    steps = make_pipeline(PCA(2), FederatedKMeans(3, layout=(3, 1), random_state=0))
-    labels = steps.fit_predict(X)
-    alone = FederatedKMeans(3, layout=(3, 1), random_state=0)
+    alone = FederatedKMeans(
+        3, layout=(3, 1), random_state=0, params={"dimensions": "all"}
+    )
+    labels = make_pipeline(PCA(2), clone(alone)).fit_predict(X)
     assert_array_equal(labels, alone.fit_predict(PCA(2).fit_transform(X)))
     refused = CannotCluster("why", Problem.INVALID_DATA)
     kind, given = refused.__reduce__()
