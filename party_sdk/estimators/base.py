@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, TransformerTags, check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from clustering_protocols import catalogue
@@ -19,7 +20,7 @@ from clustering_protocols.numerics.data_source import MatrixSource, SparseSource
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.evaluation import Evaluation
 from party_sdk.coordinator.runs import read_runs
-from party_sdk.estimators.errors import as_value_errors
+from party_sdk.estimators.errors import as_value_errors, check_matrix, check_no_more
 from party_sdk.lab import Said, SimulatedSession, Whole, simulate
 from party_sdk.results.new_rows import NewRows
 from party_sdk.results.results import Result
@@ -27,6 +28,17 @@ from party_sdk.tables import IdColumns
 
 _SEEDS = 2**31 - 1
 _LARGEST_SEED = 2**53 - 1  # as in terms: a whole number in any language
+
+
+def labels_new_rows(estimator: Any) -> bool:
+    """Return whether new rows get labels; True before a session, which shows it.
+
+    Raises GuardRefused with what would: scikit-learn shows it as the cause.
+    """
+    if estimator.__sklearn_is_fitted__():
+        result: Result = estimator.session_.results[0]
+        result.check_labels_new_rows()
+    return True
 
 
 class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped
@@ -74,7 +86,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.allow = allow
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **more: Any) -> Self:
         """Simulate a session.
 
         Parameters
@@ -83,6 +95,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
             One table for each party; or one that is dealt out as ``layout`` says. A
             table is a matrix, a table of pandas, polars or pyarrow, or a path.
         y : ignored
+        **more : none
+            Rows of a session count alike: ``sample_weight`` is refused in a sentence.
 
         Returns
         -------
@@ -96,6 +110,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         del y
         with as_value_errors():
+            check_no_more(more)
+            check_matrix(X)
             params, evaluation = self._build_params()
             session = simulate(
                 params,
@@ -116,6 +132,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Simulate a session; return ``labels_``."""
         return self.fit(X, y, **more).labels_
 
+    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
         """Label new rows with what the session lets its parties have.
 
@@ -132,10 +149,18 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
 
         Raises
         ------
+        AttributeError
+            If nobody could; its cause says what a session needs for it.
         CannotCluster
-            If nobody could, or the columns are not those of the session.
+            If the columns are not those of the session.
         """
         return self._of_tables(X, lambda found: found.labels)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return what scikit-learn asks of an estimator: sparse tables are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         """Return whether :meth:`fit` has come to its end."""
@@ -177,6 +202,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _seed(self) -> int:
         """Return the session's seed: a number as it is given, as commands take it."""
         given = self.random_state
+        if isinstance(given, np.random.Generator):
+            return int(given.integers(_SEEDS))
         if isinstance(given, int | np.integer) and given >= 0:
             if given > _LARGEST_SEED:
                 raise InvalidParameters(
@@ -255,6 +282,13 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
 class CentreDistances(FederatedClusterer):
     """Base of the estimators whose clusters lie around centres."""
 
+    def __sklearn_tags__(self) -> Tags:
+        """Return what scikit-learn asks of an estimator: this one transforms rows too."""
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags = TransformerTags()
+        return tags
+
+    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]
     def transform(self, X: Any) -> Any:
         """Return the distances of new rows to all centres.
 

@@ -6,10 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 
 from clustering_protocols.contract import Params
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from party_sdk.estimators.base import CentreDistances, FederatedClusterer, centres
+from party_sdk.estimators.base import (
+    CentreDistances,
+    FederatedClusterer,
+    centres,
+    labels_new_rows,
+)
+from party_sdk.estimators.errors import as_value_errors, check_no_more
 from party_sdk.lab import Said, SimulatedSession
 from party_sdk.tables import IdColumns
 
@@ -92,6 +100,37 @@ class FederatedKMeans(CentreDistances):
     """
 
     algorithms = ("kmeans", "cmeans")
+
+    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: Any = None, **more: Any) -> float:
+        """Return the negative sum of squared distances of new rows to their centres.
+
+        As ``KMeans.score`` of scikit-learn, in the units in which the session compared
+        rows. Rows without a label are left out.
+
+        Parameters
+        ----------
+        X : table, or list of tables
+            As for :meth:`predict`.
+        y : ignored
+        **more : none
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        CannotCluster
+            As of :meth:`predict`.
+        """
+        del y
+        with as_value_errors():
+            check_no_more(more)
+        found = self._of_tables(X, lambda rows: rows.distances)
+        tables = found if isinstance(found, list) else [found]
+        return -float(sum(np.nansum(np.square(each)) for each in tables))
 
     def _keep(self, session: SimulatedSession) -> None:
         super()._keep(session)
@@ -207,6 +246,12 @@ class FederatedCoClustering(FederatedClusterer):
     """
 
     algorithms = ("fccm",)
+
+    def __sklearn_tags__(self) -> Tags:
+        """Return what scikit-learn asks of an estimator: values are 0 or more."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
 
     def __init__(
         self,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
@@ -41,3 +44,36 @@ def as_value_errors() -> Iterator[None]:
     except CoterieError as error:  # what other details are about is in the title
         said = f"{error.problem.title}. {error.detail}"
         raise CannotCluster(said, error.problem) from None
+
+
+def check_no_more(given: Mapping[str, Any]) -> None:
+    """Refuse other arguments, weights of rows in a sentence of their own.
+
+    Raises InvalidParameters, TypeError.
+    """
+    if others := sorted(given.keys() - {"sample_weight"}):
+        raise TypeError(f"There is no argument {others[0]!r}.")
+    if given.get("sample_weight") is not None:
+        raise InvalidParameters(
+            "rows of a session count alike. Leave it out.", field="sample_weight"
+        )
+
+
+def check_matrix(table: Any) -> None:
+    """Refuse a matrix that no session is of, in the words of scikit-learn.
+
+    Raises InvalidData.
+    """
+    if not isinstance(table, np.ndarray) or table.ndim != 2:
+        return
+    if np.iscomplexobj(table):
+        raise InvalidData(
+            "Complex data not supported. Give real and imaginary parts as columns."
+        )
+    if table.shape[1] == 0:
+        raise InvalidData(
+            f"Found array with 0 feature(s) (shape={table.shape}) while a minimum of 1 "
+            "is required."
+        )
+    if table.shape[0] == 1:
+        raise InvalidData("n_samples = 1, and a session is of two rows at least.")

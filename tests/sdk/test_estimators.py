@@ -380,8 +380,11 @@ def test_what_does_not_fit_is_a_value_error_of_one_sentence(
 
 def test_new_rows_are_labelled_only_with_a_predictor() -> None:
     shut = FederatedKMeans(3, layout="rows", random_state=0).fit(ROWS)
-    with pytest.raises(CannotCluster, match="'predictor'"):
+    for name in ("predict", "transform", "score"):
+        assert not hasattr(shut, name)
+    with pytest.raises(AttributeError, match="has no attribute 'predict'") as lacking:
         shut.predict(X)
+    assert "'predictor'" in str(lacking.value.__cause__)
     here = FederatedKMeans(
         3, layout=(2, 1), params={"predictor": True}, random_state=0
     ).fit(FRAME)
@@ -390,6 +393,60 @@ def test_new_rows_are_labelled_only_with_a_predictor() -> None:
     assert_array_equal(here.predict([X[:50]])[0], here.labels_[:50])
     with pytest.raises(CannotCluster, match=r"X has shape \(150, 3\)"):
         here.predict(X[:, :3])
+
+
+def test_a_score_is_that_of_k_means() -> None:
+    start, scaler = X[[0, 60, 120]], StandardScaler().fit(X)
+    given = {"init": "given", "initial_centroids": start.tolist(), "tol": 0.0}
+    here = FederatedKMeans(3, protocol="llf", layout="rows", params=given).fit(THREE)
+    there = KMeans(3, init=scaler.transform(start), n_init=1, tol=0.0)
+    there.fit(scaler.transform(X))
+    new = X[::2] + 0.1
+    expected = there.score(scaler.transform(new))
+    assert here.score(new) == pytest.approx(expected, rel=1e-3)
+    assert here.score([new[:9], new[9:]]) == pytest.approx(here.score(new))
+
+
+def test_weights_of_rows_are_refused() -> None:
+    here = FederatedKMeans(3, protocol="llf", layout=(3, 1), random_state=0)
+    with pytest.raises(CannotCluster, match=r"sample_weight: rows .* count alike"):
+        here.fit(X, sample_weight=np.ones(150))
+    with pytest.raises(CannotCluster, match=r"sample_weight: rows .* count alike"):
+        here.fit(X).score(X, sample_weight=np.ones(150))
+
+
+def test_a_matrix_that_no_session_is_of_is_refused() -> None:
+    here = FederatedKMeans(3, layout=(3, 1))
+    for table, said in (
+        (X * 1j, "Complex data not supported"),
+        (X[:, :0], r"0 feature\(s\) \(shape=\(150, 0\)\) while a minimum of 1"),
+        (X[:1], "n_samples = 1"),
+    ):
+        with pytest.raises(CannotCluster, match=said):
+            here.fit(table)
+    with pytest.raises(TypeError, match="no argument 'weights'"):
+        here.fit(X, weights=[1])
+
+
+def test_a_generator_draws_the_seed_of_each_session() -> None:
+    first, second = (
+        FederatedKMeans(3, layout="rows", random_state=np.random.default_rng(4))
+        for _ in range(2)
+    )
+    seeds = [[each._seed() for _ in range(3)] for each in (first, second)]
+    assert seeds[0] == seeds[1]
+    assert len(set(seeds[0])) == 3
+    for own, other in zip(
+        first.fit(ROWS).labels_, second.fit(ROWS).labels_, strict=True
+    ):
+        assert_array_equal(own, other)
+
+
+def test_tags_say_what_is_taken() -> None:
+    takes = {kind: kind().__sklearn_tags__().input_tags for kind in ESTIMATORS}
+    assert all(tags.sparse for tags in takes.values())
+    positive = [kind for kind, tags in takes.items() if tags.positive_only]
+    assert positive == [FederatedCoClustering]
 
 
 # What a table is, and whose rows these are
