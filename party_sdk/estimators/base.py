@@ -20,7 +20,13 @@ from clustering_protocols.numerics.data_source import MatrixSource, SparseSource
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.evaluation import Evaluation
 from party_sdk.coordinator.runs import read_runs
-from party_sdk.estimators.errors import as_value_errors, check_matrix, check_no_more
+from party_sdk.estimators.errors import (
+    as_value_errors,
+    check_matrix,
+    check_no_more,
+    describe_width,
+    read_rows,
+)
 from party_sdk.lab import Said, SimulatedSession, Whole, simulate
 from party_sdk.results.new_rows import NewRows
 from party_sdk.results.results import Result
@@ -93,7 +99,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         ----------
         X : list of tables, or one table
             One table for each party; or one that is dealt out as ``layout`` says. A
-            table is a matrix, a table of pandas, polars or pyarrow, or a path.
+            table is a matrix, a table of pandas, polars or pyarrow, or a path. Lists of
+            numbers are the rows of one table.
         y : ignored
         **more : none
             Rows of a session count alike: ``sample_weight`` is refused in a sentence.
@@ -109,7 +116,8 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
             with.
         """
         del y
-        with as_value_errors():
+        X = read_rows(X)
+        with as_value_errors(describe_width(X)):
             check_no_more(more)
             check_matrix(X)
             params, evaluation = self._build_params()

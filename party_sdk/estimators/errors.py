@@ -35,14 +35,17 @@ class CannotCluster(ValueError):
 
 
 @contextmanager
-def as_value_errors() -> Iterator[None]:
-    """Raise :class:`CannotCluster` for any :class:`CoterieError`, with its sentences."""
+def as_value_errors(before: str = "") -> Iterator[None]:
+    """Raise :class:`CannotCluster` for any :class:`CoterieError`, with its sentences.
+
+    before: what is said first.
+    """
     try:
         yield
     except (InvalidParameters, InvalidData) as error:
-        raise CannotCluster(error.detail, error.problem) from None
+        raise CannotCluster(before + error.detail, error.problem) from None
     except CoterieError as error:  # what other details are about is in the title
-        said = f"{error.problem.title}. {error.detail}"
+        said = f"{before}{error.problem.title}. {error.detail}"
         raise CannotCluster(said, error.problem) from None
 
 
@@ -77,3 +80,20 @@ def check_matrix(table: Any) -> None:
         )
     if table.shape[0] == 1:
         raise InvalidData("n_samples = 1, and a session is of two rows at least.")
+
+
+def read_rows(tables: Any) -> Any:
+    """Return lists of numbers as the one table whose rows they are; others as they are."""
+    if not isinstance(tables, list) or not tables:
+        return tables
+    if not all(isinstance(row, list) and row for row in tables):
+        return tables
+    is_row = all(isinstance(value, int | float) for row in tables for value in row)
+    is_even = len({len(row) for row in tables}) == 1
+    return np.asarray(tables, dtype=np.float64) if is_row and is_even else tables
+
+
+def describe_width(table: Any) -> str:
+    """Return what to say first of a matrix that has a single column."""
+    is_matrix = isinstance(table, np.ndarray) and table.ndim == 2
+    return "X has n_features = 1. " if is_matrix and table.shape[1] == 1 else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score, davies_bouldin_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.numerics.data_source import MatrixSource
@@ -426,6 +428,24 @@ def test_a_matrix_that_no_session_is_of_is_refused() -> None:
             here.fit(table)
     with pytest.raises(TypeError, match="no argument 'weights'"):
         here.fit(X, weights=[1])
+
+
+def test_lists_of_numbers_are_the_rows_of_one_table() -> None:
+    here = FederatedKMeans(3, layout=(3, 1), random_state=0)
+    assert_array_equal(here.fit(X.tolist()).labels_, here.fit(X).labels_)
+    with pytest.raises(CannotCluster, match="list is no table"):
+        here.fit([X[:50].tolist(), X[50:100].tolist(), X[100:].tolist()])
+    with pytest.raises(CannotCluster, match="X has n_features = 1"):
+        here.fit(X[:, :1])
+
+
+def test_checks_of_scikit_learn_hold() -> None:
+    estimator = FederatedSpectralClustering(2, layout=(3, 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = {each["check_name"] for each in found if each["status"] == "failed"}
+    assert failed <= {"check_dtype_object"}  # objects are no numbers, by a ValueError
 
 
 def test_a_generator_draws_the_seed_of_each_session() -> None:
