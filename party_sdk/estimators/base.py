@@ -317,6 +317,11 @@ class CentreDistances(FederatedClusterer):
         """
         return self._of_tables(X, lambda found: found.centre_distances)
 
+    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Any:
+        """Simulate a session; return the distances of its rows to all centres."""
+        return self.fit(X, y, **more).transform(X)
+
 
 def _check_mapping(name: str, given: Any) -> Mapping[str, Any]:
     if not isinstance(given, Mapping | None):

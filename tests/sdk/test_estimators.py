@@ -409,6 +409,13 @@ def test_a_score_is_that_of_k_means() -> None:
     assert here.score([new[:9], new[9:]]) == pytest.approx(here.score(new))
 
 
+def test_distances_of_fitted_rows_are_those_of_new_ones() -> None:
+    here = FederatedKMeans(3, protocol="llf", layout=(3, 1), random_state=0)
+    distances = here.fit_transform(X)
+    assert_array_equal(distances, here.transform(X))
+    assert_array_equal(distances.argmin(axis=1), here.labels_)
+
+
 def test_weights_of_rows_are_refused() -> None:
     here = FederatedKMeans(3, protocol="llf", layout=(3, 1), random_state=0)
     with pytest.raises(CannotCluster, match=r"sample_weight: rows .* count alike"):
