@@ -352,13 +352,18 @@ def test_terms_with_other_risks_than_implied_are_refused(
         catalogue.check_terms(terms(risks=risks))
 
 
-@pytest.mark.parametrize(
-    "code",
-    ["dummy.something-else", "house.something-else", "dc.row-count-is-known", "risk"],
-)
+@pytest.mark.parametrize("code", ["dummy.something-else", "house.something-else"])
 def test_a_risk_that_has_no_sentence_here_needs_a_newer_release(code: str) -> None:
     agreed = terms()
     with pytest.raises(VersionMismatch, match=f"'{code}' is not known.* newer release"):
+        catalogue.check_terms(terms(risks=(*agreed.risks, code)))
+
+
+@pytest.mark.parametrize("code", ["dc.upload-shows-distances", "other.risk", "risk"])
+def test_a_risk_of_another_protocol_is_refused(code: str) -> None:
+    """No package is looked for, let alone imported, because terms name it."""
+    agreed = terms()
+    with pytest.raises(VersionMismatch, match=f"'{code}' is of another protocol"):
         catalogue.check_terms(terms(risks=(*agreed.risks, code)))
 
 

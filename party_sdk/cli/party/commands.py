@@ -187,7 +187,7 @@ def check(
     *,
     as_json: bool,
 ) -> None:
-    """Check your table against the terms of a session, without joining.
+    """Check your table against terms, without joining.
 
     Nothing is sent but the question what the invitation is for. Ends with 5 if there are
     problems, each with its line.

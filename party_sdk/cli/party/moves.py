@@ -28,7 +28,7 @@ _file = click.Path(path_type=Path, exists=True, dir_okay=False)
 )
 @json_option
 def moves(before: Path, after: Path, *, match: bool, as_json: bool) -> None:
-    """Compare labels of two sessions, or of two quarters, by the ids of your rows.
+    """Compare labels of two sessions or quarters by row id.
 
     BEFORE and AFTER are files of labels that 'run' or 'predict' wrote. You read how many
     rows are in another cluster now. Nothing is sent.

@@ -34,7 +34,7 @@ def runs(
     *,
     as_json: bool,
 ) -> None:
-    """Look at each number of clusters over your own rows, before one is chosen.
+    """See your own rows for each number of clusters.
 
     SESSION is its id, or your invitation; SLOT is needed where you sat at several. For
     each number you read sizes and the profile of your rows, and how the next number
