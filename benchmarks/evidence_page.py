@@ -64,7 +64,7 @@ def _head(measured: Measured) -> Iterator[str]:
     yield (
         f"Measured with {machine['processors']} processors and "
         f"{machine['memory_gib']} GiB of memory, {machine['system']}, Python "
-        f"{machine['python']}, {versions}. "
+        f"{machine['python']}. Versions: {versions}. "
         "Sets that scikit-learn does not bundle are taken where they are found "
         "([benchmarks](../benchmarks/README.md))."
     )
@@ -80,15 +80,15 @@ def _fidelity(measured: Measured) -> Iterator[str]:
         f"--seeds {measured['seeds']} --rows {measured['rows']}`"
     )
     yield (
-        "The adjusted Rand index between the labels and those of the same clustering on "
-        "the pooled rows, from the same start: 1 means that nothing was lost by not "
-        f"pooling. Mean over {measured['seeds']} splits, in brackets the least where it is another; at most "
-        f"{measured['rows']} rows of a set; as many clusters as classes; else the "
-        f"defaults, but for the exponent of fuzzy c-means on {WIDE} features and more, "
-        f"which is {EXPONENT}, and for `small_cohorts: allow` of `llf`, since sets are "
-        "small. *One* marks runs that ended in a single cluster, whose "
-        "agreement says nothing. What stands empty was not measured. It judges what the federation cost, not the "
-        "clustering."
+        "The figures are adjusted Rand indices between the labels and those of the same "
+        "clustering on the pooled rows. Both begin at the same start, and 1 means that "
+        "nothing was lost by not pooling. They judge what the federation cost, not the "
+        f"clustering. Each is the mean over {measured['seeds']} splits, in brackets the "
+        f"least where it differs. Of a set at most {measured['rows']} rows count, with as "
+        "many clusters as classes. Parameters are the defaults, with two exceptions. The "
+        f"exponent of fuzzy c-means on {WIDE} features and more is {EXPONENT}, and `llf` "
+        "has `small_cohorts: allow`, since sets are small. *One* marks runs that ended in "
+        "a single cluster, whose agreement says nothing. Empty cells were not measured."
     )
     for partitioning in LAYOUTS:
         rows = [r for r in measured["fidelity"] if r["partitioning"] == partitioning]
@@ -170,9 +170,9 @@ def _refusals(rows: Sequence[Row]) -> Iterator[str]:
 def _bytes(measured: Measured) -> Iterator[str]:
     yield "## Bytes and rounds"
     yield (
-        "What the party that sends most sends in a whole session, envelopes to other "
-        "parties included, in kilobytes, and the number of rounds; the first split of "
-        "the table above. The same command."
+        "The party that sends most sends so many kilobytes in a whole session, with "
+        "envelopes to other parties. Beside them stands the number of rounds. It is the "
+        "first split of the table above, and the same command."
     )
     yield f"![Bytes that a party sends, by protocol](evidence/{PICTURES['bytes']})"
     for partitioning in LAYOUTS:
@@ -209,8 +209,8 @@ def _printed(title: str, text: str, found: Measured) -> Iterator[str]:
 def _learns() -> Iterator[str]:
     yield "## Who learns what"
     yield (
-        "What the protocols' own classes say, and the risk codes that the defaults "
-        f"bring with {PARTIES} parties: a party stops unless it accepts each by name."
+        "This is what the protocols' own classes say, with the risk codes that the "
+        f"defaults have with {PARTIES} parties. A party stops unless it accepts each by name."
     )
     for name, known in catalogue.catalogue().items():
         if not known.methods:

@@ -36,7 +36,7 @@ class Encoder(
         params = context.session.params
         if len(data.columns) == 1 and params.sub_dim > 1:
             raise GuardRefused(
-                "The data have one feature, which would have codes of its own; the terms "
+                "The data have one feature, which would have codes of its own. The terms "
                 "do not list that risk, because sub_dim is larger than 1."
             )
         X = matrix(data)
