@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 from support.analyst_process import Analyst
-from support.protocol_wheels import install, write_project
 
 from clustering_protocols import catalogue, protocol_packages
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.desk.coordinator.session_opening import NEW
+from tests.engine.protocol_wheels import install, write_project
 
 ROOT = Path(__file__).parents[2]
 LABELS = [i % 3 for i in range(12)]

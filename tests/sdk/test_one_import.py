@@ -14,7 +14,7 @@ from clustering_protocols import catalogue
 # Whoever takes a name away, or adds one, says so here: programs import them.
 OFFERED = {
     *("Coordinator", "Party", "Policy", "Result"),
-    *("About", "Deadlines", "Guards", "Layout", "Slot"),
+    *("About", "Deadlines", "Guards", "Layout", "Retention", "Slot"),
     *("Schema", "Preparation", "Evaluation", "Release"),
     *("FederatedKMeans", "FederatedFuzzyCMeans", "CannotCluster"),
     *("FederatedSpectralClustering", "FederatedCoClustering"),
