@@ -360,7 +360,7 @@ def test_terms_of_another_coordinator_are_refused(
 def test_an_open_slot_is_taken_only_where_that_was_accepted(
     guests: Callable[..., Guests],
 ) -> None:
-    with pytest.raises(RiskNotAccepted, match=r"house\.open-slot: The terms name no"):
+    with pytest.raises(RiskNotAccepted, match=r"house\.open-slot: Some slot names no"):
         guests(A, B).party(A, STRICT)
     with guests(A, B, C).party(A, STRICT):
         pass

@@ -22,7 +22,7 @@ from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.identifiers import identify
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
-from party_sdk.application.asker import Confirmation
+from party_sdk.application.asker import Asks, Confirmation
 from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.home.policy import Policy
 from party_sdk.party.participant import Party
@@ -126,7 +126,7 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
     # as the desk and the supervisor ask
     files = OrderFiles(house.home_of("desk"), "asked", "r1c1")
     with pytest.raises(DecisionPending):
-        Confirmation(OrderAsker(files), files.folder, everything=False)(two.asked[0])
+        Confirmation(OrderAsker(files), files.folder, Asks.READABLE)(two.asked[0])
     question = files.question()
     assert question is not None
     assert question.kind is QuestionKind.CHOICE
@@ -225,10 +225,12 @@ def test_a_terminal_asks_about_few_linked_rows_alone(
         return False
 
     monkeypatch.setattr("click.confirm", confirm)
-    folder: Any = SimpleNamespace(is_held=False)
-    asking = Confirmation(TerminalAsker(), folder, everything=False)
-    quiet: Any = SimpleNamespace(asks="", only_agrees=False)
-    few: Any = SimpleNamespace(asks=f"Few rows are linked. {TWENTY}", only_agrees=True)
+    nothing = SimpleNamespace(withdrawn_at=None, covers=lambda _: False)
+    folder: Any = SimpleNamespace(is_held=False, consents=nothing)
+    asking = Confirmation(TerminalAsker(), folder, Asks.READABLE)
+    hidden = {"reach": "hidden", "consent_kind": "share", "sentence": "Masked."}
+    quiet: Any = SimpleNamespace(asks="", **hidden)
+    few: Any = SimpleNamespace(asks=f"Few rows are linked. {TWENTY}", **hidden)
     assert asking(quiet)
     assert not asked
     assert not asking(few)

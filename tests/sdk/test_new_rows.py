@@ -357,7 +357,7 @@ def test_a_killed_process_leaves_the_file_before(
 def test_estimators_give_the_distances_to_all_centres(
     kind: Any, protocol: str, params: dict[str, Any]
 ) -> None:
-    fitted = kind(3, protocol=protocol, layout="rows", params=params, random_state=0)
+    fitted = kind(3, protocol=protocol, layout="rows", params=params, random_state=1)
     fitted.set_params(choices={"rebuild_limit": 1.0} if protocol == "dc" else None)
     fitted.fit([frame[NAMES] for frame in FRAMES])
     new = patients(18, 25)

@@ -21,6 +21,10 @@ class GroupDistances(Record):
     """Contribution: squared distances to the means of the groups, as ring elements."""
 
     kind = "group-distances"
+    reach = "hidden"
+    meaning = (
+        "Distances of your rows to means of groups, masked: nobody can read them alone."
+    )
 
     words: Annotated[WordArray, Spec("n", "groups")]
 
