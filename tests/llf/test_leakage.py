@@ -147,7 +147,7 @@ def test_with_sums_a_row_that_moves_alone_is_read_off() -> None:
     assert n_read >= 1
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, 5])  # a row moves alone in each
 @pytest.mark.threat(87, 88)
 def test_blind_sums_show_no_row_that_moves_alone(seed: int) -> None:
     """Threat tests 87 and 88, with the control: the same totals, read, show such rows."""

@@ -19,6 +19,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout
@@ -192,20 +193,34 @@ def test_each_party_reads_how_many_of_its_rows_stand_alone() -> None:
 
 
 @pytest.mark.threat(106)
-@pytest.mark.parametrize(("name", "least"), [("iris", 23), ("wine", 23)])
-def test_subtracting_sums_of_several_runs_reveals_rows(name: str, least: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "nine_runs", "most_of_one"), [("iris", (23, 40), 5), ("wine", (26, 34), 3)]
+)
+def test_subtracting_sums_of_several_runs_reveals_rows(
+    name: str, nine_runs: tuple[int, int], most_of_one: int
+) -> None:
     """What the risk says, in percent: two sums without its own rows differ by a row.
 
     By default the others' own audit stops such a session; here they lift it.
     """
     X = (load_iris if name == "iris" else load_wine)().data
+    found = [shares_read_off(X, seed) for seed in range(8)]
+    together = [share for _, share in found]
+    assert (min(together), max(together)) == nine_runs
+    assert max(one for one, _ in found) == most_of_one
+
+
+def shares_read_off(X: FloatArray, seed: int) -> tuple[int, int]:
+    """Return the percent of others' rows of one run of k up to 4, and of all nine."""
     layout, ks = LAYOUT, tuple(range(2, 11))
-    parts = simulation.split(X, layout, 0).data
+    parts = simulation.split(X, layout, seed).data
     runs = Evaluation(n_clusters=ks)
     with pytest.raises(GuardRefused, match=r"'sums_limit' is 0\.25"):
-        Session(Llf(n_clusters=10), layout, parts, 0, evaluation=runs).to_the_end()
+        Session(Llf(n_clusters=10), layout, parts, seed, evaluation=runs).to_the_end()
     lifted = unaudited(layout)
-    s = Session(Llf(n_clusters=10), layout, parts, 0, evaluation=runs, choices=lifted)
+    s = Session(
+        Llf(n_clusters=10), layout, parts, seed, evaluation=runs, choices=lifted
+    )
     s.to_the_end()
     own, *rest = (matrix(parts[slot]) for slot in layout.names)
     pooled = np.vstack([own, *rest])
@@ -218,5 +233,4 @@ def test_subtracting_sums_of_several_runs_reveals_rows(name: str, least: int) ->
     ones = [read_off(k, run) for k, run in zip(ks, cells, strict=True)]
     together = read_off(10, [labels for run in cells for labels in run])
     others = len(pooled) - len(own)
-    assert max(ones[:3]) <= 0.04 * others  # k of 2 to 4
-    assert least / 100 <= together / others <= 0.295
+    return round(100 * max(ones[:3]) / others), round(100 * together / others)
