@@ -18,6 +18,7 @@ from tests.pages.looking import looking
 from tests.pages.whole_path import (
     AtCoordinator,
     AtParty,
+    agreed,
     exported,
     german,
     plain,
@@ -97,11 +98,14 @@ def test_a_whole_session_needs_no_typed_command(
         seen(coordinator.look, "away")
         analyst.start()
         parties["r3c1"].compared()
-        page.get_by_role("button", name="Choose 3").wait_for()
+        choice = page.locator("summary", has_text=re.compile("^Choose 3$"))
+        agreed(parties.values(), until=choice)
         assert state.inner_text() == "choosing"
         seen(coordinator.look, "choosing")
-        pressed(page, "Choose 3")
-        page.locator("dl.glance dd", has_text="completed").wait_for()
+        choice.click()
+        pressed(page, "Yes, 3 clusters")
+        completed = page.locator("dl.glance dd", has_text="completed")
+        agreed(parties.values(), until=completed)
         assert "the chain holds" in page.inner_text("main")
         seen(coordinator.look, "completed")
         page.get_by_role("link", name="Report", exact=True).click()

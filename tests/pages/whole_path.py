@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import os
 import re
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 from support.analyst_process import Analyst
 from xlsxwriter import Workbook
 
@@ -74,6 +76,16 @@ def seen(look: Look, name: str) -> None:
         page.screenshot(path=PICTURES / f"desk-{name}.png")
     if folder := os.environ.get("LOOK"):
         look.page.screenshot(path=f"{folder}/{name}.png", full_page=True)
+
+
+def agreed(parties: Iterable[AtParty], until: Locator) -> None:
+    """All parties say yes to each kind that they are asked about, until a page goes on."""
+    end = time.monotonic() + SECONDS / 1000
+    while not until.is_visible():
+        assert time.monotonic() < end
+        for party in parties:
+            party.agrees()
+        until.page.wait_for_timeout(100)
 
 
 class AtCoordinator:
@@ -198,15 +210,24 @@ class AtParty:
             state="detached"
         )
 
+    def agrees(self) -> None:
+        """Say yes to the kind of contribution that is asked about, if any is."""
+        asked = self.page.locator(".asked input[name=question]")
+        if asked.count():
+            question = asked.get_attribute("value")
+            seen(self.look, "consent")
+            pressed(self.page, "Yes, and the rest of this kind")
+            answered = self.page.locator(f"input[name=question][value='{question}']")
+            answered.wait_for(state="detached")
+
     def labels(self, path: Path) -> dict[str, int]:
         """The labels that are downloaded, by id."""
         page = self.page
         while True:
-            page.wait_for_selector(".asked, a:has-text('Your labels')", timeout=120_000)
+            page.wait_for_selector(".asked, a:has-text('Your labels')")
             if not page.locator(".asked").count():
                 break
-            seen(self.look, "consent")
-            pressed(page, "Yes, and the rest of this kind")
+            self.agrees()
         seen(self.look, "result")
         with page.expect_download() as download:
             page.get_by_role("link", name="Your labels").click()

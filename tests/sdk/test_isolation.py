@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import signal
@@ -146,6 +147,11 @@ def test_a_reader_that_takes_too_long_is_ended(
 BOUNDED = """
 import resource, sys
 from party_sdk.tables import How, examine
+from party_sdk.tables.isolation import parent  # nothing is loaded under the limit
+# Whoever asks has room already, whatever the machine has loaded: the reader has none.
+small, large = [object() for _ in range(1 << 20)], [bytes(100_000) for _ in range(200)]
+held = small[::30_000], large[-1]
+del small, large
 resource.setrlimit(getattr(resource, sys.argv[2]), (int(sys.argv[3]),) * 2)
 [problem] = examine(sys.argv[1], How(id_column="id"))[0].problems
 print(problem.what)
@@ -176,6 +182,21 @@ def test_a_limit_that_a_reader_meets_is_named(
     assert word in said
     assert f"'ulimit {option}'" in said
     assert LARGE_FILE not in said, "it would not help"
+
+
+@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "no memory")])
+def test_whoever_asks_may_meet_the_limit_first(
+    rows: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """It has no memory to start a reader, or to hear of it: that is the same sentence."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(subprocess, "Popen", fail)
+    [problem] = examine(rows, How(id_column="id"))[0].problems
+    assert "4 GiB of memory" in problem.what
+    assert LARGE_FILE in problem.what
 
 
 def test_a_reader_that_cannot_load_more_met_its_limit(

@@ -7,10 +7,13 @@ of room and of time. Whatever ends it, this process says so in a sentence and go
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar
 
@@ -137,7 +140,7 @@ def ask(job: Job, expected: type[AnswerT], scratch: Scratch) -> AnswerT:
 
     Raises CoterieError: as the job does.
     Raises InvalidData if the process ends before it has answered, or takes too long or
-        too much.
+        too much, or if this process has no memory to start it or to read its answer.
     """
     if sys.platform == "win32":
         answer: Answer = job.run(scratch)
@@ -156,7 +159,7 @@ def _answer_to(job: Job, scratch: Scratch) -> Answer:
     remedy = _REMEDIES.get(kind, _ELSE)
     if kind in STUDIES:
         require_reader()
-    with tempfile.TemporaryFile() as talk:
+    with _explain_memory(limits, remedy), tempfile.TemporaryFile() as talk:
         with report_full_disk(Path(tempfile.gettempdir()), _KEPT):
             talk.write(_text_of(job))
             talk.flush()
@@ -182,6 +185,19 @@ def _answer_to(job: Job, scratch: Scratch) -> Answer:
             )
         talk.seek(0)
         return _answer_in(talk.read(min(n_bytes, _MOST_ANSWERED)), job.path)
+
+
+@contextmanager
+def _explain_memory(limits: Limits, remedy: str) -> Iterator[None]:
+    """Say of this process's own allocations what is said of a reader's."""
+    try:
+        yield
+    except MemoryError:
+        raise limits.explain_memory(remedy) from None
+    except OSError as error:  # a process is not started, or a file not mapped
+        if error.errno != errno.ENOMEM:
+            raise
+        raise limits.explain_memory(remedy) from None
 
 
 def _run(scratch: Scratch, talk: IO[bytes], seconds: float | None) -> int:
