@@ -84,9 +84,10 @@ def main(words: list[str] | None = None) -> int:
     given = parser.parse_args(words)
     if not has_data(given.program):
         print(
-            "No data on advisories: pypi.org cannot be reached, or a mirror in its place "
-            "leaves them out. Nothing was audited. Run 'make audit' again on a machine "
-            f"that reaches https://pypi.org, by HTTPS_PROXY if need be. {_BY_HAND}"
+            "No data on advisories: the package index cannot be reached, or a mirror in "
+            "its place leaves them out. Nothing was audited. Run 'make audit' again on a "
+            "machine that reaches the package index, by HTTPS_PROXY if need be. "
+            f"{_BY_HAND}"
         )
         return NO_DATA
     parts = pinned(given.locks)
