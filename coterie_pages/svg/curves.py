@@ -102,13 +102,14 @@ def compared_curves(
 ) -> Markup:
     """Return panels of several lines, a heading above those of each group, and a key.
 
-    groups: what stands above the panels, or nothing; and the lines in them.
+    groups: what stands above the panels, such as a path, or nothing; and the lines.
     """
     parts: list[Markup] = []
     y = 0.0
     for heading, lines in groups:
         if heading:
-            parts.append(text(10, y + 22, shorten(heading, _MOST_NAME), class_="panel"))
+            short = shorten(heading, _MOST_NAME, keep_end=True)
+            parts.append(text(10, y + 22, short, class_="panel"))
             y += _HEADING
         placed, y = _arrange(list(_panels(lines)), y)
         parts += [part for panel in placed for part in _draw_panel(panel)]

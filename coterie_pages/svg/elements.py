@@ -74,9 +74,14 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str = "axis") -> Ma
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
-def shorten(said: str, most: int) -> str:
-    """Return a text of so many characters at most."""
-    return said if len(said) <= most else f"{said[: most - 1]}…"
+def shorten(said: str, most: int, *, keep_end: bool = False) -> str:
+    """Return a text of so many characters at most.
+
+    keep_end: whether its end says more than its beginning, as that of a path does.
+    """
+    if len(said) <= most:
+        return said
+    return f"…{said[1 - most :]}" if keep_end else f"{said[: most - 1]}…"
 
 
 def ticks(low: float, high: float, about: int = 4) -> list[float]:
