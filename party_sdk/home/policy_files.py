@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.home.addresses import mistaken
-from party_sdk.home.files import private_folder, write_private
+from party_sdk.home.files import wait_for_lock, write_private
 from party_sdk.home.policy import Policy
 
 _CONSENTS: Final = "consents"
@@ -103,15 +103,21 @@ def read_protocol_packages(home: Path) -> tuple[str, ...]:
 def remember(home: Path, codes: Iterable[str], terms: str, at: datetime) -> None:
     """Put accepted risks into a home's policy: they hold for later sessions too.
 
+    Parties of one home that do so at the same time wait for each other.
+
     terms: the digest of the terms for which they were accepted.
     at: when, with its time zone.
     """
-    path = policy_file(home)
-    before = path.read_bytes() if path.exists() else b""
-    kept = _policy(before, path).accepted_risks
-    fresh = sorted(set(codes) - kept)
-    if not fresh:
+    wanted = set(codes)
+    if wanted <= read_policy(home).accepted_risks:
         return
+    with wait_for_lock(policy_file(home).with_name("policy.lock")):
+        _append_consents(policy_file(home), wanted, terms, at)
+
+
+def _append_consents(path: Path, codes: set[str], terms: str, at: datetime) -> None:
+    before = path.read_bytes() if path.exists() else b""
+    fresh = sorted(codes - _policy(before, path).accepted_risks)
     when = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     written = "".join(
         f'\n[[{_CONSENTS}]]\nrisk = "{code}"\naccepted_at = {when}\nterms = "{terms}"\n'
@@ -120,7 +126,6 @@ def remember(home: Path, codes: Iterable[str], terms: str, at: datetime) -> None
     gap = b"" if before.endswith(b"\n") or not before else b"\n"
     content = before + gap + written.encode()
     _policy(content, path)  # nothing is written that could not be read again
-    private_folder(home)
     write_private(path, content)
 
 

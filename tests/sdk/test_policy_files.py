@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,6 +114,15 @@ def test_what_is_remembered_stands_behind_what_people_wrote(tmp_path: Path) -> N
     assert read_policy(tmp_path).accepted_risks == {RISK, "house.open-slot"}
     remember(tmp_path, ["house.open-slot"], "cd" * 32, NOW)
     assert policy_file(tmp_path).read_text() == text, "it is remembered once"
+
+
+def test_parties_of_one_home_remember_at_the_same_time(tmp_path: Path) -> None:
+    codes = [f"house.risk-{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        list(
+            threads.map(lambda code: remember(tmp_path, [code], "ab" * 32, NOW), codes)
+        )
+    assert read_policy(tmp_path).accepted_risks == set(codes)
 
 
 def test_nothing_is_remembered_in_a_file_that_cannot_be_read(tmp_path: Path) -> None:
