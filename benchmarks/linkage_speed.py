@@ -24,31 +24,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
-from benchmarks.psi_speed import LAYOUT
+from benchmarks.psi_speed import LAYOUT, tables
 from clustering_protocols import simulation
 from clustering_protocols.contract.selection import Selection
 from clustering_protocols.numerics.blocks import LocalEngine
-from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.secrecy.joint_mask import JointMask
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
 SLACK, TWICE, MOST_BYTES = 1.2, 2.0, 64
-
-
-def tables(n_rows: int) -> dict[str, DataSource]:
-    """Return two parties of n rows; the last fifth of each is its own."""
-    shift = n_rows // 5
-    X = np.random.default_rng(0).normal(size=(n_rows, 2))
-    return {
-        slot: MatrixSource(
-            X, ids=[f"patient-{row + place * shift:09d}" for row in range(n_rows)]
-        )
-        for place, slot in enumerate(LAYOUT.names)
-    }
 
 
 class Run(simulation.Session):
