@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clustering_protocols import catalogue, field_risks
+from clustering_protocols import catalogue, field_risks, session_terms
 from clustering_protocols.contract.disclosures import Kind, Reader, kinds_of
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def of_terms(terms: Terms) -> list[str]:
     widths = [len(schema.clustered_part.names) for schema in terms.dictionary]
     if plans:
         widths = [len(plan.columns) for plan in plans]
-    params = catalogue.check_terms(terms)
+    params = session_terms.check_terms(terms)
     return [
         *of_session(params, terms.layout, widths),
         *of_fields(params, terms.layout, terms.dictionary, plans),

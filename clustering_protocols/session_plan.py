@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.contract import Params, SessionContext
 from clustering_protocols.terms.agreements import Agreement, Member
 from clustering_protocols.terms.evaluation import Evaluation
@@ -29,9 +29,9 @@ def check_planned(
         end with.
     """
     name = catalogue.name_of(params)
-    text = catalogue.draw_up(
+    text = session_terms.draw_up(
         "planned",
-        catalogue.build_request(params, layout, evaluation=evaluation, seed=0),
+        session_terms.build_request(params, layout, evaluation=evaluation, seed=0),
         simulated=True,
     )
     heights = spread(rows, layout.n_row_groups)
@@ -49,7 +49,7 @@ def check_planned(
         agreement_digest="",
         terms=read_terms(text),
         params=params,
-        runs=catalogue.runs_of(params, evaluation),
+        runs=session_terms.runs_of(params, evaluation),
     )
     catalogue.protocol(name).check_roster(session)
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from analyst_service.storage.models import Session
-from clustering_protocols import catalogue
+from clustering_protocols import session_terms
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.terms import Name, Text, read_terms
@@ -69,6 +69,6 @@ def preview_of(session: Session, slot: str, joins: int) -> Preview:
         slot=slot,
         state=SessionState(session.state),
         terms=session.terms.decode(),
-        risks=sentences_of(catalogue.risks_in(terms)),
+        risks=sentences_of(session_terms.risks_in(terms)),
         joins=joins,
     )

@@ -17,7 +17,7 @@ from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.storage.models import Invitation, Member, Session
 from analyst_service.transactions.audit import Audit
-from clustering_protocols.catalogue import check_opening, parse_params
+from clustering_protocols.catalogue import parse_params
 from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidParameters,
@@ -27,6 +27,7 @@ from clustering_protocols.common.errors import (
     ShapeConflict,
 )
 from clustering_protocols.secrecy.keys import PublicKeys
+from clustering_protocols.session_terms import check_opening
 from clustering_protocols.terms import agreements as wire
 from clustering_protocols.terms.roster_entries import agree, check_line, check_proof
 from clustering_protocols.terms.terms import read_terms

@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.clock import Clock
 from analyst_service.sessions.repository import SessionRepository
-from clustering_protocols.catalogue import check_terms
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.session_terms import check_terms
 from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import Event
 

@@ -16,7 +16,6 @@ from analyst_service.sessions.repository import SessionRepository
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import AuditLine, Member, Session
 from analyst_service.transactions.audit import Audit
-from clustering_protocols.catalogue import draw_up
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
     InvalidParameters,
@@ -26,6 +25,7 @@ from clustering_protocols.common.errors import (
     SessionExists,
     SessionOver,
 )
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.terms import SessionRequest, read_terms
 from clustering_protocols.wire.states import OVER, Event, SessionState, SlotState
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import Malformed, ProtocolFailed
 from clustering_protocols.contract import Params, SessionContext, Stage
 from clustering_protocols.engine.packets import Packet
@@ -25,7 +25,7 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
 
     The stages are the protocol's own between the opening and the closing.
     """
-    session = catalogue.session_context(agreement)
+    session = session_terms.session_context(agreement)
     own = for_each_run(session, _own_stages(session.terms, session.params))
     # where a quorum is enough, who is late has not signed
     least = int(quorum(session) == len(session.slots))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols import catalogue
+from clustering_protocols import session_terms
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
@@ -105,8 +105,8 @@ def agree_and_join(
         "seed": seed,
         **sections,
     }
-    request = catalogue.build_request(params, layout, **asked)
-    terms = catalogue.draw_up(session, request, simulated=True)
+    request = session_terms.build_request(params, layout, **asked)
+    terms = session_terms.draw_up(session, request, simulated=True)
     agreed = read_terms(terms)
     arrivals = {slot: arrive(agreed, params, slot, own) for slot, own in data.items()}
     roster = {

@@ -231,7 +231,7 @@ class ProtocolChoice(ProtocolRequest, Section):
 
 
 class SessionRequest(Value):
-    """What a coordinator asks for, from which ``catalogue.draw_up`` makes terms.
+    """What a coordinator asks for, from which ``session_terms.draw_up`` makes terms.
 
     dictionary: what the columns of each column group mean, in the order of the groups.
         Parties find their columns by name, in whichever order their tables have them.

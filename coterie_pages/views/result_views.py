@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from clustering_protocols import catalogue
+from clustering_protocols import session_terms
 from clustering_protocols.numerics.outcomes import OutcomeTable, outcome_tables
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -24,7 +24,7 @@ def n_clusters_of(terms: Terms, status: SessionStatus) -> int | None:
     chosen = [run.n_clusters for run in status.runs if run.chosen]
     if terms.evaluation is not None and chosen:
         return chosen[0]
-    found: int | None = getattr(catalogue.check_terms(terms), "n_clusters", None)
+    found: int | None = getattr(session_terms.check_terms(terms), "n_clusters", None)
     return found
 
 

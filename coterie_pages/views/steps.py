@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.contract import Exchange, Stage
 from clustering_protocols.engine.signatures import build_closing, build_opening
 from clustering_protocols.engine.stages import profiles_stage, with_filling
@@ -41,7 +41,9 @@ def steps_of(terms: Terms) -> tuple[Step, ...]:
 
     Those that a session of several runs repeats are there once.
     """
-    n_runs = len(catalogue.runs_of(catalogue.check_terms(terms), terms.evaluation))
+    n_runs = len(
+        session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
+    )
     *asked, last = _stages(terms)
     stages = [*((stage, ()) for stage in asked), (last, last.results)]
     return tuple(_step(stage, results, several=n_runs > 1) for stage, results in stages)
@@ -62,10 +64,10 @@ def sent_kinds(terms: Terms) -> tuple[SentKind, ...]:
 
 
 def _stages(terms: Terms) -> list[Stage]:
-    params = catalogue.check_terms(terms)
+    params = session_terms.check_terms(terms)
     known = catalogue.protocol(terms.protocol.name)
     own = with_filling(terms, known.stages(params, terms.layout))
-    n_runs = len(catalogue.runs_of(params, terms.evaluation))
+    n_runs = len(session_terms.runs_of(params, terms.evaluation))
     lasts = (own[-1],)
     last = build_closing(lasts, n_runs, least=1)
     return [build_opening(), *own, *profiles_stage(terms, lasts), last]

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
-from clustering_protocols import catalogue, result_warnings
+from clustering_protocols import catalogue, result_warnings, session_terms
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.preparation import ColumnPlan
@@ -60,7 +60,7 @@ def sheet_of(
         risks, or does not know the protocol.
     """
     name = terms.protocol.name
-    protocol, params = catalogue.protocol(name), catalogue.check_terms(terms)
+    protocol, params = catalogue.protocol(name), session_terms.check_terms(terms)
     coordinator, analyst = terms.identities.coordinator, terms.identities.analyst
     said = dict(terms.about) | {"title": terms.title}
     for section, _, caption in captions_of(SessionRequest):
@@ -88,7 +88,7 @@ def sheet_of(
         personal_data=protocol.personal_data(terms.layout),
         sent=sent_kinds(terms),
         categories=tuple(_categories(terms, slot)),
-        risks=show_risks(catalogue.risks_in(terms)),
+        risks=show_risks(session_terms.risks_in(terms)),
         steps=steps_of(terms),
         cautions=tuple(result_warnings.of_terms(terms)),
         dictionary=tuple(_dictionary(terms, slot)),
@@ -137,8 +137,8 @@ def identify(key: str, known: Mapping[str, str], calls: str = "") -> Who:
 
 def audit_sentence(terms: Terms) -> str:
     """Return how many updates fit a party's audit of its sums; empty where it has none."""
-    params, layout = catalogue.check_terms(terms), terms.layout
-    runs = catalogue.runs_of(params, terms.evaluation)
+    params, layout = session_terms.check_terms(terms), terms.layout
+    runs = session_terms.runs_of(params, terms.evaluation)
     sizes = catalogue.protocol(terms.protocol.name).sizes()
     few, many = (sizes.updates_that_fit(runs, layout, n) for n in (100, 1000))
     if few is None:

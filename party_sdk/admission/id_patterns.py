@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clustering_protocols.catalogue import check_terms
+from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.alignment import id_patterns
 from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
     key_values,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from clustering_protocols.catalogue import check_terms
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.data_source import DataSource, keep_rows
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.imputation.stage import prepare_rows
 from clustering_protocols.shared_stages.row_selection import (
     Arrival,

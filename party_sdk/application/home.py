@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from clustering_protocols.catalogue import check_choices, check_terms
+from clustering_protocols.catalogue import check_choices
 from clustering_protocols.common.errors import (
     CoterieError,
     InvalidParameters,
@@ -16,6 +16,7 @@ from clustering_protocols.common.errors import (
     RiskNotAccepted,
 )
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.session_terms import check_terms
 from clustering_protocols.terms.risks import RiskLevel
 from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger

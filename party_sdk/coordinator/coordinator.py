@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from clustering_protocols import catalogue
+from clustering_protocols import session_terms
 from clustering_protocols.common.errors import (
     AgreementMismatch,
     CoterieError,
@@ -140,7 +140,7 @@ class Coordinator:
             analyst=analyst,
             slots=dict(expected or {}),
         )
-        request = catalogue.build_request(
+        request = session_terms.build_request(
             params,
             layout,
             about=about,
@@ -151,7 +151,7 @@ class Coordinator:
         return DrawnTerms(
             session=session_id,
             request=request,
-            terms=catalogue.draw_up(session_id, request),
+            terms=session_terms.draw_up(session_id, request),
         )
 
     def open_session(self, drawn: DrawnTerms) -> CoordinatedSession:

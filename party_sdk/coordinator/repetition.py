@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field as declared
 from typing import Any
 
-from clustering_protocols.catalogue import check_terms, name_of, parse_params, protocol
+from clustering_protocols.catalogue import name_of, parse_params, protocol
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.validation_messages import did_you_mean
 from clustering_protocols.contract import Params
 from clustering_protocols.records.record import Record
+from clustering_protocols.session_terms import check_terms
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Field, Role, Schema

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from clustering_protocols.catalogue import check_terms
 from clustering_protocols.common.errors import GuardRefused, NotReady
 from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.terms import Terms
 from party_sdk.home.encryption import SecretFiles

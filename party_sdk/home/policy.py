@@ -69,7 +69,7 @@ class Policy:
         Raises GuardRefused, VersionMismatch, InvalidParameters.
         """
         # not above: the help of the commands tells the defaults of a policy
-        from clustering_protocols.catalogue import check_opening, check_terms
+        from clustering_protocols.session_terms import check_opening, check_terms
 
         self._check_epsilon(check_terms(terms).epsilon_per_person)
         check_opening(terms)
@@ -141,7 +141,7 @@ class Policy:
 
     def not_accepted(self, terms: Terms) -> dict[str, Risk]:
         """Return the risks of terms that this policy does not accept, worst first."""
-        from clustering_protocols.catalogue import risks_in
+        from clustering_protocols.session_terms import risks_in
 
         found = risks_in(terms).items()
         return {code: risk for code, risk in found if not self._accepts(code, risk)}
@@ -174,7 +174,7 @@ class Policy:
 
         Raises GuardRefused: with the numbers, before any id leaves, blinded or not.
         """
-        from clustering_protocols.catalogue import check_terms
+        from clustering_protocols.session_terms import check_terms
         from clustering_protocols.terms.agreements import read_agreement
 
         agreed, terms = read_agreement(agreement)

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import session_terms, simulation
 from clustering_protocols.common.errors import (
     Cancelled,
     CoterieError,
@@ -62,7 +62,7 @@ class LocalSession:
     @property
     def risks(self) -> Mapping[str, str]:
         """Return the risk codes of the session, with a sentence each."""
-        return sentences_of(catalogue.risks_in(self.session.terms))
+        return sentences_of(session_terms.risks_in(self.session.terms))
 
     def run(
         self,

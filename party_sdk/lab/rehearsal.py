@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols import engine, session_terms, simulation
 from clustering_protocols.engine.inspection import Inspection, Rehearsal, RehearsedRound
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
 from clustering_protocols.records.arrays import FloatArray
@@ -67,7 +67,7 @@ class _PlayedSession(simulation.Session):
         self.answers: list[engine.TaskOutcome] = []
         self._own = slot
         super().__init__(
-            catalogue.check_terms(terms),
+            session_terms.check_terms(terms),
             terms.layout,
             _tables(terms, slot, data),
             _SEED,
@@ -93,7 +93,7 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
     """Return the own table, and made-up ones of the others."""
     rng = np.random.default_rng(_SEED)
     values, place = matrix(data), terms.layout.slot(own)
-    linked_by = catalogue.check_terms(terms).linked_by
+    linked_by = session_terms.check_terms(terms).linked_by
     tables: dict[str, DataSource] = {}
     for slot in terms.layout.slots:
         if slot.name == own:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from clustering_protocols.catalogue import check_choices, check_terms
+from clustering_protocols.catalogue import check_choices
 from clustering_protocols.common.errors import GuardRefused, ShapeConflict
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import Arrival
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
-from clustering_protocols.catalogue import check_terms, shown_in
 from clustering_protocols.contract.disclosures import REFUSED, Kind, Reader, kinds_of
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.session_terms import check_terms, shown_in
 from clustering_protocols.shared_stages.jitter import JitteredRows
 from clustering_protocols.terms.terms import Terms
 from party_sdk.disclosures.history_files import Use

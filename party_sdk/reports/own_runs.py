@@ -72,11 +72,11 @@ def own_runs(member: Party, data: DataSource) -> tuple[list[OwnRun], list[RunOve
 
 
 def _numbers(terms: Terms) -> Sequence[int]:
-    from clustering_protocols import catalogue
+    from clustering_protocols import session_terms
 
     if terms.evaluation is not None:
         return terms.evaluation.n_clusters
-    return [getattr(catalogue.check_terms(terms), "n_clusters", 0) or 0]
+    return [getattr(session_terms.check_terms(terms), "n_clusters", 0) or 0]
 
 
 def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRun:

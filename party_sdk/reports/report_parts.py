@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.suitability import Method, Partitioning
 from clustering_protocols.contract import Params
 from clustering_protocols.terms.terms import Layout, Terms
@@ -35,7 +35,7 @@ def find_expected_figures(terms: Terms) -> tuple[str, tuple[ExpectedFigures, ...
     Nothing where nobody measured it.
     """
     name, partitioning = terms.protocol.name, partitioning_of(terms.layout)
-    way = way_of(name, catalogue.check_terms(terms), partitioning)
+    way = way_of(name, session_terms.check_terms(terms), partitioning)
     if way is None:
         return "", ()
     found = evidence.figures(name, way.name, partitioning)

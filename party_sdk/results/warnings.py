@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clustering_protocols import catalogue, result_warnings
+from clustering_protocols import result_warnings, session_terms
 from clustering_protocols.terms.terms import Terms
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def result_cautions(terms: Terms, result: Result) -> list[str]:
     """Return sentences on a result: clusters that coincide, still move, or stayed."""
-    runs = catalogue.runs_of(catalogue.check_terms(terms), terms.evaluation)
+    runs = session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
     sizes = result.cluster_sizes
     return result_warnings.of_result(
         runs[result.chosen],

@@ -17,7 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
 from support.analyst_process import COTERIE, Analyst
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import session_terms, simulation
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common import limits
 from clustering_protocols.common.errors import (
@@ -112,7 +112,7 @@ def test_a_predictor_that_cannot_be_is_refused_and_says_why(
         seed=1,
     )
     with pytest.raises(InvalidParameters, match=why):
-        catalogue.draw_up("s", proposal)
+        session_terms.draw_up("s", proposal)
 
 
 def test_without_a_predictor_nothing_of_the_private_map_is_kept() -> None:

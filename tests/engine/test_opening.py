@@ -6,14 +6,8 @@ from typing import Any
 
 import pytest
 
-from clustering_protocols import catalogue
-from clustering_protocols.catalogue import (
-    build_request,
-    check_opening,
-    check_terms,
-    draw_up,
-    name_of,
-)
+from clustering_protocols import catalogue, session_terms
+from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.disclosures import (
@@ -28,6 +22,12 @@ from clustering_protocols.contract.disclosures import (
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.session_terms import (
+    build_request,
+    check_opening,
+    check_terms,
+    draw_up,
+)
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.release import Release
@@ -67,7 +67,7 @@ def test_published_profiles_with_rows_up_to_motion_are_refused(
     with pytest.raises(InvalidParameters, match="profiles 'members'"):
         drawn(params, n_columns)
     with monkeypatch.context() as earlier:
-        earlier.setattr(catalogue, "_check_opening", lambda *_: None)
+        earlier.setattr(session_terms, "_check_opening", lambda *_: None)
         terms = drawn(params, n_columns)
     assert check_terms(terms) == params, "what was written stays readable"
     policy = Policy(accepted_risks=frozenset(terms.risks))
@@ -88,7 +88,7 @@ def opened_by_nobody(
     with pytest.raises(InvalidParameters, match=said):
         drawn(params, readers=None)
     with monkeypatch.context() as earlier:
-        earlier.setattr(catalogue, "_check_opening", lambda *_: None)
+        earlier.setattr(session_terms, "_check_opening", lambda *_: None)
         terms = drawn(params, readers=None)
     assert check_terms(terms) == params
     with pytest.raises(InvalidParameters, match=said):

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, strategies as st
 from pydantic import BaseModel, ValidationError
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common import errors
 from clustering_protocols.common.error_catalogue import URN, Problem
 from clustering_protocols.common.errors import (
@@ -155,17 +155,17 @@ def proposal(**changes: Any) -> SessionRequest:
 
 
 def terms(**changes: Any) -> Terms:
-    return read_terms(catalogue.draw_up("s", proposal())).model_copy(update=changes)
+    return read_terms(session_terms.draw_up("s", proposal())).model_copy(update=changes)
 
 
 def test_terms_hold_the_proposal_and_its_risks() -> None:
-    drawn = read_terms(catalogue.draw_up("s", proposal(about={"title": "T"})))
+    drawn = read_terms(session_terms.draw_up("s", proposal(about={"title": "T"})))
     assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (2, "s", "T", 7)
     assert drawn.protocol.params == {}
     assert drawn.protocol.version == catalogue.protocol("dummy").version
     assert drawn.risks == ("dummy.row-count-is-known", "house.open-slot")
     assert drawn.layout == Layout.lattice(2)
-    assert catalogue.check_terms(drawn) == Dummy()
+    assert session_terms.check_terms(drawn) == Dummy()
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_terms_hold_the_proposal_and_its_risks() -> None:
 def test_the_risks_of_dc_follow_from_parameters_and_layout(
     params: dict[str, Any], row_groups: int, brought: set[str]
 ) -> None:
-    drawn = catalogue.draw_up(
+    drawn = session_terms.draw_up(
         "s",
         proposal(
             protocol="dc",
@@ -200,9 +200,13 @@ def test_the_risks_of_dc_follow_from_parameters_and_layout(
 
 
 def test_equal_proposals_have_equal_terms_and_digests() -> None:
-    first, second = (catalogue.draw_up("s", proposal()) for _ in range(2))
+    first, second = (session_terms.draw_up("s", proposal()) for _ in range(2))
     assert first == second
-    assert digest(first) == digest(second) != digest(catalogue.draw_up("t", proposal()))
+    assert (
+        digest(first)
+        == digest(second)
+        != digest(session_terms.draw_up("t", proposal()))
+    )
     assert re.fullmatch("[0-9a-f]{64}", digest(first))
 
 
@@ -229,13 +233,13 @@ def test_an_unfit_proposal_is_refused_with_its_field_name(
     changes: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InvalidParameters) as refused:
-        catalogue.draw_up("s", proposal(**changes))
+        session_terms.draw_up("s", proposal(**changes))
     assert said in refused.value.detail
     assert "secret" not in refused.value.detail
 
 
 def test_a_section_that_is_not_used_is_not_written() -> None:
-    written = json.loads(catalogue.draw_up("s", proposal()))
+    written = json.loads(session_terms.draw_up("s", proposal()))
     assert written.keys() == {
         *("coterie", "session", "protocol", "layout", "seed"),
         *("deadlines", "guards", "risks"),
@@ -247,7 +251,7 @@ def test_a_section_that_is_not_used_is_not_written() -> None:
 def test_what_people_read_is_written_where_it_is_said() -> None:
     about = {"title": "T", "purpose": "P", "legal_basis": "L", "contact": "C"}
     places = {"slots": [{"name": "a", "row": 0, "column": 0, "title": "St. Mary's"}]}
-    written = catalogue.draw_up("s", proposal(about=about, layout=places))
+    written = session_terms.draw_up("s", proposal(about=about, layout=places))
     assert json.loads(written)["about"] == about
     assert json.loads(written)["layout"] == places
     assert read_terms(written).layout.slot("a").title == "St. Mary's"
@@ -332,7 +336,7 @@ def with_protocol(**changes: Any) -> Terms:
 def test_terms_of_another_protocol_version_are_a_mismatch() -> None:
     for version in (0, 2):
         with pytest.raises(VersionMismatch, match="'dummy'"):
-            catalogue.check_terms(with_protocol(version=version))
+            session_terms.check_terms(with_protocol(version=version))
 
 
 @pytest.mark.parametrize(
@@ -349,14 +353,14 @@ def test_terms_with_other_risks_than_implied_are_refused(
     risks: tuple[str, ...],
 ) -> None:
     with pytest.raises(InvalidParameters, match="risks"):
-        catalogue.check_terms(terms(risks=risks))
+        session_terms.check_terms(terms(risks=risks))
 
 
 @pytest.mark.parametrize("code", ["dummy.something-else", "house.something-else"])
 def test_a_risk_that_has_no_sentence_here_needs_a_newer_release(code: str) -> None:
     agreed = terms()
     with pytest.raises(VersionMismatch, match=f"'{code}' is not known.* newer release"):
-        catalogue.check_terms(terms(risks=(*agreed.risks, code)))
+        session_terms.check_terms(terms(risks=(*agreed.risks, code)))
 
 
 @pytest.mark.parametrize("code", ["dc.upload-shows-distances", "other.risk", "risk"])
@@ -364,7 +368,7 @@ def test_a_risk_of_another_protocol_is_refused(code: str) -> None:
     """No package is looked for, let alone imported, because terms name it."""
     agreed = terms()
     with pytest.raises(VersionMismatch, match=f"'{code}' is of another protocol"):
-        catalogue.check_terms(terms(risks=(*agreed.risks, code)))
+        session_terms.check_terms(terms(risks=(*agreed.risks, code)))
 
 
 # Identities
@@ -384,13 +388,15 @@ KEY, OTHER = "ab" * 32, "cd" * 32
 def test_a_slot_without_an_expected_institution_is_a_risk(
     slots: dict[str, str], *, is_open: bool
 ) -> None:
-    drawn = read_terms(catalogue.draw_up("s", proposal(identities={"slots": slots})))
+    drawn = read_terms(
+        session_terms.draw_up("s", proposal(identities={"slots": slots}))
+    )
     assert ("house.open-slot" in drawn.risks) == is_open
-    catalogue.check_terms(drawn)
+    session_terms.check_terms(drawn)
     lying = [c for c in drawn.risks if c != "house.open-slot"]
     if is_open:
         with pytest.raises(InvalidParameters, match="risks"):
-            catalogue.check_terms(drawn.model_copy(update={"risks": tuple(lying)}))
+            session_terms.check_terms(drawn.model_copy(update={"risks": tuple(lying)}))
 
 
 @pytest.mark.parametrize(
@@ -419,7 +425,7 @@ def test_every_risk_of_the_house_has_a_sentence() -> None:
 def test_terms_with_invalid_parameters_are_refused() -> None:
     for changes in ({"params": {"n_clusters": 101}}, {"name": "unknown"}):
         with pytest.raises(InvalidParameters):
-            catalogue.check_terms(with_protocol(**changes))
+            session_terms.check_terms(with_protocol(**changes))
 
 
 def test_a_protocol_is_known_by_the_name_of_its_folder() -> None:

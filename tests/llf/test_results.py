@@ -16,7 +16,7 @@ from support.repeats import in_turn, thorough
 from support.tables import cut, within
 
 from benchmarks import datasets
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
@@ -1005,7 +1005,7 @@ def test_invalid_parameters_are_refused_with_the_reason(
         seed=1,
     )
     with pytest.raises(InvalidParameters, match=why):
-        catalogue.draw_up("s", proposal)
+        session_terms.draw_up("s", proposal)
 
 
 ALL = "parties-see-all-centroids"

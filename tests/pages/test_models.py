@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from support import page_models
 from support.examples import dealt
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.contract import Example
 from clustering_protocols.engine.stages import load
 from clustering_protocols.terms.agreements import read_agreement
@@ -95,7 +95,7 @@ def test_a_sheet_shows_every_risk_and_the_digest_of_the_terms(
     _, text, terms = agreed(example)
     sheet = sheet_of(text, terms, {})
     assert sheet.digest == digest(text)
-    risks = catalogue.risks_in(terms)
+    risks = session_terms.risks_in(terms)
     assert {risk.code: risk.sentence for risk in sheet.risks} == sentences_of(risks)
     shown = " ".join(" ".join(sheet_lines(sheet)).split())
     for code, risk in risks.items():

@@ -9,7 +9,7 @@ import pytest
 from lxml import html
 from support.examples import begun
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.contract import Example
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.retention import Retention
@@ -99,12 +99,12 @@ def test_the_worst_risks_stand_on_it_and_all_in_the_annex(
 def test_the_page_tells_of_no_other_split(
     layout: Layout, said: str, unsaid: str
 ) -> None:
-    request = catalogue.build_request(
+    request = session_terms.build_request(
         LosslessFederated(n_clusters=3), layout, seed=1, about=ABOUT
     )
     from clustering_protocols.terms.terms import read_terms
 
-    text = catalogue.draw_up("study", request)
+    text = session_terms.draw_up("study", request)
     shown = first_page(sheet_of(text, read_terms(text), {}))
     assert said in shown
     assert unsaid not in shown

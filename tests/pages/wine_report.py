@@ -16,8 +16,8 @@ from sklearn.metrics import (
 from sklearn.preprocessing import StandardScaler
 from support import page_models
 
-from clustering_protocols.catalogue import draw_up
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.terms import (
     About,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.tables import within
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.contract import PartyContext, PrivacySpending
 from clustering_protocols.contract.party import Memory
@@ -288,7 +288,7 @@ def drawn(schema: Schema, *treated: Treatment) -> bytes:
         dictionary=(schema,),
         preparation=(Preparation(fields=treated),) if treated else None,
     )
-    return catalogue.draw_up("s", proposal)
+    return session_terms.draw_up("s", proposal)
 
 
 def test_a_range_of_one_value_is_none() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 from support.tables import blobs, names, parties
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.common.errors import GuardRefused, InvalidData, RowsNotAligned
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
@@ -62,7 +62,7 @@ def terms(chosen: DataCollaboration | Dummy, layout: Layout) -> Terms:
         layout=layout,
         seed=0,
     )
-    return read_terms(catalogue.draw_up("s", proposal))
+    return read_terms(session_terms.draw_up("s", proposal))
 
 
 def arrived(

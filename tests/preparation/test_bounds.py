@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols import engine, session_terms, simulation
 from clustering_protocols.common.errors import (
     InvalidData,
     InvalidParameters,
@@ -143,7 +143,7 @@ def test_ranges_that_the_dictionary_lacks_open_no_session(
             seed=1,
             dictionary=dictionary or None,
         )
-        return catalogue.draw_up("s", proposal)
+        return session_terms.draw_up("s", proposal)
 
     with pytest.raises(InvalidParameters, match=r"dictionary \(--schema\)"):
         drawn()

@@ -10,12 +10,13 @@ import pytest
 from scipy.stats import kstest
 
 from benchmarks.repeats import find_axes, last_digits, matched, rows_of, turned
-from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.shared_stages import jitter
 from clustering_protocols.shared_stages.jitter import JitteredRows
 from clustering_protocols.terms.preparation import Preparation, Treatment

@@ -13,7 +13,7 @@ from support.pooled_moments import ONE, PREPARING, pooled
 from support.repeats import thorough
 from support.tables import cut
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import (
     CoterieError,
     InvalidData,
@@ -333,4 +333,4 @@ def test_groups_of_less_than_three_are_not_summed() -> None:
         seed=1,
     )
     with pytest.raises(CoterieError, match="3 parties"):
-        catalogue.draw_up("s", known)
+        session_terms.draw_up("s", known)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import session_terms, simulation
 from clustering_protocols.common.errors import InvalidParameters, Malformed
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.scores import adjusted_rand
@@ -200,7 +200,7 @@ def test_one_column_group_alone_may_hold_what_is_described() -> None:
 
 
 def request_of(*schemas: Schema, **more: Any) -> SessionRequest:
-    return catalogue.build_request(
+    return session_terms.build_request(
         more.pop("params", LosslessFederated(n_clusters=3)),
         Layout.lattice(3, len(schemas)),
         dictionary=list(schemas),
@@ -220,15 +220,15 @@ def test_a_weight_of_a_described_variable_is_refused() -> None:
     heavy = Preparation(fields=(Treatment(name="cost", weight=2.0),))
     request = request_of(schema_of(*CLUSTERED, COST), preparation=[heavy])
     with pytest.raises(InvalidParameters, match="'cost' has the role 'describe'"):
-        catalogue.draw_up("s", request)
+        session_terms.draw_up("s", request)
 
 
 def test_what_is_left_out_is_named_in_no_terms() -> None:
     note = Field(name="diary of the ward", type="string", role="leave-out")
     schema = schema_of(*CLUSTERED, note)
-    drawn = catalogue.draw_up("s", request_of(schema))
+    drawn = session_terms.draw_up("s", request_of(schema))
     assert b"diary" not in drawn
-    assert drawn == catalogue.draw_up("s", request_of(schema_of(*CLUSTERED)))
+    assert drawn == session_terms.draw_up("s", request_of(schema_of(*CLUSTERED)))
 
 
 def test_the_usual_role_is_not_written() -> None:
@@ -240,7 +240,7 @@ def test_the_usual_role_is_not_written() -> None:
 
 def test_a_release_that_knows_no_roles_refuses_them() -> None:
     """Earlier models of a field forbid what they do not know, as this one does."""
-    drawn = catalogue.draw_up("s", request_of(schema_of(*CLUSTERED, COST)))
+    drawn = session_terms.draw_up("s", request_of(schema_of(*CLUSTERED, COST)))
     read_terms(drawn)
     with pytest.raises(Malformed):
         read_terms(drawn.replace(b'"role":"describe"', b'"part":"describe"'))
@@ -266,8 +266,10 @@ def test_so_many_levels_are_not_described() -> None:
     ],
 )
 def test_what_is_described_needs_no_bounds_and_no_decimals(params: Any) -> None:
-    catalogue.draw_up("s", request_of(schema_of(*CLUSTERED, *OUTCOMES), params=params))
+    session_terms.draw_up(
+        "s", request_of(schema_of(*CLUSTERED, *OUTCOMES), params=params)
+    )
     clustered = COST.model_copy(update={"role": "cluster"})
     request = request_of(schema_of(*CLUSTERED, clustered), params=params)
     with pytest.raises(InvalidParameters, match="cost"):
-        catalogue.draw_up("s", request)
+        session_terms.draw_up("s", request)

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 
-from clustering_protocols import catalogue, engine, simulation
+from clustering_protocols import engine, session_terms, simulation
 from clustering_protocols.common.errors import (
     InvalidParameters,
     ProtocolFailed,
@@ -48,7 +48,7 @@ WAYS: dict[str, Any] = {
 @pytest.fixture(autouse=True)
 def _opened_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let sessions tell everybody as an earlier release opened them: they go on so."""
-    monkeypatch.setattr(catalogue, "_check_opening", lambda *_: None)
+    monkeypatch.setattr(session_terms, "_check_opening", lambda *_: None)
 
 
 def begun(

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from support.analyst_process import Analyst
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.suitability import Exposure, RoundBudget
 from clustering_protocols.terms.terms import Layout, SessionRequest
@@ -124,7 +124,7 @@ def test_risks_are_those_of_the_terms(situation: Situation) -> None:
             layout=fit.layout,
             seed=0,
         )
-        terms = json.loads(catalogue.draw_up("s", proposal))
+        terms = json.loads(session_terms.draw_up("s", proposal))
         assert tuple(terms["risks"]) == tuple(fit.risks)
         assert len(fit.layout.slots) == situation.parties
 

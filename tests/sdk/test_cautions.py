@@ -10,7 +10,6 @@ import pytest
 from sklearn.datasets import make_blobs
 
 from clustering_protocols import catalogue, result_warnings
-from clustering_protocols.catalogue import draw_up
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.numerics.metrics import Figures
@@ -19,6 +18,7 @@ from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms

@@ -14,10 +14,10 @@ import pytest
 from support.analyst_process import House
 from support.in_process import in_process
 
-from clustering_protocols.catalogue import draw_up
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from clustering_protocols.wire.states import SlotState

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.catalogue import name_of
 from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms

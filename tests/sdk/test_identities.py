@@ -162,7 +162,7 @@ def test_one_key_has_one_name(home: Path) -> None:
 
 def agreement(*named: str, names: dict[str, Institution] | None = None) -> bytes:
     """Return an agreement of three institutions, of whom the terms name some."""
-    from clustering_protocols import catalogue
+    from clustering_protocols import session_terms
     from clustering_protocols.terms.terms import Identities
 
     sitting = {slot: institution(slot) for slot in PARTS.layout.names} | (names or {})
@@ -173,7 +173,7 @@ def agreement(*named: str, names: dict[str, Institution] | None = None) -> bytes
         identities=Identities(slots=expected),
         seed=1,
     )
-    terms = catalogue.draw_up("s", proposal)
+    terms = session_terms.draw_up("s", proposal)
     roster = {
         slot: roster_entries.enrol(
             bytes(32), terms, slot, slot.encode(), who, n_rows=12, n_columns=3

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support.analyst_process import wait_for
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.common.errors import (
     AgreementMismatch,
     Cancelled,
@@ -88,7 +88,7 @@ def terms(
         seed=0,
         guards=Guards(minimum_rows=minimum),
     )
-    return read_terms(catalogue.draw_up("s", proposal))
+    return read_terms(session_terms.draw_up("s", proposal))
 
 
 def test_a_policy_refuses_every_risk_by_default_and_explains_it() -> None:

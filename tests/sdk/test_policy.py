@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from support.tables import blobs, parties
 
-from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import GuardRefused, NotReady
 from clustering_protocols.contract import PrivacySpending
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.schema import numbers

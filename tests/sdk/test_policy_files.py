@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from support.terminal import ACCEPT, RISK, Terminal, opened
 
-from clustering_protocols.catalogue import draw_up
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.roster_entries import sign_terms

@@ -21,7 +21,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from support.analyst_process import House
 from support.in_process import Api, in_process
 
-from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
@@ -31,6 +31,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.preparation import (
     Preparation,
     Treatment,

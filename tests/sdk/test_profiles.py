@@ -14,12 +14,12 @@ from sklearn.datasets import load_iris
 from support.analyst_process import House
 from support.in_process import in_process
 
-from clustering_protocols.catalogue import draw_up
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Field, Schema, numbers
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms

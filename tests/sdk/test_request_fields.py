@@ -121,9 +121,9 @@ def by_option(*words):
     class Opener(SimpleNamespace):
         def create_session(self, about, params, layout, *, session_id, seed, expected,
                            new_analyst, **sections):
-            request = catalogue.build_request(
+            request = session_terms.build_request(
                 params, layout, about=about, seed=1, **sections)
-            found.append(read_terms(catalogue.draw_up("s", request)))
+            found.append(read_terms(session_terms.draw_up("s", request)))
             raise SystemExit
 
     opener = Opener(acquaintances=KNOWN)
@@ -142,11 +142,11 @@ def by_form(**said):
     asked = draft.to_request(KNOWN)
     assert asked is not None, draft.wrong
     sections = {n: v for n, v in asked.sections.items() if n != "expected"}
-    request = catalogue.build_request(
+    request = session_terms.build_request(
         asked.params, asked.layout, seed=1, **sections)
     shown = page_of(draft, KNOWN)
     names = {f.name: f.value for f in (*shown.about, *shown.runs, *shown.rest)}
-    return read_terms(catalogue.draw_up("s", request)), names
+    return read_terms(session_terms.draw_up("s", request)), names
 
 
 def shown(terms):

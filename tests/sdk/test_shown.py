@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 from support.analyst_process import House
 from support.in_process import in_process
 
-from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
@@ -22,6 +22,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.records import codec
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.release import Release

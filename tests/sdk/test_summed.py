@@ -14,7 +14,7 @@ from sklearn.datasets import load_iris
 from support.analyst_process import House
 from support.in_process import in_process
 
-from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import Cancelled, GuardRefused
 from clustering_protocols.contract import Params, RowHistory, row_history
 from clustering_protocols.contract.assignment import Assignment
@@ -24,6 +24,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.shared_stages.imputation.stage import PartialFillings
 from clustering_protocols.shared_stages.statistics.moments import PartialMoments
 from clustering_protocols.terms.evaluation import Evaluation

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from pydantic import TypeAdapter, ValidationError
 
-from clustering_protocols.catalogue import draw_up
 from clustering_protocols.common.errors import Malformed, ProtocolFailed
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.terms import (
     CONTROLS,
     About,

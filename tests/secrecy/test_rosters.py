@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clustering_protocols import catalogue
+from clustering_protocols import session_terms
 from clustering_protocols.common.errors import (
     AgreementMismatch,
     KeyNotAuthentic,
@@ -47,7 +47,7 @@ def drawn(session: str = "s", **identities: Any) -> bytes:
         identities=Identities(**identities),
         seed=1,
     )
-    return catalogue.draw_up(session, proposal)
+    return session_terms.draw_up(session, proposal)
 
 
 TERMS = drawn()

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from support.databases import each_on_a_database
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import session_terms, simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
@@ -669,7 +669,7 @@ def test_terms_whose_kinds_clash_are_joined_by_nobody(
     schema = numbers(names, -1e6, 1e6)
     parts = simulation.split(X, layout, 1, names, dictionary=[schema])
     with monkeypatch.context() as earlier:
-        earlier.setattr(catalogue, "_check_opening", lambda *_: None)
+        earlier.setattr(session_terms, "_check_opening", lambda *_: None)
         session = shared_api.open(
             DataCollaboration(n_clusters=2),
             parts,

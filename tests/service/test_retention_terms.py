@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clustering_protocols import catalogue
+from clustering_protocols import session_terms
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.retention import Retention
@@ -35,10 +35,10 @@ def test_settings_that_keep_longer_are_refused(
 
 
 def test_terms_without_retention_have_the_bytes_of_before() -> None:
-    request = catalogue.build_request(Dummy(), Layout.lattice(1), seed=1)
-    text = catalogue.draw_up("study", request)
+    request = session_terms.build_request(Dummy(), Layout.lattice(1), seed=1)
+    text = session_terms.draw_up("study", request)
     assert b"retention" not in text
     assert b"roles" not in text
     kept = request.model_copy(update={"retention": Retention(session=DAY)})
-    drawn = read_terms(catalogue.draw_up("study", kept))
+    drawn = read_terms(session_terms.draw_up("study", kept))
     assert drawn.retention == Retention(session=DAY, contributions=0)

@@ -30,11 +30,12 @@ from analyst_service.sessions.schemas import SessionWrite
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Base
 from clustering_protocols import engine, simulation
-from clustering_protocols.catalogue import draw_up, name_of
+from clustering_protocols.catalogue import name_of
 from clustering_protocols.contract import Params
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.terms import digest

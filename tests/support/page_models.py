@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from clustering_protocols.catalogue import draw_up
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import (
     About,

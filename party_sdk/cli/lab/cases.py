@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols import catalogue as registry
+from clustering_protocols import catalogue as registry, session_terms
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.simulation.agreement import SIMULATION
@@ -64,7 +64,7 @@ class Case:
     @property
     def numbers(self) -> list[int | None]:
         """Return the number of clusters of each run."""
-        runs = registry.runs_of(self.params, self.evaluation)
+        runs = session_terms.runs_of(self.params, self.evaluation)
         return [getattr(run, "n_clusters", None) for run in runs]
 
 
@@ -186,7 +186,7 @@ def case_of(
     layout = regular(lattice)
     agreed = fields_of_groups(table.X.shape, table.columns, table.agreed_fields, layout)
     params, known = registry.parse_params(protocol, given), registry.protocol(protocol)
-    request = registry.build_request(
+    request = session_terms.build_request(
         params,
         layout,
         evaluation=evaluation,
@@ -194,7 +194,7 @@ def case_of(
         dictionary=agreed.dictionary,
         preparation=agreed.preparation,
     )
-    terms = registry.draw_up(SIMULATION, request, simulated=True)
+    terms = session_terms.draw_up(SIMULATION, request, simulated=True)
     more = known.risks_of_runs(params, layout) if evaluation is not None else ()
     return Case(
         file=file,
@@ -203,7 +203,7 @@ def case_of(
         params=params,
         evaluation=evaluation,
         lattice=lattice,
-        risks=sentences_of(registry.risks_in(read_terms(terms))),
+        risks=sentences_of(session_terms.risks_in(read_terms(terms))),
         of_runs=tuple(f"{protocol}.{code}" for code in more),
     )
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def show_quota(member: Party, policy: Policy) -> None:
     """Say how many ids others may hold against this party's, where any are compared."""
-    from clustering_protocols.catalogue import check_terms
+    from clustering_protocols.session_terms import check_terms
 
     params = check_terms(member.terms)
     if params.selects_rows:
@@ -27,7 +27,7 @@ def show_quota(member: Party, policy: Policy) -> None:
 
 def show_risks(member: Party) -> None:
     """Say every risk that the terms bring, in a sentence."""
-    from clustering_protocols.catalogue import risks_in
+    from clustering_protocols.session_terms import risks_in
 
     for code, risk in risks_in(member.terms).items():
         say(f"risk {code}: {risk.sentence}")

@@ -8,7 +8,7 @@ from typing import Any, Final, cast, get_args
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.schema import Field, Role
 from clustering_protocols.terms.terms import Terms
@@ -83,7 +83,7 @@ def _number_of_clusters(terms: Terms) -> str:
     """Return the number of clusters, or the numbers, as the form shows them."""
     if terms.evaluation is not None:
         return ", ".join(map(str, terms.evaluation.n_clusters))
-    number = getattr(catalogue.check_terms(terms), "n_clusters", None)
+    number = getattr(session_terms.check_terms(terms), "n_clusters", None)
     return "" if number is None else str(number)
 
 

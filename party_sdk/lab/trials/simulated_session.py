@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from clustering_protocols import catalogue, result_warnings, simulation
+from clustering_protocols import result_warnings, session_terms, simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.metrics import Figures
@@ -277,7 +277,7 @@ def play(
     objectives = simulation.compare_objectives(*whole)
     pooled = simulation.can_be_pooled(held.pooled_values, held.parts)
     fidelity = measured.fidelity if pooled else None
-    runs = catalogue.runs_of(params, evaluation)
+    runs = session_terms.runs_of(params, evaluation)
     numbers = [getattr(run, "n_clusters", None) for run in runs]
     results = tuple(_result(held, simulated, slot) for slot in names)
     # of one run some protocols tell the coordinator alone, to fewer digits

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 from support.examples import begun
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.contract import Example, Outcome
 from clustering_protocols.engine import packets
 from clustering_protocols.records import codec, hash_chain
@@ -33,7 +33,7 @@ def recorded(example: Example[Any], played: Mapping[str, Any] | None = None) -> 
         is the same.
     """
     drawn_up: list[bytes] = []
-    draw_up = catalogue.draw_up
+    draw_up = session_terms.draw_up
 
     def kept(*given: Any, **more: Any) -> bytes:
         drawn_up.append(draw_up(*given, **more))

@@ -1,0 +1,257 @@
+"""Terms drawn up from what is asked for, and terms that came, held against this release.
+
+Both follow from the :mod:`~clustering_protocols.catalogue`: which protocols there are,
+in which version, and which risks they bring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any, TypeVar
+
+from pydantic_core import to_jsonable_python
+
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import InvalidParameters, VersionMismatch
+from clustering_protocols.common.values import validate_values
+from clustering_protocols.contract import Disclosure, Params, SessionContext
+from clustering_protocols.contract.disclosures import (
+    check_shown,
+    of_fillings,
+    of_release,
+)
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.agreements import Agreement, read_agreement
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.risks import Risk, worst_first
+from clustering_protocols.terms.terms import (
+    Layout,
+    ProtocolChoice,
+    SessionRequest,
+    Terms,
+    canonical_json,
+    digest,
+)
+
+P = TypeVar("P", bound=Params)
+
+
+def build_request(params: Params, layout: Layout, **sections: Any) -> SessionRequest:
+    """Return what is asked for with these parameters.
+
+    **sections: what else a :class:`SessionRequest` says, by name; None is as usual.
+
+    Raises InvalidParameters: it names what does not fit.
+    """
+    asked = {name: value for name, value in sections.items() if value is not None}
+    choice = {
+        "name": catalogue.name_of(params),
+        "params": params.model_dump(mode="json"),
+    }
+    return validate_values(
+        SessionRequest, {**asked, "protocol": choice, "layout": layout}
+    )
+
+
+def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -> bytes:
+    """Return the terms of a session as canonical bytes, with the risks that they bring.
+
+    simulated: whether all its parties are played on one machine: it may then have what
+        no new session may.
+
+    Raises InvalidParameters if the protocol is unknown or parameters and layout do not
+        fit.
+    """
+    name = request.protocol.name
+    params = catalogue.parse_params(name, to_jsonable_python(request.protocol.params))
+    choice = ProtocolChoice(
+        name=name,
+        version=catalogue.protocol(name).version,
+        params=catalogue.find_changed_params(params),
+    )
+    told = {"session": session, "protocol": choice, "risks": (), **request.sections}
+    terms = validate_values(Terms, told)
+    _check_fit(params, terms)
+    _check_opening(params, terms)
+    if not simulated:
+        params.check_retired()
+    risks = tuple(_risks(params, terms))
+    return canonical_json(terms.model_copy(update={"risks": risks}))
+
+
+def _check_fit(params: Params, terms: Terms) -> None:
+    """Refuse parameters that do not fit layout, dictionary and preparation."""
+    layout, plans = terms.layout, terms.plans
+    known = catalogue.protocol(catalogue.name_of(params))
+    known.check_runs(runs_of(params, terms.evaluation), layout)
+    if terms.evaluation is not None:
+        terms.evaluation.check_known(known.figures(params, layout))
+    if terms.release is not None:
+        _check_release(params, terms)
+    if plans:
+        params.check_prepared(plans)
+    params.check_dictionary(
+        [schema.clustered_part for schema in terms.dictionary or ()]
+    )
+    shared = any(len(layout.row_group(row)) > 1 for row in range(layout.n_row_groups))
+    drops = any(len(plan.find_places_by_missing("drop")) for plan in plans)
+    if drops and shared and not params.selects_rows:
+        raise InvalidParameters(
+            "where several parties hold the same rows, all have to leave "
+            "out a row in which one lacks a value. With alignment.method ecdh "
+            "they find the rows that are complete everywhere.",
+            field="preparation",
+        )
+
+
+def check_opening(terms: Terms) -> None:
+    """Refuse terms that no new session may have, whoever opens or joins it.
+
+    They are read where an earlier release wrote them. Raises what :func:`check_terms`
+    raises.
+    """
+    params = check_terms(terms)
+    _check_risks(params, terms)
+    _check_opening(params, terms)
+    params.check_retired()
+
+
+def _check_opening(params: Params, terms: Terms) -> None:
+    catalogue.protocol(terms.protocol.name).check_opening(params, terms.layout)
+    check_shown(_find_disclosures(params, terms))
+
+
+def shown_in(terms: Terms) -> frozenset[Disclosure]:
+    """Return what a session shows of rows, and to whom; terms as they were checked."""
+    return _find_disclosures(check_terms(terms), terms)
+
+
+def _find_disclosures(params: Params, terms: Terms) -> frozenset[Disclosure]:
+    layout = terms.layout
+    shown = catalogue.protocol(terms.protocol.name).shows(params, layout)
+    shown |= of_fillings(terms.plans, layout)
+    return shown | of_release(terms.release, layout)
+
+
+def _check_release(params: Params, terms: Terms) -> None:
+    """Refuse profiles of fields that nobody has described, or of some parties alone."""
+    if terms.dictionary is None:
+        raise InvalidParameters(
+            "profiles need a dictionary of the fields; `coterie schema infer` "
+            "writes one from a table.",
+            field="release",
+        )
+    known = catalogue.protocol(catalogue.name_of(params))
+    if known.quorum(params, terms.layout) < len(terms.layout.slots):
+        raise InvalidParameters(
+            "profiles need all parties to the end, and these parameters let a "
+            "session end without some.",
+            field="release",
+        )
+
+
+def runs_of(params: P, evaluation: Evaluation | None) -> tuple[P, ...]:
+    """Return the parameters of each run of a session.
+
+    Raises InvalidParameters if the protocol has no number of clusters, or its own is
+        not the largest.
+    """
+    if evaluation is None:
+        return (params,)
+    largest = evaluation.n_clusters[-1]
+    if getattr(params, "n_clusters", None) != largest:
+        raise InvalidParameters(
+            f"of several it has to be the largest, {largest}.", field="n_clusters"
+        )
+    return tuple(
+        params.model_copy(update={"n_clusters": k}) for k in evaluation.n_clusters
+    )
+
+
+def _risks(params: Params, terms: Terms) -> dict[str, Risk]:
+    return catalogue.risks_of(
+        params,
+        terms.layout,
+        terms.identities,
+        terms.plans,
+        terms.release,
+        several=terms.evaluation is not None,
+    )
+
+
+def check_terms(terms: Terms) -> Params:
+    """Return the parameters of received terms, if they hold with our own catalogue.
+
+    A party calls this before it joins: the analyst's word on versions and risks is
+    compared with what the party's own release computes.
+
+    Raises VersionMismatch if the protocol has another version here, or a risk is not
+        known here.
+    Raises InvalidParameters if parameters, layout or the list of risks are not what
+        this release computes; a list of an earlier release may lack what was named
+        later.
+    """
+    choice = terms.protocol
+    known = catalogue.protocol(choice.name)
+    if known.version != choice.version:
+        whose = "an older" if choice.version < known.version else "a newer"
+        raise VersionMismatch(
+            f"The session is of protocol {choice.name!r} v{choice.version}, which {whose} "
+            f"release speaks; v{known.version} is here."
+        )
+    params = catalogue.parse_params(choice.name, choice.params)
+    _check_fit(params, terms)
+    _check_known(choice.name, terms.risks)
+    _check_risks(params, terms, known.later_risks)
+    return params
+
+
+def _check_risks(params: Params, terms: Terms, later: Collection[str] = ()) -> None:
+    """Refuse a list that is not what terms bring; all of ``later`` may lack."""
+    brought = [
+        (code, code.partition(".")[2] in later) for code in _risks(params, terms)
+    ]
+    before = tuple(code for code, is_later in brought if not is_later)
+    if terms.risks not in (before, tuple(code for code, _ in brought)):
+        raise InvalidParameters(
+            "The terms list other risks than their parameters bring."
+        )
+
+
+def _check_known(name: str, codes: Iterable[str]) -> None:
+    """Refuse risks that have no sentence here: what they say cannot be accepted."""
+    for code in codes:
+        if code.partition(".")[0] not in {name, session_risks.PREFIX}:
+            raise VersionMismatch(f"The risk {code!r} is of another protocol.")
+        catalogue.find_risk(code)
+
+
+def risks_in(terms: Terms) -> dict[str, Risk]:
+    """Return the risks that terms list by their codes, worst first.
+
+    Raises what :func:`check_terms` raises: sentences go with codes that hold.
+    """
+    return worst_first(_risks(check_terms(terms), terms))
+
+
+def session_context(agreement: bytes) -> SessionContext:
+    """Return the plan of an agreement, given its exact bytes."""
+    agreed, terms = read_agreement(agreement)
+    params = check_terms(terms).settle(*_size(agreed, terms.layout))
+    return SessionContext(
+        agreement=agreed,
+        agreement_digest=digest(agreement),
+        terms=terms,
+        params=params,
+        runs=runs_of(params, terms.evaluation),
+    )
+
+
+def _size(agreed: Agreement, layout: Layout) -> tuple[int, int]:
+    """Return how many rows and columns all parties have together, as they joined."""
+    rows = map(layout.row_group, range(layout.n_row_groups))
+    columns = map(layout.column_group, range(layout.n_column_groups))
+    return (
+        sum(agreed.member(group[0]).n_rows for group in rows),
+        sum(agreed.member(group[0]).n_columns for group in columns),
+    )
