@@ -71,7 +71,7 @@ WAYS: Final = (
 
 def play(
     way: Way, known: Known, seed: int, k: Sequence[int]
-) -> tuple[simulation.Simulated, simulation.Split]:
+) -> tuple[simulation.SimulationResult, simulation.Split]:
     """Return a session over a set, and how the set was dealt out; CoterieError."""
     layout = LATTICES[way.split]
     parts = simulation.split(known.X, layout, seed)

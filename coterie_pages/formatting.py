@@ -15,6 +15,7 @@ from clustering_protocols.terms.terms import SessionRequest
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import OVER
 from coterie_pages.models import (
+    NamedInstitution,
     PlannedSlot,
     Risk,
     RoundKind,
@@ -24,7 +25,6 @@ from coterie_pages.models import (
     SlotEntry,
     TermsSheet,
     VariableDrift,
-    Who,
 )
 
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
@@ -96,7 +96,7 @@ def share(part: float, whole: float) -> str:
     return f"{part / whole:.0%}" if whole else "–"
 
 
-def name_institution(who: Who | None) -> str:
+def name_institution(who: NamedInstitution | None) -> str:
     """Return an institution in words, without its key."""
     if who is None:
         return "whoever holds the invitation"

@@ -19,12 +19,12 @@ from coterie_pages.formatting import (
 from coterie_pages.models import (
     DictionaryFields,
     Message,
+    NamedInstitution,
     PlannedSlot,
     Risk,
     RoundKind,
     Step,
     TermsSheet,
-    Who,
 )
 
 _WIDTH = 80
@@ -122,7 +122,7 @@ def _people(sheet: TermsSheet) -> Iterator[str]:
         yield f"you: {_key(sheet.you)}"
 
 
-def _key(who: Who) -> str:
+def _key(who: NamedInstitution) -> str:
     return f"{name_institution(who)}, {who.fingerprint}"
 
 

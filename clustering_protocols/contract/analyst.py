@@ -21,7 +21,7 @@ Answer = TypeVar("Answer", bound=Record, default=Record)
 State = TypeVar("State", bound=Record, default=Record)
 
 
-class Nothing(Record):
+class NoState(Record):
     """The state of an analyst that has nothing to remember between its rounds."""
 
     kind = "nothing"
@@ -41,7 +41,7 @@ class Ask:
     """
 
     tasks: Mapping[str, Record]
-    state: Record = field(default_factory=Nothing)
+    state: Record = field(default_factory=NoState)
     dims: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     quorum: int | None = None
     progress: Mapping[str, Any] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
         nothing.
     """
 
-    state: ClassVar[type[Record]] = Nothing
+    state: ClassVar[type[Record]] = NoState
 
     @abstractmethod
     def start(self, session: SessionContext[P]) -> Ask | Finish:

@@ -9,7 +9,7 @@ from typing_extensions import Buffer
 
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import Ask, Exchange, Finish, Reopen
-from clustering_protocols.contract.analyst import Nothing
+from clustering_protocols.contract.analyst import NoState
 from clustering_protocols.engine import packets, signatures, transcript
 from clustering_protocols.engine.contribution_checks import check_answer
 from clustering_protocols.engine.packets import UNSIGNED
@@ -132,7 +132,7 @@ def _choose(ongoing: OngoingSession) -> Opened | Choosing:
     if evaluation.choose == "later":
         known = ongoing.results.conclusion
         return Choosing(
-            state=ongoing.encode(Nothing(), 0, ()),
+            state=ongoing.encode(NoState(), 0, ()),
             figures=known.figures,
             sizes=known.sizes,
         )

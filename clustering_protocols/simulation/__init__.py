@@ -23,7 +23,12 @@ from clustering_protocols.simulation.evaluation import (
     fidelity,
     measure,
 )
-from clustering_protocols.simulation.results import Cost, SentMessage, Simulated, Timer
+from clustering_protocols.simulation.results import (
+    Cost,
+    SentMessage,
+    SimulationResult,
+    Timer,
+)
 from clustering_protocols.simulation.session import Session, run
 from clustering_protocols.simulation.split import Split, number_rows, split
 
@@ -34,7 +39,7 @@ __all__ = [
     "SentMessage",
     "Session",
     "SessionEvaluation",
-    "Simulated",
+    "SimulationResult",
     "Split",
     "Timer",
     "agree",

@@ -13,7 +13,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation.pooled_columns import in_common_units
-from clustering_protocols.simulation.results import Simulated, Timer
+from clustering_protocols.simulation.results import SimulationResult, Timer
 from clustering_protocols.simulation.session import run
 from clustering_protocols.simulation.split import Split
 
@@ -31,7 +31,7 @@ class SessionEvaluation:
     labels: IntArray = field(repr=False)
     pooled: IntArray = field(repr=False)
     fidelity: float
-    simulated: Simulated
+    simulated: SimulationResult
 
 
 def evaluate(
@@ -61,7 +61,9 @@ def evaluate(
     return measure(simulated, X, parts)
 
 
-def measure(simulated: Simulated, X: FloatArray, parts: Split) -> SessionEvaluation:
+def measure(
+    simulated: SimulationResult, X: FloatArray, parts: Split
+) -> SessionEvaluation:
     """Hold a session against the same clustering on X.
 
     X holds a value wherever the session has one of a row that took part. With all values
@@ -84,7 +86,7 @@ def measure(simulated: Simulated, X: FloatArray, parts: Split) -> SessionEvaluat
 
 
 def compare_objectives(
-    simulated: Simulated, X: FloatArray, parts: Split
+    simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> Objectives | None:
     """Return what a session's result comes to beside the pooled method's ten starts.
 
@@ -125,7 +127,7 @@ def _first_slots(parts: Split) -> list[str]:
 
 
 def _pool(
-    simulated: Simulated, X: FloatArray, parts: Split
+    simulated: SimulationResult, X: FloatArray, parts: Split
 ) -> tuple[IntArray, Params, FloatArray]:
     """Return which rows travelled, in that order, and how they are clustered pooled."""
     firsts = _first_slots(parts)

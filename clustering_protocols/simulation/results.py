@@ -33,7 +33,7 @@ class Cost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Simulated:
+class SimulationResult:
     """How a session went.
 
     outcomes: labels in the order of that slot's own rows.

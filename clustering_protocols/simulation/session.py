@@ -21,7 +21,12 @@ from clustering_protocols.simulation.agreement import (
     entropies,
 )
 from clustering_protocols.simulation.parties import Parties, PendingTask
-from clustering_protocols.simulation.results import Cost, SentMessage, Simulated, Timer
+from clustering_protocols.simulation.results import (
+    Cost,
+    SentMessage,
+    SimulationResult,
+    Timer,
+)
 from clustering_protocols.terms.terms import Layout
 
 
@@ -176,7 +181,7 @@ class Session(Parties):
                 return
             self.turn()
 
-    def to_the_end(self, told: Mapping[str, bytes] | None = None) -> Simulated:
+    def to_the_end(self, told: Mapping[str, bytes] | None = None) -> SimulationResult:
         """Go on with everybody; tell some another task in the round that is open."""
         if told:
             self.turn(told=told)
@@ -266,14 +271,14 @@ class Session(Parties):
         summary = self.final_step.summary
         return engine.read_result(self.agreement, summary) if summary else None
 
-    def build_simulated(self) -> Simulated:
+    def build_simulated(self) -> SimulationResult:
         """Return how the session went, once it is over."""
         summary, ended = self.summary(), self.conclusion
         run = ended.chosen if len(self.session.runs) > 1 else None
         memories = {
             slot: each.scope_to_run(run) for slot, each in self.memories.items()
         }
-        return Simulated(
+        return SimulationResult(
             outcomes=self.outcomes(),
             orders={slot: self.list_travelled_rows(slot) for slot in self.memories},
             summary=summary,
@@ -298,7 +303,7 @@ def run(
     timer: Timer = lambda: 0.0,
     runs_on: Engine = ONE_THREAD,
     **given: Any,
-) -> Simulated:
+) -> SimulationResult:
     """Run a session of all slots to its end; parameters as of :class:`Session`.
 
     Where the coordinator is to choose among runs, nobody does in time.

@@ -6,12 +6,12 @@ from coterie_pages.models.parts import (
     ExpectedFigures,
     Learns,
     Matrix,
+    NamedInstitution,
     Points,
     Risk,
     SentLine,
     SlotEntry,
     Versions,
-    Who,
 )
 from coterie_pages.models.reports import RunReport, SessionReport
 from coterie_pages.models.sheet import (
@@ -37,6 +37,7 @@ __all__ = [
     "Learns",
     "Matrix",
     "Message",
+    "NamedInstitution",
     "NewRowsSummary",
     "ParameterLine",
     "PlannedSlot",
@@ -52,5 +53,4 @@ __all__ = [
     "TermsSheet",
     "VariableDrift",
     "Versions",
-    "Who",
 ]

@@ -10,7 +10,7 @@ from clustering_protocols.common.values import Value
 from clustering_protocols.terms.risks import Harm, RiskLevel
 
 
-class Who(Value):
+class NamedInstitution(Value):
     """An institution.
 
     name: of its trusted card, else as it calls itself; empty where it gives none.
@@ -69,7 +69,7 @@ class SlotEntry(Value):
     title: str = ""
     row: int = Field(ge=0)
     column: int = Field(ge=0)
-    who: Who | None = None
+    who: NamedInstitution | None = None
     own: bool = False
     state: str = ""
     reason: str = ""

@@ -9,7 +9,7 @@ from pydantic import Field
 from clustering_protocols.common.values import Value
 from clustering_protocols.records.record import Reach
 from clustering_protocols.terms.terms import Words
-from coterie_pages.models.parts import Learns, Risk, Versions, Who
+from coterie_pages.models.parts import Learns, NamedInstitution, Risk, Versions
 
 
 class PlannedSlot(Value):
@@ -24,7 +24,7 @@ class PlannedSlot(Value):
     title: str = ""
     row: int = Field(ge=0)
     column: int = Field(ge=0)
-    expected: Who | None = None
+    expected: NamedInstitution | None = None
     own: bool = False
 
 
@@ -132,10 +132,10 @@ class TermsSheet(Words):
     title: str
     digest: str
     url: str = ""
-    coordinator: Who | None = None
-    analyst: Who | None = None
+    coordinator: NamedInstitution | None = None
+    analyst: NamedInstitution | None = None
     slot: str = ""
-    you: Who | None = None
+    you: NamedInstitution | None = None
     protocol: str
     protocol_title: str
     summary: str

@@ -26,11 +26,11 @@ from coterie_pages.models import (
     DictionaryFields,
     FieldLine,
     Learns,
+    NamedInstitution,
     ParameterLine,
     PlannedSlot,
     TermsSheet,
     Versions,
-    Who,
 )
 from coterie_pages.views.risks import show_risks
 from coterie_pages.views.steps import sent_kinds, steps_of
@@ -45,7 +45,7 @@ def sheet_of(
     *,
     url: str = "",
     slot: str = "",
-    you: Who | None = None,
+    you: NamedInstitution | None = None,
 ) -> TermsSheet:
     """Return the sheet of a session's terms.
 
@@ -125,10 +125,10 @@ def versions_here(protocol: str) -> Versions:
     )
 
 
-def identify(key: str, known: Mapping[str, str], calls: str = "") -> Who:
+def identify(key: str, known: Mapping[str, str], calls: str = "") -> NamedInstitution:
     """Return whose key this is; ``calls``: what it calls itself, where nobody knows it."""
     name = known.get(key)
-    return Who(
+    return NamedInstitution(
         name=calls if name is None else name,
         known=name is not None,
         fingerprint=fingerprint(key),
@@ -150,7 +150,7 @@ def audit_sentence(terms: Terms) -> str:
 
 
 def _places(
-    terms: Terms, known: Mapping[str, str], own: str, you: Who | None
+    terms: Terms, known: Mapping[str, str], own: str, you: NamedInstitution | None
 ) -> Iterator[PlannedSlot]:
     for slot in terms.layout.slots:
         key = terms.identities.slots.get(slot.name)

@@ -8,7 +8,7 @@ from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.suitability import Method, Partitioning
 from clustering_protocols.contract import Params
 from clustering_protocols.terms.terms import Layout, Terms
-from coterie_pages.models import ExpectedFigures, SlotEntry, Who
+from coterie_pages.models import ExpectedFigures, NamedInstitution, SlotEntry
 from party_sdk.advice import evidence
 from party_sdk.party.roster import Roster
 
@@ -22,7 +22,9 @@ def seats_of(roster: Roster, layout: Layout, own: str = "") -> Iterator[SlotEntr
             title=slot.title,
             row=slot.row,
             column=slot.column,
-            who=Who(name=seat.name, known=seat.known, fingerprint=seat.fingerprint),
+            who=NamedInstitution(
+                name=seat.name, known=seat.known, fingerprint=seat.fingerprint
+            ),
             own=seat.slot == own,
             n_rows=seat.n_rows,
             n_columns=seat.n_columns,

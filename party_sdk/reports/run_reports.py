@@ -12,7 +12,7 @@ from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.terms import Terms, digest
 from clustering_protocols.wire.answers import RunLine
-from coterie_pages.models import Points, RunReport, SentLine, Who
+from coterie_pages.models import NamedInstitution, Points, RunReport, SentLine
 from coterie_pages.views.result_views import matrix_of, outcomes_in, plain, sizes_of
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.home.identities import Acquaintances
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 _MOST_POINTS = 3_000
 
 
-def own_line(name: str, key: str) -> Who:
+def own_line(name: str, key: str) -> NamedInstitution:
     """Return the reader's own institution."""
-    return Who(name=name, known=True, fingerprint=fingerprint(key))
+    return NamedInstitution(name=name, known=True, fingerprint=fingerprint(key))
 
 
 def run_report(

@@ -105,7 +105,9 @@ def test_a_transformer_that_adds_columns_is_refused_at_home() -> None:
 # One dimension
 
 
-def run(data: dict[str, MatrixSource], choices: Any = None) -> simulation.Simulated:
+def run(
+    data: dict[str, MatrixSource], choices: Any = None
+) -> simulation.SimulationResult:
     params = DataCollaboration(n_clusters=2, scaling="center")
     layout = Layout.lattice(1, 2)
     return Session(params, layout, data, seed=5, choices=choices).to_the_end()

@@ -75,11 +75,13 @@ def run(
     data: Mapping[str, DataSource] = PARTS.data,
     layout: Layout = LAYOUT,
     dictionary: Sequence[Schema] | None = None,
-) -> simulation.Simulated:
+) -> simulation.SimulationResult:
     return simulation.run(params, layout, data, seed=5, dictionary=dictionary)
 
 
-def pooled_labels(run: simulation.Simulated, parts: simulation.Split) -> list[int]:
+def pooled_labels(
+    run: simulation.SimulationResult, parts: simulation.Split
+) -> list[int]:
     """Return the labels in the order of the pooled rows."""
     labels = np.empty(sum(map(len, parts.rows)), dtype=np.int64)
     for row, held in enumerate(parts.rows):
@@ -478,7 +480,7 @@ def test_ranges_are_declared_for_uniform_anchors_alone() -> None:
 # What is sent
 
 
-def sent_projections(simulated: simulation.Simulated) -> dict[str, Any]:
+def sent_projections(simulated: simulation.SimulationResult) -> dict[str, Any]:
     return {
         message.sender: packet.arrays
         for message in simulated.sent

@@ -16,7 +16,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.simulation import Simulated
+from clustering_protocols.simulation import SimulationResult
 from clustering_protocols.terms.terms import Layout
 
 SIZES = (24, 60, 36)
@@ -38,13 +38,13 @@ def by_rows(X: np.ndarray) -> dict[str, DataSource]:
     return cut(X, ROWS, [n, n, len(X) - 2 * n])
 
 
-def run_rows(params: Any, X: np.ndarray, seed: int = 1) -> Simulated:
+def run_rows(params: Any, X: np.ndarray, seed: int = 1) -> SimulationResult:
     data = by_rows(X)
     said = within(-60.0, 60.0, data, ROWS)
     return simulation.run(params, ROWS, data, seed, dictionary=said)
 
 
-def run_columns(params: Any, X: np.ndarray) -> Simulated:
+def run_columns(params: Any, X: np.ndarray) -> SimulationResult:
     parts = (X, X + X[:, ::-1], X)
     ids = [str(n) for n in range(len(X))]
     data = {
@@ -53,7 +53,7 @@ def run_columns(params: Any, X: np.ndarray) -> Simulated:
     return simulation.run(params, COLUMNS, data, 1)
 
 
-def labels_of(run: Simulated, *, rows: bool) -> np.ndarray:
+def labels_of(run: SimulationResult, *, rows: bool) -> np.ndarray:
     found = [outcome.labels for outcome in run.outcomes.values()]
     return np.concatenate(found) if rows else found[0]
 

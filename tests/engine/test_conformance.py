@@ -58,7 +58,7 @@ class Otherwise(Session):
 class Finished(NamedTuple):
     """A session that went to its end, and what was sealed in its envelopes."""
 
-    simulated: simulation.Simulated
+    simulated: simulation.SimulationResult
     sealed: list[bytes]
 
 
@@ -70,7 +70,7 @@ def finished(example: Example[Any]) -> Finished:
 
 
 @cache
-def otherwise(example: Example[Any]) -> simulation.Simulated:
+def otherwise(example: Example[Any]) -> simulation.SimulationResult:
     """A second run, of roles that forget all but their bytes, in the reverse order."""
     session = begun(example, SEED, Otherwise)
     session.to_the_end()
@@ -78,7 +78,7 @@ def otherwise(example: Example[Any]) -> simulation.Simulated:
     return session.build_simulated()
 
 
-def labels(simulated: simulation.Simulated) -> dict[str, list[int]]:
+def labels(simulated: simulation.SimulationResult) -> dict[str, list[int]]:
     return {slot: o.labels.tolist() for slot, o in simulated.outcomes.items()}
 
 
@@ -92,7 +92,7 @@ def test_forgotten_state_and_order_change_no_label(
     assert labels(second) == labels(first), name
 
 
-def senders(simulated: simulation.Simulated) -> list[str]:
+def senders(simulated: simulation.SimulationResult) -> list[str]:
     """Return the slots in the order in which they answered the first round."""
     answers = (m for m in simulated.sent if m.receiver == simulation.ANALYST)
     return [m.sender for m in answers if m.round == 1]
@@ -108,7 +108,7 @@ def test_the_same_seed_gives_the_same_labels(name: str, example: Example[Any]) -
     assert in_order(second) == in_order(first), name
 
 
-def in_order(simulated: simulation.Simulated) -> list[tuple[Any, ...]]:
+def in_order(simulated: simulation.SimulationResult) -> list[tuple[Any, ...]]:
     """Return what everybody reads of the messages, in one order of the parties."""
     ordered = sorted(
         simulated.sent, key=lambda m: (m.round, m.attempt, m.sender, m.receiver)

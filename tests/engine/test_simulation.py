@@ -26,7 +26,7 @@ def entries(memories: dict[str, Memory]) -> dict[str, dict[str, bytes]]:
     return {slot: memory.entries for slot, memory in memories.items()}
 
 
-def labels(simulated: simulation.Simulated) -> dict[str, list[int]]:
+def labels(simulated: simulation.SimulationResult) -> dict[str, list[int]]:
     return {slot: o.labels.tolist() for slot, o in simulated.outcomes.items()}
 
 

@@ -59,7 +59,9 @@ def table() -> Any:
     return np.clip(X, 0.01, 0.99)
 
 
-def session(case: Case) -> tuple[Params, simulation.Session, simulation.Simulated]:
+def session(
+    case: Case,
+) -> tuple[Params, simulation.Session, simulation.SimulationResult]:
     values = {"n_clusters": 5, **case.values}
     params = catalogue.parse_params(case.protocol, values)
     parts = simulation.split(table(), case.layout, 0)

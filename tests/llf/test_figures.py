@@ -29,7 +29,7 @@ from clustering_protocols.protocols.llf.columns_party import ColumnsParty
 from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.masks import add_all, add_tagged
-from clustering_protocols.simulation import Simulated
+from clustering_protocols.simulation import SimulationResult
 from clustering_protocols.terms.terms import Layout
 from tests.llf.audits import unaudited
 from tests.llf.llf_sessions import (
@@ -54,7 +54,7 @@ def load(name: str) -> FloatArray:
 
 def of_rows(
     X: FloatArray, sizes: Sequence[int] | None = None, **params: Any
-) -> tuple[Simulated, FloatArray, IntArray]:
+) -> tuple[SimulationResult, FloatArray, IntArray]:
     """Return a session over split rows, standardised pooled rows, and their labels."""
     sizes = sizes or [len(piece) for piece in np.array_split(X, 3)]
     layout = Layout.lattice(len(sizes))
@@ -338,7 +338,9 @@ def test_nothing_is_gathered_before_it_is_closed() -> None:
 # Split columns
 
 
-def of_columns(X: FloatArray, **params: Any) -> tuple[Simulated, FloatArray, IntArray]:
+def of_columns(
+    X: FloatArray, **params: Any
+) -> tuple[SimulationResult, FloatArray, IntArray]:
     widths = [len(each) for each in np.array_split(np.arange(X.shape[1]), 3)]
     layout = Layout.lattice(1, 3)
     run = simulation.run(Llf(**params), layout, by_columns(X, widths), SEED)

@@ -225,7 +225,7 @@ def test_too_many_neighbours_are_refused_before_listing() -> None:
 # What travels
 
 
-def uploads(run: simulation.Simulated) -> dict[str, Any]:
+def uploads(run: simulation.SimulationResult) -> dict[str, Any]:
     """Return each party's answer."""
     return {
         message.sender: packet.arrays["distances"]

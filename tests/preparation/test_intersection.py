@@ -56,11 +56,11 @@ def params(**more: Any) -> ProductQuantisation:
     )
 
 
-def run(chosen: Any, split: simulation.Split) -> simulation.Simulated:
+def run(chosen: Any, split: simulation.Split) -> simulation.SimulationResult:
     return simulation.run(chosen, split.layout, split.data, seed=3)
 
 
-def taking_part(split: simulation.Split, done: simulation.Simulated) -> set[int]:
+def taking_part(split: simulation.Split, done: simulation.SimulationResult) -> set[int]:
     """Return the rows with a label, which must be the same ones for all parties."""
     found = [
         {int(row) for row in split.held[slot][outcome.labels >= 0]}

@@ -15,7 +15,7 @@ from support.in_process import in_process
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.llf.messages import Published
+from clustering_protocols.protocols.llf.messages import PublishedResult
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
@@ -128,7 +128,7 @@ def test_a_session_goes_on_with_the_clusters_of_the_earlier_one(tmp_path: Path) 
 
 
 def test_without_published_centroids_there_is_no_start() -> None:
-    summary: Any = Published(
+    summary: Any = PublishedResult(
         clusters=np.arange(2),
         centroids=np.zeros((2, 3)),
         sizes=np.array([40, 20]),

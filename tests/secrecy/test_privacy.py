@@ -180,7 +180,7 @@ def test_an_account_is_spent_to_the_end_and_not_beyond() -> None:
     assert account.spent == pytest.approx(PrivacyCost(1.0, 1e-5))
 
 
-def simulate(privacy: Privacy) -> simulation.Simulated:
+def simulate(privacy: Privacy) -> simulation.SimulationResult:
     params = ProductQuantisation(n_clusters=2, privacy=privacy)
     return simulation.run(params, PARTS.layout, PARTS.data, seed=1, dictionary=SAID)
 

@@ -294,7 +294,7 @@ class Crowd(House):
         """The labels of each party, once all have come to the end."""
         return {slot: result.labels.tolist() for slot, result in self.join().items()}
 
-    def simulated(self) -> simulation.Simulated:
+    def simulated(self) -> simulation.SimulationResult:
         """The same session in one process: the same terms, data and draws."""
         return simulation.run(
             self.params,

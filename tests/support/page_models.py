@@ -24,6 +24,7 @@ from coterie_pages.models import (
     AuditRow,
     ExpectedFigures,
     Matrix,
+    NamedInstitution,
     Points,
     RunReport,
     SentLine,
@@ -31,7 +32,6 @@ from coterie_pages.models import (
     SlotEntry,
     TermsSheet,
     Versions,
-    Who,
 )
 from coterie_pages.views.terms_sheet import sheet_of
 
@@ -95,7 +95,9 @@ def sheet(text: bytes | None = None) -> TermsSheet:
     """The sheet of the session's terms, for North."""
     text = text or terms_text()
     terms: Terms = read_terms(text)
-    own = Who(name=INSTITUTIONS[0].name, known=True, fingerprint="0011 2233 4455 6677")
+    own = NamedInstitution(
+        name=INSTITUTIONS[0].name, known=True, fingerprint="0011 2233 4455 6677"
+    )
     return sheet_of(
         text, terms, KNOWN, url="https://analyst.example", slot=NAMES[0], you=own
     )
@@ -108,7 +110,9 @@ def seats() -> tuple[SlotEntry, ...]:
             title=title,
             row=row,
             column=0,
-            who=Who(name=f"Institution {row}", known=row < 2, fingerprint="ab12 " * 8),
+            who=NamedInstitution(
+                name=f"Institution {row}", known=row < 2, fingerprint="ab12 " * 8
+            ),
             own=row == 0,
             joined_at=BEGIN,
             n_rows=400 + row,

@@ -83,7 +83,7 @@ class ReportSizes(Add):
     kind = "tell"
 
 
-class Published(Record):
+class PublishedResult(Record):
     """What the analyst and the coordinator may know of a result.
 
     clusters: numbers of the clusters that are large enough to be told of.
@@ -98,7 +98,7 @@ class Published(Record):
     n_iterations: int = Field(ge=0)
 
 
-class SizeReport(Published):
+class SizeReport(PublishedResult):
     """Contribution: a mark of the best start and the sizes of all its clusters.
 
     The leader says large ones, and the figures of that start to six digits. digest:
@@ -150,7 +150,7 @@ class Done(Record):
     kind = "done"
 
 
-class Summary(Published):
+class Summary(PublishedResult):
     """What the coordinator reads; ``tolerances`` are the moves of each iteration.
 
     The largest of all starts that took part in it.

@@ -200,7 +200,7 @@ def build_publication(
     known: messages.Centroids,
     final: messages.FinalMeans,
     totals: ClosingTotals,
-) -> messages.Published:
+) -> messages.PublishedResult:
     """Return what the terms let out of clusters that are large enough, rounded.
 
     Centroids are the means of the final labels (fuzzy: those of the last update), in
@@ -216,7 +216,7 @@ def build_publication(
     told = large if params.publish == "centroids" else large[:0]
     shown = (known.centroids if params.fuzzy else final.means)[told]
     grid = steps_of(final.counts[told], _units(session, scale))
-    return messages.Published(
+    return messages.PublishedResult(
         clusters=large.astype(np.int64),
         centroids=np.rint(scale.undo(shown) / grid) * grid,
         sizes=_in_fives(totals.sizes[large]),
@@ -248,9 +248,9 @@ def _in_fives(sizes: IntArray) -> IntArray:
     return found
 
 
-def build_empty_publication(width: int, n_updates: int) -> messages.Published:
+def build_empty_publication(width: int, n_updates: int) -> messages.PublishedResult:
     """Return what a party says that does not lead."""
     none = np.empty(0, dtype=np.int64)
-    return messages.Published(
+    return messages.PublishedResult(
         clusters=none, centroids=np.empty((0, width)), sizes=none, n_updates=n_updates
     )

@@ -141,7 +141,7 @@ class ReportDigest(FinalTotals):
     members: list[str]
 
 
-class Published(Record):
+class PublishedResult(Record):
     """What the analyst and the coordinator may know of a result.
 
     clusters: numbers of the clusters that are large enough to be told of.
@@ -159,7 +159,7 @@ class Published(Record):
     n_coinciding: int | None = Field(default=None, ge=0)
 
 
-class DigestReport(Published):
+class DigestReport(PublishedResult):
     """Contribution: a mark of the result, and what the leader lets out.
 
     digest: HMAC-SHA256 under the group's secret; all parties say the same one.
@@ -183,7 +183,7 @@ class FinalSizes(Record):
     sizes: Annotated[IntArray, Spec("k", low=0)]
 
 
-class Summary(Published):
+class Summary(PublishedResult):
     """What the coordinator reads; ``tolerances`` are the moves of each update."""
 
     kind = "summary"

@@ -92,7 +92,7 @@ def _publication(
     task: messages.FinalTotals,
     known: messages.Centroids,
     totals: closing_sums.ClosingTotals,
-) -> messages.Published:
+) -> messages.PublishedResult:
     """Return what the leader says of the result: every party can say it."""
     final = here.means(task, known)
     session, scale = here.context.session, here.scale
@@ -103,7 +103,7 @@ def _order(
     here: RowsRound,
     known: messages.Centroids,
     totals: closing_sums.ClosingTotals,
-    published: messages.Published,
+    published: messages.PublishedResult,
 ) -> IntArray:
     """Return the clusters in the order of their numbers: by what is published.
 

@@ -10,7 +10,7 @@ from coterie_pages.models.table_mapping import MendedTable
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.own_choices import shown_choices
-from party_sdk.desk.party.table_choice import Chosen, table_page, typed_limits
+from party_sdk.desk.party.table_choice import TableForm, table_page, typed_limits
 from party_sdk.desk.responses import bad, form_of, render_page, to
 from party_sdk.desk.tables.mapping_page import MappingPlace, mend
 
@@ -23,7 +23,7 @@ def get_mapping(request: Request) -> Response:
 def post_mapping(request: Request) -> Response:
     """Draft a mapping, or try the one of the form on the table."""
     kept, form = kept_of(request), form_of(request)
-    chosen = Chosen.of(form, kept.desk.tables)
+    chosen = TableForm.of(form, kept.desk.tables)
     try:
         said, trouble = mend(form, _find_place(kept))
     except CoterieError as error:

@@ -15,7 +15,7 @@ from coterie_pages.models.frame import Banner
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.table_choice import (
-    Chosen,
+    TableForm,
     describe_reading,
     describe_table,
     query_of,
@@ -31,14 +31,14 @@ _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
 def get_new_rows(request: Request) -> Response:
     """Show the files to choose from, or how the chosen one is read."""
     kept = _find_party(request)
-    chosen = Chosen.of(query_of(request), kept.desk.tables)
+    chosen = TableForm.of(query_of(request), kept.desk.tables)
     return _choice_page(request, kept, chosen)
 
 
 def post_new_rows(request: Request) -> Response:
     """Label the rows, and show what is said of them as a whole."""
     kept, form = _find_party(request), form_of(request)
-    chosen = Chosen.of(form, kept.desk.tables)
+    chosen = TableForm.of(form, kept.desk.tables)
     attempt = _Attempt(kept, chosen, agreed=bool(form.one("agree")))
     try:
         found = attempt.label()
@@ -62,7 +62,7 @@ def post_new_rows(request: Request) -> Response:
 def post_file(request: Request) -> Response:
     """Label the rows again, and return them as a file: none is kept at home."""
     kept, form = _find_party(request), form_of(request)
-    chosen, ending = Chosen.of(form, kept.desk.tables), form.one("ending")
+    chosen, ending = TableForm.of(form, kept.desk.tables), form.one("ending")
     attempt = _Attempt(kept, chosen, agreed=bool(form.one("agree")))
     try:
         if ending not in _ENDINGS:
@@ -92,7 +92,9 @@ class _Attempt:
     doubt: what makes them look so, once they were read.
     """
 
-    def __init__(self, kept: AddressedParty, chosen: Chosen, *, agreed: bool) -> None:
+    def __init__(
+        self, kept: AddressedParty, chosen: TableForm, *, agreed: bool
+    ) -> None:
         self.kept, self.chosen, self.agreed = kept, chosen, agreed
         self.doubt = ""
 
@@ -121,7 +123,7 @@ def _refuse(request: Request, attempt: _Attempt, error: CoterieError) -> Respons
 def _choice_page(
     request: Request,
     kept: AddressedParty,
-    chosen: Chosen,
+    chosen: TableForm,
     notice: Banner | None = None,
     *,
     doubt: str = "",
@@ -131,7 +133,7 @@ def _choice_page(
     return render_page(request, model, notice=notice or trouble)
 
 
-def _read(kept: AddressedParty, chosen: Chosen) -> dict[str, Any]:
+def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
     """Return how a table is read, and whether its rows can get labels."""
     from party_sdk.tables.single_columns import column_names
 

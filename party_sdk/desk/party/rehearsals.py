@@ -14,7 +14,7 @@ from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.own_choices import chosen_of, shown_choices
 from party_sdk.desk.party.table_choice import (
-    Chosen,
+    TableForm,
     order_table,
     table_page,
     typed_limits,
@@ -31,7 +31,7 @@ def post_rehearsal(request: Request) -> Response:
     from party_sdk.lab import rehearse
 
     kept = kept_of(request)
-    chosen = Chosen.of(form_of(request), kept.desk.tables)
+    chosen = TableForm.of(form_of(request), kept.desk.tables)
     try:
         terms = kept.terms()
         ordered = order_table(chosen, terms, kept.slot)
@@ -49,7 +49,7 @@ def _with_policy(kept: AddressedParty, choices: dict[str, Any]) -> dict[str, Any
     return {SUMS_LIMIT: read_policy(kept.desk.home).sums_limit, **choices}
 
 
-def _page(kept: AddressedParty, chosen: Chosen, found: Rehearsal) -> RehearsalPage:
+def _page(kept: AddressedParty, chosen: TableForm, found: Rehearsal) -> RehearsalPage:
     return RehearsalPage(
         title=kept.title(),
         session=kept.session,

@@ -46,7 +46,7 @@ _MOST_FILES: Final = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class TableForm:
     """What a form says of a table.
 
     columns: ticked ones; None where nobody was asked yet, which stands for all.
@@ -67,7 +67,7 @@ class Chosen:
     mapping: str = field(default="", repr=False)
 
     @classmethod
-    def of(cls, form: Form, folder: Path) -> Chosen:
+    def of(cls, form: Form, folder: Path) -> TableForm:
         """Return what was chosen; a path counts from the folder of tables."""
         path, seen = path_of(form, folder), bool(form.one("seen"))
         ids = tuple(form.all("id"))
@@ -120,7 +120,7 @@ class Chosen:
 def get_table(request: Request) -> Response:
     """Show the files to choose from, or how the chosen one is read."""
     kept = kept_of(request)
-    chosen = Chosen.of(query_of(request), desk_of(request).tables)
+    chosen = TableForm.of(query_of(request), desk_of(request).tables)
     return table_page(request, kept, chosen)
 
 
@@ -135,7 +135,7 @@ def query_of(request: Request, **usual: list[str]) -> Form:
 def post_order(request: Request) -> Response:
     """Place the order on a table that fits the terms."""
     kept = kept_of(request)
-    chosen = Chosen.of(form_of(request), kept.desk.tables)
+    chosen = TableForm.of(form_of(request), kept.desk.tables)
     try:
         terms = kept.terms()
         table = order_table(chosen, terms, kept.slot)
@@ -148,7 +148,7 @@ def post_order(request: Request) -> Response:
     return to(request, kept.address)
 
 
-def _place(kept: AddressedParty, table: OrderedTable, chosen: Chosen) -> None:
+def _place(kept: AddressedParty, table: OrderedTable, chosen: TableForm) -> None:
     """Place an order, on the table that was chosen."""
     before = kept.order or Order(
         invitation=str(kept.invitation),
@@ -173,7 +173,7 @@ def _place(kept: AddressedParty, table: OrderedTable, chosen: Chosen) -> None:
 def table_page(
     request: Request,
     kept: AddressedParty,
-    chosen: Chosen,
+    chosen: TableForm,
     notice: Banner | None = None,
 ) -> Response:
     """Show what there is to choose, and how what was chosen is read."""
@@ -189,8 +189,8 @@ def table_page(
 
 def describe_reading(
     kept: AddressedParty,
-    chosen: Chosen,
-    read: Callable[[AddressedParty, Chosen], dict[str, Any]],
+    chosen: TableForm,
+    read: Callable[[AddressedParty, TableForm], dict[str, Any]],
 ) -> tuple[dict[str, Any], Banner | None]:
     """Return what a page says of the files and of the chosen one, and what is wrong.
 
@@ -218,7 +218,7 @@ def describe_reading(
     }, trouble
 
 
-def typed_limits(kept: AddressedParty, chosen: Chosen) -> Mapping[str, str]:
+def typed_limits(kept: AddressedParty, chosen: TableForm) -> Mapping[str, str]:
     """Return what the party decides alone: as a form says, or the order before."""
     if chosen.limits is not None:
         return chosen.limits
@@ -231,7 +231,7 @@ def _format_addresses(kept: AddressedParty) -> str:
     return "" if order is None else " ".join(order.notify)
 
 
-def _read(kept: AddressedParty, chosen: Chosen) -> dict[str, Any]:
+def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
     """Return how a table is read, and with its columns chosen whether it fits."""
     terms = kept.terms()
     table = order_table(chosen, terms, kept.slot)
@@ -250,7 +250,7 @@ def _read(kept: AddressedParty, chosen: Chosen) -> dict[str, Any]:
 
 def describe_table(
     named: NamedTable,
-    chosen: Chosen,
+    chosen: TableForm,
     described: Sequence[str] | None,
     check: Callable[[], CheckReport],
     look: Callable[[], CheckReport] | None = None,
@@ -287,7 +287,7 @@ def _further(report: CheckReport) -> Iterator[str]:
             yield warning
 
 
-def order_table(chosen: Chosen, terms: Terms, slot: str) -> OrderedTable:
+def order_table(chosen: TableForm, terms: Terms, slot: str) -> OrderedTable:
     """Return a table without a choice of columns where the dictionary makes it."""
     if agreed_in(terms, slot).dictionary is not None:
         chosen = replace(chosen, columns=None)
@@ -296,7 +296,7 @@ def order_table(chosen: Chosen, terms: Terms, slot: str) -> OrderedTable:
 
 def _choices(
     names: Sequence[str],
-    chosen: Chosen,
+    chosen: TableForm,
     look: CheckReport,
     described: Sequence[str] | None,
 ) -> Iterator[ColumnChoice]:
@@ -315,7 +315,7 @@ def _choices(
         )
 
 
-def _role(name: str, chosen: Chosen, described: Sequence[str] | None) -> Any:
+def _role(name: str, chosen: TableForm, described: Sequence[str] | None) -> Any:
     if name in chosen.ids:
         return "id"
     if described is not None:

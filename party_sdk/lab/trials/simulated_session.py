@@ -21,7 +21,7 @@ from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.simulation import Cost, Simulated
+from clustering_protocols.simulation import Cost, SimulationResult
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
@@ -307,7 +307,7 @@ def play(
     )
 
 
-def _result(held: Deal, simulated: Simulated, slot: str) -> Result:
+def _result(held: Deal, simulated: SimulationResult, slot: str) -> Result:
     data = held.parts.data[slot]
     own = held.agreed.of(held.layout.slot(slot).column)
     result = Result.of(simulated.outcomes[slot], data, data.columns, *own)
@@ -317,7 +317,7 @@ def _result(held: Deal, simulated: Simulated, slot: str) -> Result:
 
 
 def _whole(
-    held: Deal, simulated: Simulated, measured: simulation.SessionEvaluation
+    held: Deal, simulated: SimulationResult, measured: simulation.SessionEvaluation
 ) -> Whole:
     parts = held.parts
     order = np.concatenate(list(parts.columns))
@@ -338,7 +338,7 @@ def _whole(
     )
 
 
-def _memberships(held: Deal, simulated: Simulated) -> FloatArray | None:
+def _memberships(held: Deal, simulated: SimulationResult) -> FloatArray | None:
     """Return those of all rows; zeros of rows that did not take part."""
     found: FloatArray | None = None
     for slot, outcome in simulated.outcomes.items():
@@ -366,7 +366,7 @@ def _tabulate(
     return table
 
 
-def _cautions(simulated: Simulated, fidelity: float | None) -> Iterator[str]:
+def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[str]:
     """Yield sentences on what may have spoilt a session.
 
     What its terms let expect is said where fidelity shows it, or is not known.
