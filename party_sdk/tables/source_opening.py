@@ -72,7 +72,8 @@ def _open_unmapped(table: Any, how: How, folder: Path) -> Iterator[Source]:
 
 
 def _of_file(path: Path, how: How, folder: Path) -> Source:
-    from party_sdk.tables.formats.text import CopiedSource, TextSource
+    from party_sdk.tables.formats.copied_source import CopiedSource
+    from party_sdk.tables.formats.text import TextSource
     from party_sdk.tables.formats.typed_tables import ParquetSource
 
     kind, limits = kind_of(path), Limits.of(path, how.allow)

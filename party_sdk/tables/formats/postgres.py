@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.common.extras import require_extra
-from party_sdk.tables.formats.text import CopiedSource
+from party_sdk.tables.formats.copied_source import CopiedSource
 from party_sdk.tables.parsing.dialect import Dialect
 
 SCHEMES = ("postgresql://", "postgres://")

@@ -10,7 +10,7 @@ from typing import Any
 from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
 from clustering_protocols.common.errors import InvalidData
-from party_sdk.tables.formats.text import CopiedSource
+from party_sdk.tables.formats.copied_source import CopiedSource
 from party_sdk.tables.parsing.dialect import Dialect
 from party_sdk.tables.parsing.dimensions import check_dimensions
 from party_sdk.tables.parsing.limits import Limits

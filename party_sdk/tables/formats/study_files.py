@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.extras import require_extra
-from party_sdk.tables.formats.text import CopiedSource
+from party_sdk.tables.formats.copied_source import CopiedSource
 from party_sdk.tables.parsing.dialect import Dialect
 from party_sdk.tables.parsing.limits import NUMBER_BYTES, Limits
 from party_sdk.tables.parsing.rows_as_text import write_rows

@@ -37,19 +37,13 @@ from party_sdk.tables.parsing.encoding import (
     single_byte,
 )
 from party_sdk.tables.parsing.limits import UNPACK, Limits
-from party_sdk.tables.parsing.row_places import (
-    FileLines,
-    NumberedRows,
-    Places,
-    RemainingRows,
-)
+from party_sdk.tables.parsing.row_places import FileLines, Places, RemainingRows
 from party_sdk.tables.parsing.titles import below_titles
 from party_sdk.tables.report import HEADER, Findings, form
 from party_sdk.tables.source import Again, Batch, Cells
 
 _PLAIN: Final = frozenset({"utf-8", "utf-8-sig"})
 _PIECE: Final = 1 << 20
-_COUNTED: Final = NumberedRows()
 _SEPARATED: Final = "thousands are written without separators"
 _WHY: Final = {
     "MISSING COLUMNS": "fewer cells than the {} columns",
@@ -284,51 +278,6 @@ def _decode_head(path: Path, head: bytes, encoding: str, *, is_told: bool) -> st
         raise InvalidData(
             f"{path.name!r} is not written in {encoding}: see line {line}."
         ) from None
-
-
-class CopiedSource(TextSource):
-    """Rows of another kind of file, written as text for DuckDB to read.
-
-    copy: one line per row, in UTF-8 and commas, with the names of columns in the first.
-    rows: what rows are called.
-    """
-
-    def __init__(
-        self,
-        copy: Path,
-        said: Dialect,
-        rows: NumberedRows = _COUNTED,
-        shown: dict[str, Any] | None = None,
-    ) -> None:
-        known = Dialect(
-            encoding="utf-8",
-            delimiter=",",
-            decimal=".",
-            skip=0,
-            dates="year-first",
-            missing=said.missing,
-        )
-        super().__init__(copy, "text", known, copy.parent, Limits(copy.name))
-        self._rows = rows
-        self._shown = shown or {}
-
-    @property
-    def places(self) -> Places:
-        """Return the rows' numbers."""
-        return self._rows
-
-    @property
-    def format_description(self) -> dict[str, Any]:
-        """Return what was chosen in the file, such as its sheet."""
-        return self._shown
-
-    def _lines(self, positions: Sequence[int]) -> list[int]:
-        del positions
-        return self._rows.of([reject.record - 2 for reject in self._rejects[:200]])
-
-    def _find_remaining(self) -> RemainingRows:
-        rejected = {reject.record - 2 for reject in self._rejects}
-        return RemainingRows(self._rows, sorted(rejected))
 
 
 def _one_each(
