@@ -152,7 +152,6 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/engine/stages.py": _TRANSCRIPT,
     "clustering_protocols/engine/transcript.py": (*_TRANSCRIPT, *_DISHONEST),
     # secrecy
-    "clustering_protocols/secrecy/blind_rsa.py": ("tests/secrecy/test_oprf.py",),
     "clustering_protocols/secrecy/budget.py": ("tests/secrecy/test_privacy.py",),
     "clustering_protocols/secrecy/envelopes.py": ("tests/secrecy/test_envelopes.py",),
     "clustering_protocols/secrecy/field.py": _OMNIFC,
@@ -164,13 +163,8 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/secrecy/keys.py": ("tests/secrecy/test_envelopes.py", _SUMS),
     "clustering_protocols/secrecy/masks.py": (_SUMS, "tests/secrecy/test_tags.py"),
     "clustering_protocols/secrecy/noise.py": ("tests/secrecy/test_privacy.py",),
-    "clustering_protocols/secrecy/oprf.py": ("tests/secrecy/test_oprf.py",),
     "clustering_protocols/secrecy/prime.py": ("tests/secrecy/test_tags.py",),
-    "clustering_protocols/secrecy/ristretto.py": ("tests/secrecy/test_oprf.py",),
-    "clustering_protocols/secrecy/rsa_certificate.py": (
-        "tests/secrecy/test_rsa_certificate.py",
-        "tests/secrecy/test_oprf.py",
-    ),
+    "clustering_protocols/secrecy/ristretto.py": ("tests/secrecy/test_ristretto.py",),
     "clustering_protocols/secrecy/tags.py": ("tests/secrecy/test_tags.py",),
     # preparation
     "clustering_protocols/shared_stages/alignment/row_alignment.py": _INTERSECTION,

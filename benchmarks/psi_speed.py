@@ -1,6 +1,6 @@
 """Speed and size of private set intersection between two parties, message by message.
 
-    python -m benchmarks.psi_speed [--ids N] [--rsa-ids N]
+    python -m benchmarks.psi_speed [--ids N]
 
 Each party holds N ids, four fifths of them common. All roles run in this process, one
 after the other, on bytes as over HTTP, envelopes and checks included; the clock counts
@@ -11,7 +11,7 @@ path       of the slower party in each round, and of the analyst: what two cores
 ids/s      N over path.
 bytes      sent per id of one party, by both and the analyst together.
 
-Ends with 1 if `ecdh` misses its goal: path under 60 s with 100,000 ids on either side.
+Ends with 1 if it misses its goal: path under 60 s with 100,000 ids on either side.
 """
 
 from __future__ import annotations
@@ -49,10 +49,8 @@ def tables(n_ids: int) -> dict[str, DataSource]:
 class Run(simulation.Session):
     """One session up to the end of the intersection."""
 
-    def __init__(self, method: str, data: dict[str, DataSource]) -> None:
-        params = ProductQuantisation(
-            n_clusters=2, alignment=Alignment.model_validate({"method": method})
-        )
+    def __init__(self, data: dict[str, DataSource]) -> None:
+        params = ProductQuantisation(n_clusters=2, alignment=Alignment(method="ecdh"))
         super().__init__(params, LAYOUT, data, seed=0, timer=time.process_time)
         self.total = self.path = 0.0
         self.bytes = 0
@@ -75,28 +73,26 @@ class Run(simulation.Session):
         self.path += spent.pop(simulation.ANALYST) + max(spent.values())
 
 
-def measured(method: str, n_ids: int) -> float:
+def measured(n_ids: int) -> float:
     """Print one line, and return the seconds of the slower path."""
-    run = Run(method, tables(n_ids))
+    run = Run(tables(n_ids))
     run.measure()
     found = run.recall(LAYOUT.names[0], Selection)
     if len(found.rows) != n_ids - n_ids // 5:
         raise SystemExit("The intersection is wrong.")
     print(
-        f"{method:5}  {n_ids:7,} ids  sum {run.total:6.1f} s  path {run.path:6.1f} s  "
+        f"{n_ids:7,} ids  sum {run.total:6.1f} s  path {run.path:6.1f} s  "
         f"{n_ids / run.path:7,.0f} ids/s  {run.bytes / n_ids:5,.0f} bytes"
     )
     return run.path
 
 
 def main() -> int:
-    """Measure both methods; return 1 if the goal is missed."""
+    """Measure, and return 1 if the goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ids", type=int, default=GOAL_IDS)
-    parser.add_argument("--rsa-ids", type=int, default=5_000)
     asked = parser.parse_args()
-    path = measured("ecdh", asked.ids)
-    measured("rsa", asked.rsa_ids)
+    path = measured(asked.ids)
     return int(path > GOAL_SECONDS * asked.ids / GOAL_IDS)
 
 

@@ -18,8 +18,7 @@ from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.numerics.blocks import Engine
 from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
 from clustering_protocols.records.arrays import ByteArray
-from clustering_protocols.secrecy.oprf import library
-from clustering_protocols.secrecy.ristretto import N_BYTES
+from clustering_protocols.secrecy.ristretto import N_BYTES, sodium
 
 T = TypeVar("T")
 
@@ -34,7 +33,7 @@ class JointMask:
     """
 
     def __init__(self, stream: KeyedStream, engine: Engine) -> None:
-        self._sodium, self._engine = library("rbcl"), engine
+        self._sodium, self._engine = sodium(), engine
         reduce = self._sodium.crypto_core_ristretto255_scalar_reduce
         self._key: bytes = reduce(stream.take(_WIDE))
 

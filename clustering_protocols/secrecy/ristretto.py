@@ -1,5 +1,11 @@
-"""The function SHA-512-hashed id ↦ k · H(id) on ristretto255 (RFC 9496), by libsodium.
+"""A keyed function of ids that its key holder evaluates without seeing them.
 
+One party holds a key k. Another hides its ids under random blinding factors, has them
+evaluated and takes the factors off again: it learns the function's values at these ids
+and at no others, the key holder learns nothing, and nobody without the key can compute
+a value. Two parties have an id in common if they have a value in common.
+
+The function is id ↦ k · H(id) on ristretto255 (RFC 9496), by libsodium.
 H maps a hash to a point of unknown logarithm; a blinded id is r · H(id), uniform among
 the points whatever the id is. What is not the encoding of a point does not evaluate, and
 there is no point of small order. An asker cannot see whether all answers are of one key:
@@ -10,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from hashlib import sha512
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
@@ -17,27 +24,31 @@ import numpy as np
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
 from clustering_protocols.records.arrays import ByteArray
-from clustering_protocols.secrecy.oprf import OprfClient, OprfServer, library
 
 N_BYTES: Final = 32
 _WIDE: Final = 64  # bytes reduced to a scalar, so that it is uniform but for 2^-256
 
 
-class RistrettoKey(OprfServer):
+def sodium() -> Any:
+    """Return the binding of libsodium; :class:`GuardRefused` where it is missing."""
+    try:
+        return import_module("rbcl")
+    except ImportError:
+        raise GuardRefused(
+            "Rows are aligned with the library 'rbcl': pip install 'coterie[psi]'."
+        ) from None
+
+
+class RistrettoKey:
     """The holder of a scalar that a stream gives.
 
     context: what the function is for; others have others.
     """
 
     def __init__(self, stream: KeyedStream, context: bytes) -> None:
-        self._sodium = library("rbcl")
+        self._sodium = sodium()
         self._key = _scalar(self._sodium, stream)
         self._context = context
-
-    @property
-    def public(self) -> bytes:
-        """Return nothing: blinding takes no key."""
-        return b""
 
     def values(self, ids: Sequence[bytes]) -> list[bytes]:
         """Return k · H(id) for each id."""
@@ -46,7 +57,10 @@ class RistrettoKey(OprfServer):
         return [multiply(self._key, point) for point in points]
 
     def evaluate(self, blinded: ByteArray) -> ByteArray:
-        """Return k · B for each point B (n, 32); :class:`GuardRefused` for no point."""
+        """Return k · B for each point B, uint8 (n, 32).
+
+        Raises GuardRefused if one is no point.
+        """
         multiply = self._sodium.crypto_scalarmult_ristretto255
         try:
             return _rows([multiply(self._key, each.tobytes()) for each in blinded])
@@ -54,16 +68,15 @@ class RistrettoKey(OprfServer):
             raise GuardRefused("A blinded id is no point of the group.") from None
 
 
-class RistrettoAsker(OprfClient):
+class RistrettoAsker:
     """One who has ids evaluated, in the same context."""
 
-    def __init__(self, public: bytes, context: bytes) -> None:
-        del public
-        self._sodium = library("rbcl")
+    def __init__(self, context: bytes) -> None:
+        self._sodium = sodium()
         self._context = context
 
     def blind(self, ids: Sequence[bytes], stream: KeyedStream) -> ByteArray:
-        """Return r · H(id) (n, 32), another r for each."""
+        """Return r · H(id), uint8 (n, 32), another r of the stream for each."""
         multiply = self._sodium.crypto_scalarmult_ristretto255
         points = _points(self._sodium, ids, self._context)
         return _rows([multiply(_scalar(self._sodium, stream), p) for p in points])
@@ -71,7 +84,10 @@ class RistrettoAsker(OprfClient):
     def values(
         self, ids: Sequence[bytes], answers: ByteArray, stream: KeyedStream
     ) -> list[bytes]:
-        """Return r^-1 · answer for each id."""
+        """Return r^-1 · answer for each id, given the stream that blinded them.
+
+        Raises ProtocolFailed if an answer is no point.
+        """
         invert = self._sodium.crypto_core_ristretto255_scalar_invert
         multiply = self._sodium.crypto_scalarmult_ristretto255
         try:
@@ -83,18 +99,18 @@ class RistrettoAsker(OprfClient):
             raise ProtocolFailed("An answer to a blinded id is no point.") from None
 
 
-def _scalar(sodium: Any, stream: KeyedStream) -> bytes:
-    scalar: bytes = sodium.crypto_core_ristretto255_scalar_reduce(stream.take(_WIDE))
+def _scalar(library: Any, stream: KeyedStream) -> bytes:
+    scalar: bytes = library.crypto_core_ristretto255_scalar_reduce(stream.take(_WIDE))
     return scalar
 
 
-def _points(sodium: Any, ids: Sequence[bytes], context: bytes) -> Iterator[bytes]:
+def _points(library: Any, ids: Sequence[bytes], context: bytes) -> Iterator[bytes]:
     """Yield H(id), where no other context has the same points."""
     begun = sha512(length_prefixed("coterie/ristretto/1", context))
     for name in ids:
         hashed = begun.copy()
         hashed.update(name)
-        yield sodium.crypto_core_ristretto255_from_hash(hashed.digest())
+        yield library.crypto_core_ristretto255_from_hash(hashed.digest())
 
 
 def _rows(elements: Sequence[bytes]) -> ByteArray:

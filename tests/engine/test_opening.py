@@ -124,7 +124,6 @@ def test_degrees_that_are_those_of_c_means_are_opened_by_nobody(
         ({"participation": 0.6}, "participation: .*set a quorum"),
         ({"suppress_below": 2}, "suppress_below: .*min_cluster_rows protects"),
         ({"small_clusters": "move"}, "small_clusters: .*lower min_cluster_rows"),
-        ({"alignment": {"method": "rsa"}}, "alignment: .*take method 'ecdh'"),
     ],
     ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
 )
@@ -132,7 +131,7 @@ def test_what_is_the_papers_alone_is_simulated_and_not_opened(
     given: dict[str, Any], instead: str
 ) -> None:
     params = LosslessFederated.model_validate({"n_clusters": 3, **given})
-    layout = Layout.lattice(1, 3) if "alignment" in given else Layout.lattice(3)
+    layout = Layout.lattice(3)
     request = build_request(params, layout, seed=0)
     with pytest.raises(InvalidParameters, match=instead):
         draw_up("s", request)

@@ -21,7 +21,7 @@ from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.secrecy import oprf
+from clustering_protocols.secrecy import ristretto
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.row_selection import Arrival, arrive
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
@@ -155,11 +155,11 @@ def test_two_rows_of_one_id_are_refused_by_both(method: str) -> None:
 def test_an_intersection_needs_its_library_where_rows_are_shared(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def missing(method: str) -> None:
-        raise GuardRefused(method)
+    def missing() -> None:
+        raise GuardRefused("libsodium")
 
-    monkeypatch.setattr(oprf, "require", missing)
-    with pytest.raises(GuardRefused, match="ecdh"):
+    monkeypatch.setattr(ristretto, "sodium", missing)
+    with pytest.raises(GuardRefused, match="libsodium"):
         arrived(["b", "a"], method="ecdh")
     assert arrived(None, MIXED, "alone", method="ecdh").rows is None
 

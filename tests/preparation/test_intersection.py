@@ -236,7 +236,7 @@ def test_a_duplicate_id_is_refused_unless_terms_keep_the_first() -> None:
     ],
 )
 def test_there_must_be_somebody_to_share_rows_with(protocol: str, layout: Any) -> None:
-    said = {"n_clusters": 2, "alignment": {"method": "rsa"}}
+    said = {"n_clusters": 2, "alignment": {"method": "ecdh"}}
     chosen = catalogue.parse_params(protocol, said)
     with pytest.raises(InvalidParameters, match="needs a row group of two"):
         catalogue.protocol(protocol).check(chosen, layout)
@@ -256,7 +256,7 @@ def test_terms_with_an_intersection_list_its_risks(
                 layout,
             )
         )
-        for method in ("declared", "ecdh", "rsa")
+        for method in ("declared", "ecdh")
     }
     assert brought["ecdh"] - brought["declared"] == {
         "intersection-shows-sizes",
@@ -264,7 +264,6 @@ def test_terms_with_an_intersection_list_its_risks(
         "members-can-guess-ids",
         "first-slot-with-analyst-can-guess-ids",
     }
-    assert brought["rsa"] == brought["ecdh"]
 
 
 def test_declared_rows_take_no_round_more() -> None:
@@ -275,13 +274,10 @@ def test_declared_rows_take_no_round_more() -> None:
 # Who takes part
 
 
-@pytest.mark.parametrize("method", ["ecdh", "rsa"])
 @pytest.mark.parametrize("held", [TWO, THREE], ids=["two parties", "three parties"])
-def test_common_rows_get_labels_and_others_minus_one(
-    method: str, held: list[list[int]]
-) -> None:
+def test_common_rows_get_labels_and_others_minus_one(held: list[list[int]]) -> None:
     split = parties(X, held)
-    done = run(params(method=method), split)
+    done = run(params(), split)
     assert taking_part(split, done) == set(range(40))
     by_row = [
         dict(zip(split.held[slot].tolist(), outcome.labels.tolist(), strict=True))
@@ -293,8 +289,7 @@ def test_common_rows_get_labels_and_others_minus_one(
         assert outcome.report["rows that took part"] == told
 
 
-@pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_slots_keep_their_order_whatever_they_are_called(method: str) -> None:
+def test_slots_keep_their_order_whatever_they_are_called() -> None:
     split = parties(X, THREE)
     called = dict(zip(split.layout.names, ("zoo", "moor", "alp"), strict=True))
     slots = tuple(
@@ -308,7 +303,7 @@ def test_slots_keep_their_order_whatever_they_are_called(method: str) -> None:
         held={called[slot]: rows for slot, rows in split.held.items()},
         data={called[slot]: data for slot, data in split.data.items()},
     )
-    assert taking_part(named, run(params(method=method), named)) == set(range(40))
+    assert taking_part(named, run(params(), named)) == set(range(40))
 
 
 def test_spellings_of_two_parties_meet() -> None:
@@ -342,13 +337,12 @@ def test_of_rows_with_one_id_the_first_takes_part() -> None:
     assert outside == {"r1c1": [28, 29], "r1c2": [28, 29]}
 
 
-@pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_disjoint_rows_end_the_session_with_sizes_and_no_id(method: str) -> None:
+def test_disjoint_rows_end_the_session_with_sizes_and_no_id() -> None:
     split = parties(X, [list(range(20)), list(range(20, 44))])
     with pytest.raises(
         OverlapTooSmall, match="have 0 to 5 % of the smallest table"
     ) as ended:
-        run(params(method=method), split)
+        run(params(), split)
     assert "patient" not in str(ended.value)
 
 
@@ -411,9 +405,8 @@ def test_row_groups_are_intersected_each_for_itself() -> None:
     ],
     ids=["pqmds", "llf", "llf fuzzy", "dc"],
 )
-@pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_labels_are_those_of_the_pooled_common_rows(chosen: Any, method: Any) -> None:
-    aligned = chosen.model_copy(update={"alignment": Alignment(method=method)})
+def test_labels_are_those_of_the_pooled_common_rows(chosen: Any) -> None:
+    aligned = chosen.model_copy(update={"alignment": Alignment(method="ecdh")})
     evaluated = simulation.evaluate(aligned, X, parties(X, THREE), seed=3)
     assert evaluated.fidelity == 1.0
     assert np.flatnonzero(evaluated.labels >= 0).tolist() == list(range(40))

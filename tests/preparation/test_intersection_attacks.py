@@ -13,7 +13,6 @@ import pytest
 from support import guesses
 from support.lies import again
 from support.tables import blobs, names, overlapping, parties
-from support.weak_moduli import WeakModulus
 
 from clustering_protocols import engine
 from clustering_protocols.common.errors import (
@@ -27,10 +26,8 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.contract import PartyContext, PeerMessage
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
+from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.secrecy import rsa_certificate
-from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
 from clustering_protocols.shared_stages.alignment.intersection import messages, party
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
@@ -40,20 +37,16 @@ HELD = overlapping(3, 20, 6)
 FIRST, SECOND, THIRD = "r1c1", "r1c2", "r1c3"
 
 
-def session(method: str = "ecdh", held: list[list[int]] = HELD) -> Session:
+def session(held: list[list[int]] = HELD) -> Session:
     split = parties(X, held)
     chosen = ProductQuantisation(
-        n_clusters=3,
-        codebook_size=4,
-        alignment=Alignment.model_validate({"method": method}),
+        n_clusters=3, codebook_size=4, alignment=Alignment(method="ecdh")
     )
     return Session(chosen, split.layout, split.data, seed=5)
 
 
-def receive(view: PartyContext, method: str, *incoming: PeerMessage) -> Any:
-    return party.IntersectionParty(
-        Alignment.model_validate({"method": method})
-    ).receive(view, incoming)
+def receive(view: PartyContext, *incoming: PeerMessage) -> Any:
+    return party.IntersectionParty(Alignment(method="ecdh")).receive(view, incoming)
 
 
 def blinded(number: int, width: int = 32) -> messages.BlindedIds:
@@ -64,20 +57,16 @@ def blinded(number: int, width: int = 32) -> messages.BlindedIds:
 
 
 @pytest.mark.threat(98)
-@pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_a_leader_evaluates_no_more_ids_than_rows_that_joined(method: str) -> None:
-    view = session(method).context(FIRST)
-    width = {"ecdh": 32, "rsa": 384}[method]
+def test_a_leader_evaluates_no_more_ids_than_rows_that_joined() -> None:
+    view = session().context(FIRST)
     joined = len(HELD[1])
-    third = PeerMessage(peer=THIRD, content=blinded(4, width))
-    kept = receive(
-        view, method, PeerMessage(peer=SECOND, content=blinded(joined, width)), third
-    )
+    third = PeerMessage(peer=THIRD, content=blinded(4))
+    kept = receive(view, PeerMessage(peer=SECOND, content=blinded(joined)), third)
     assert kept[0].counts == {SECOND: joined, THIRD: 4}
-    for asked in (joined + 1, 1_000_000 if method == "ecdh" else 10_000):
-        greedy = PeerMessage(peer=SECOND, content=blinded(asked, width))
+    for asked in (joined + 1, 1_000_000):
+        greedy = PeerMessage(peer=SECOND, content=blinded(asked))
         with pytest.raises(GuardRefused, match=f"joined with {joined} rows"):
-            receive(view, method, greedy, third)
+            receive(view, greedy, third)
 
 
 @pytest.mark.threat(98)
@@ -133,7 +122,7 @@ def test_blinded_ids_from_outside_the_row_group_are_refused() -> None:
     for senders in ((SECOND,), (SECOND, "r9c9"), (SECOND, FIRST)):
         sent = [PeerMessage(peer=slot, content=blinded(2)) for slot in senders]
         with pytest.raises(EnvelopeRefused):
-            receive(view, "ecdh", *sent)
+            receive(view, *sent)
 
 
 @pytest.mark.parametrize("sender", [THIRD, "r9c9"])
@@ -141,29 +130,27 @@ def test_answers_come_from_the_leader_alone(sender: str) -> None:
     content = messages.EvaluatedIds(elements=np.zeros((2, 32), np.uint8))
     view = session().context(SECOND)
     with pytest.raises(EnvelopeRefused, match="does not lead"):
-        receive(view, "ecdh", PeerMessage(peer=sender, content=content))
+        receive(view, PeerMessage(peer=sender, content=content))
 
 
-def test_a_leader_sends_nothing_but_a_key_and_answers() -> None:
+def test_a_leader_sends_nothing_but_answers() -> None:
     view = session().context(SECOND)
     order = messages.Select(common=np.ones(3, np.uint8), n_rows={SECOND: 3})
-    with pytest.raises(EnvelopeRefused, match="a key, and answers"):
-        receive(view, "ecdh", PeerMessage(peer=FIRST, content=order))
+    with pytest.raises(EnvelopeRefused, match="sends answers"):
+        receive(view, PeerMessage(peer=FIRST, content=order))
 
 
-@pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_answers_that_are_none_stop_the_party_before_it_sends(method: str) -> None:
-    running = session(method)
+def test_answers_that_are_none_stop_the_party_before_it_sends() -> None:
+    running = session()
     running.until(messages.Unblind)
-    width = {"ecdh": 32, "rsa": 384}[method]
     n_ids = len(HELD[1])
     task = packets.read(running.open.tasks[SECOND])
     header = task.header.model_copy(update={"envelopes": []})
     bare = packets.encode(replace(task, header=header, envelopes=()))
     for elements, problem in (
-        (np.full((n_ids, width), 255, np.uint8), ProtocolFailed),
-        (np.full((n_ids - 1, width), 2, np.uint8), InvalidArray),
-        (np.full((n_ids, width + 1), 2, np.uint8), InvalidArray),
+        (np.full((n_ids, 32), 255, np.uint8), ProtocolFailed),
+        (np.full((n_ids - 1, 32), 2, np.uint8), InvalidArray),
+        (np.full((n_ids, 33), 2, np.uint8), InvalidArray),
     ):
         lie = messages.EvaluatedIds(elements=elements)
         running.memories[SECOND] = running.memories[SECOND].remember([lie])
@@ -181,15 +168,11 @@ def elsewhere(view: PartyContext) -> list[PartyContext]:
     return [replace(view, session=other), replace(view, slot=moved)]
 
 
-@pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_key_values_depend_on_agreement_and_row_group(
-    method: str,
-) -> None:
+def test_key_values_depend_on_agreement_and_row_group() -> None:
     """One party's key follows from its entropy: only the context keeps values apart."""
-    here = stage_view(session(method))
-    role = party.IntersectionParty(Alignment.model_validate({"method": method}))
+    here = stage_view(session())
     ids = [b"ada", b"bob"]
-    found = [role._holder(view).values(ids) for view in (here, here, *elsewhere(here))]
+    found = [party._holder(view).values(ids) for view in (here, here, *elsewhere(here))]
     assert found[0] == found[1]
     assert len({value for values in found for value in values}) == 3 * len(ids)
 
@@ -230,54 +213,6 @@ def test_tokens_hide_values_and_ids_alike() -> None:
         for value in (bytes(32), bytes([1]) * 32)
     ]
     assert len(set(made)) == 4
-
-
-# A leader that reads blinded ids
-
-
-def blinded_under(
-    made: WeakModulus, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Session, PartyContext]:
-    """A session whose leader shows a modulus of its own, up to where ids leave."""
-
-    def public(holder: RsaKey) -> bytes:
-        challenges = rsa_certificate._challenges(made.n, holder._context)
-        roots = [rsa_certificate.to_bytes(root) for root in made.roots(challenges)]
-        return made.public + b"".join(roots)
-
-    monkeypatch.setattr(RsaKey, "public", property(public))
-    running = session("rsa")
-    running.until(messages.Blind)
-    return running, stage_view(running, SECOND)
-
-
-def test_no_id_leaves_under_a_modulus_that_hides_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    running, _ = blinded_under(WeakModulus(7), monkeypatch)
-    for member in (SECOND, THIRD):
-        with pytest.raises(ProtocolFailed, match="false certificate"):
-            running.answer(member)
-
-
-def test_a_party_that_did_not_look_would_be_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The leader alone finds which of many guessed ids a member has."""
-    made = WeakModulus(7)
-    running, view = blinded_under(made, monkeypatch)
-    monkeypatch.setattr(rsa_certificate, "check", lambda *_: None)
-    asker = RsaAsker(made.public, party._context(view))
-    alignment = Alignment(method="rsa")
-    own = party._encode_ids(alignment.identify(running.data[SECOND]))
-    sent = asker.blind(own, KeyedStream(bytes(32)))
-    anybody = running.data[SECOND].ids or ()
-    strangers = names(list(range(1000, 1040)))
-    everybody = MatrixSource(
-        np.zeros((len(anybody) + 40, 1)), ids=[*anybody, *strangers]
-    )
-    guessed = [name.encode() for name in alignment.identify(everybody).ids]
-    assert set(made.read(sent, guessed, party._context(view))) == set(own)
 
 
 # Tokens that are no tokens
@@ -330,17 +265,11 @@ def known_to_the_analyst(running: Session) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("method", ["ecdh", "rsa"])
-def test_a_dictionary_attack_finds_no_id_at_the_analyst(
-    method: str,
-) -> None:
-    running = session(method)
+def test_a_dictionary_attack_finds_no_id_at_the_analyst() -> None:
+    running = session()
     running.to_the_end()
     held = b"\n".join([running.agreement, *running.stored])
     known = known_to_the_analyst(running)
-    if method == "rsa":  # though it never sees the public key
-        holder = party.IntersectionParty(Alignment(method="rsa"))
-        known.append(holder._holder(stage_view(running)).public[:384])
     everybody = names(sorted({row for rows in HELD for row in rows}))
     assert guesses.found(held, everybody, known) == []
 

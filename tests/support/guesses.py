@@ -7,11 +7,8 @@ import hashlib
 import hmac
 from collections.abc import Iterable, Iterator, Sequence
 
-import gmpy2
-
 from clustering_protocols.numerics.randomness import length_prefixed
-from clustering_protocols.secrecy import blind_rsa, ristretto
-from clustering_protocols.secrecy.oprf import library
+from clustering_protocols.secrecy import ristretto
 from clustering_protocols.shared_stages.alignment.identifiers import join, normal_form
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
@@ -29,7 +26,7 @@ def spellings(name: str) -> list[bytes]:
 def forms(names: Iterable[str], known: Sequence[bytes]) -> Iterator[bytes]:
     """Ids, and what can be computed of them with keys and contexts that are no secret.
 
-    ``known``: what the analyst knows of the session: id, digests, public keys.
+    ``known``: what the analyst knows of the session: id, digests, contexts.
     """
     for name in names:
         for text in spellings(name):
@@ -44,18 +41,13 @@ def forms(names: Iterable[str], known: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def points(text: bytes, known: Sequence[bytes]) -> Iterator[bytes]:
-    """Hashes of an id to either group, and their tokens without a key."""
-    sodium = library("rbcl")
+    """Hashes of an id to the group, and their tokens without a key."""
+    sodium = ristretto.sodium()
     for context in known:
         (point,) = ristretto._points(sodium, [text], context)
         yield point
         for before in (b"", length_prefixed("coterie/token/1", context)):
             yield hashlib.sha256(before + point + text).digest()
-        for public in known:
-            n = gmpy2.mpz(int.from_bytes(public, "big"))
-            if n.bit_length() == blind_rsa.BITS:
-                (residue,) = blind_rsa._hashes([text], n, context)
-                yield int(residue).to_bytes(blind_rsa.N_BYTES, "big")
 
 
 def writings(form: bytes) -> list[bytes]:

@@ -161,7 +161,6 @@ class LosslessFederated(AlignedParams):
 
     def check_retired(self) -> None:
         """Refuse what reproduces the paper at the price of what it shows."""
-        super().check_retired()
         for name, instead in INSTEAD.items():
             value = getattr(self, name)
             if value != type(self).model_fields[name].default:

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import (
     DataSource,
@@ -22,7 +22,7 @@ from clustering_protocols.numerics.data_source import (
     first_rows,
 )
 from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.secrecy import oprf
+from clustering_protocols.secrecy import ristretto
 from clustering_protocols.shared_stages.alignment import identifiers
 from clustering_protocols.shared_stages.alignment.id_patterns import Pattern
 from clustering_protocols.shared_stages.alignment.identifiers import (
@@ -56,9 +56,8 @@ _LEAST_UNIQUE: Final = 0.8
 class Alignment(Params):
     """How rows are aligned within a row group."""
 
-    method: Literal["declared", "position", "ecdh", "rsa"] = Field(
+    method: Literal["declared", "position", "ecdh"] = Field(
         default="declared",
-        json_schema_extra={"enum": ["declared", "position", "ecdh"]},
         description="declared: parties bring rows with the same ids, in any order. "
         "position: they bring the same rows in the same order, and nothing checks it "
         "where rows have no ids. ecdh: rows with common ids are found by private set "
@@ -183,7 +182,7 @@ class AlignedParams(Params):
     @property
     def selects_rows(self) -> bool:
         """Return whether rows are selected within the session."""
-        return self.alignment.method in {"ecdh", "rsa"}
+        return self.alignment.method == "ecdh"
 
     @property
     def linked_by(self) -> Sequence[str]:
@@ -194,15 +193,6 @@ class AlignedParams(Params):
     def match_columns(self) -> Sequence[str]:
         """Return the columns of which match keys are made, which a row's id then is."""
         return self.alignment.match_columns
-
-    def check_retired(self) -> None:
-        """Refuse blind signatures, by which nobody aligns rows any more."""
-        if self.alignment.method == "rsa":
-            raise InvalidParameters(
-                "no new session aligns rows by blind signatures: take method 'ecdh', "
-                "which finds the same rows, faster.",
-                field="alignment",
-            )
 
     def normalise_id(self, name: str, *, shared: bool) -> str:
         """Return a row's id in the form in which the parties compare it."""
@@ -228,14 +218,14 @@ class AlignedParams(Params):
             return None
         if said.match_keys:
             said.match(data)
-            oprf.require("ecdh")
+            ristretto.sodium()
             return None  # so are rows that have no value: each is compared within it
         own = said.identify(data)
         if said.method == "position":
             return _unless_as_they_are(own.rows, data.n_rows)
         if said.method == "declared":
             return _unless_as_they_are(own.rows_by_id, data.n_rows)
-        oprf.require(said.method)
+        ristretto.sodium()
         return None  # the intersection takes its rows, within the session
 
 

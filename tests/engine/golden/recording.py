@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 from support.examples import begun
 
-from clustering_protocols import catalogue, session_terms, simulation
+from clustering_protocols import session_terms, simulation
 from clustering_protocols.contract import Example, Outcome
 from clustering_protocols.engine import packets
 from clustering_protocols.records import codec, hash_chain
@@ -39,7 +39,7 @@ def recorded(example: Example[Any], played: Mapping[str, Any] | None = None) -> 
         drawn_up.append(draw_up(*given, **more))
         return drawn_up[0] if played is None else _as_bytes(played)
 
-    with patch.object(catalogue, "draw_up", kept), read_before_sealing() as sealed:
+    with patch.object(session_terms, "draw_up", kept), read_before_sealing() as sealed:
         session = begun(example, SEED, simulation.Session)
         session.to_the_end()
     now = json.loads(drawn_up[0])

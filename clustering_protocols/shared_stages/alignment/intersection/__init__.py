@@ -1,7 +1,7 @@
 """Stage: rows with common ids, by private set intersection within each row group.
 
 The leader of a row group holds a key; the members have their ids evaluated under it
-without showing them (:mod:`clustering_protocols.secrecy.oprf`), in envelopes that
+without showing them (:mod:`clustering_protocols.secrecy.ristretto`), in envelopes that
 the analyst cannot open. Everybody sends tokens, hashes of id and value: equal tokens are
 equal ids, and without the key nobody can tell which id a token stands for. The analyst
 says which tokens are common. Common rows are put in the order of their tokens, and a
@@ -12,7 +12,6 @@ which it joined. A row group of one slot keeps all rows.
 
 | round | task → contribution | envelopes |
 |---|---|---|
-| ``rsa`` alone | `show-key` → `key-shown` | `public-key` from leaders to members |
 | 1 | `blind` → `counted` | `blinded-ids` from members to leaders |
 | 2 | `evaluate` → `evaluated` (leaders) | `answers` from leaders to members |
 | 3 | `unblind` → `shown` (members) | |
@@ -34,20 +33,17 @@ NAME = "intersection"
 
 def stage(alignment: Alignment) -> Stage:
     """Return the stage; it needs the secrets of row and column groups."""
-    show_key = Exchange(messages.ShowKey, messages.KeyShown)
     return Stage(
         name=NAME,
         analyst=lambda: IntersectionAnalyst(alignment),
         party=lambda: IntersectionParty(alignment),
         exchanges=(
-            *([show_key] if alignment.method == "rsa" else []),
             Exchange(messages.Blind, messages.IdCount),
             Exchange(messages.Evaluate, messages.EvaluatedTokens),
             Exchange(messages.Unblind, messages.PartyTokens),
             Exchange(messages.Select, Digests, own=("common",)),
         ),
         envelopes=(
-            messages.PublicKey,
             messages.BlindedIds,
             messages.EvaluatedIds,
             Digests,

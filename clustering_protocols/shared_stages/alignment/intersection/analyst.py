@@ -35,17 +35,15 @@ _Sorted = NDArray[np.bytes_]
 
 @dataclass(frozen=True)
 class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
-    """Five rounds; four where blinding takes no public key."""
+    """Four rounds."""
 
     alignment: Alignment
 
     state = IntersectionState
 
     def start(self, session: SessionContext) -> Ask | Finish:
-        """Ask for public keys where there are any, else for blinded ids."""
-        if self.alignment.method != "rsa":
-            return _ask_blind(session)
-        return Ask.everybody(session, messages.ShowKey(), state=_state("show-key"))
+        """Ask for blinded ids."""
+        return Ask.everybody(session, messages.Blind(), state=_state("blind"))
 
     def step(
         self,
@@ -54,8 +52,6 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
         """Return the next round; at the end the numbers of rows that take part."""
-        if state.asked == "show-key":
-            return _ask_blind(session)
         if state.asked == "blind":
             return _ask_evaluate(session, contributions)
         if state.asked == "evaluate":
@@ -99,10 +95,6 @@ def _state(asked: Any, **known: Any) -> IntersectionState:
         "tokens": np.empty((0, 32), np.uint8),
     }
     return IntersectionState(asked=asked, **(nothing | known))
-
-
-def _ask_blind(session: SessionContext) -> Ask:
-    return Ask.everybody(session, messages.Blind(), state=_state("blind"))
 
 
 def _ask_evaluate(session: SessionContext, contributions: Mapping[str, Record]) -> Ask:

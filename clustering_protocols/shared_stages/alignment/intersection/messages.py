@@ -14,28 +14,6 @@ TOKEN_BYTES = 32
 Tokens = Annotated[ByteArray, Spec("t", TOKEN_BYTES)]
 
 
-class ShowKey(Record):
-    """Task: leaders, send your certified public key to your row group (`rsa`)."""
-
-    kind = "show-key"
-
-
-class KeyShown(Record):
-    """Contribution."""
-
-    kind = "key-shown"
-
-
-class PublicKey(Record):
-    """Envelope and memory: what members need to blind, a modulus and its certificate."""
-
-    kind = "public-key"
-    reach = "agreement"
-    meaning = "A public key, with which other parties blind their ids."
-
-    key: Annotated[ByteArray, Spec("k")]
-
-
 class Blind(Record):
     """Task: say how many ids you have, and have them evaluated by your leader."""
 
@@ -138,7 +116,7 @@ class IntersectionState(Record):
 
     kind = "intersecting"
 
-    asked: Literal["show-key", "blind", "evaluate", "unblind", "select"]
+    asked: Literal["blind", "evaluate", "unblind", "select"]
     n_ids: dict[str, int]
     n_rows: dict[str, int]
     tokens: Tokens

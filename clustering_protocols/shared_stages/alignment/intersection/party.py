@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,10 +27,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import KeyedStream, length_prefixed
 from clustering_protocols.records.arrays import ByteArray, IntArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy import ristretto, rsa_certificate
-from clustering_protocols.secrecy.blind_rsa import RsaAsker, RsaKey
-from clustering_protocols.secrecy.oprf import OprfClient, OprfServer
-from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
+from clustering_protocols.secrecy.ristretto import N_BYTES, RistrettoAsker, RistrettoKey
 from clustering_protocols.shared_stages.alignment.common_rows import (
     is_alone,
     select_common,
@@ -42,29 +39,8 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from . import messages
 from .groups import leaders_of, led_by
 
-
-class _Scheme(NamedTuple):
-    """Both sides of a method, and the length of its elements in bytes."""
-
-    holder: Callable[[KeyedStream, bytes], OprfServer]
-    asker: Callable[[bytes, bytes], OprfClient]
-    n_bytes: int
-
-
-_SCHEMES: Final[Mapping[str, _Scheme]] = {
-    "ecdh": _Scheme(RistrettoKey, RistrettoAsker, ristretto.N_BYTES),
-    "rsa": _Scheme(RsaKey, RsaAsker, rsa_certificate.N_BYTES),
-}
-
-
-_Task = (
-    messages.ShowKey
-    | messages.Blind
-    | messages.Evaluate
-    | messages.Unblind
-    | messages.Select
-)
-_Content = messages.PublicKey | messages.BlindedIds | messages.EvaluatedIds | Digests
+_Task = messages.Blind | messages.Evaluate | messages.Unblind | messages.Select
+_Content = messages.BlindedIds | messages.EvaluatedIds | Digests
 
 
 class _Tokens(NamedTuple):
@@ -90,8 +66,6 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the answer to the task that is due."""
-        if isinstance(task, messages.ShowKey):
-            return self._show_key(context)
         if isinstance(task, messages.Evaluate):
             return self._evaluate(context)
         own = self._identify_rows(context, data)
@@ -104,7 +78,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[_Content]]
     ) -> Sequence[Record]:
-        """Keep blinded ids, a public key or answers, from whom they may come."""
+        """Keep blinded ids, or answers, from whom they may come."""
         if context.memory.get(Selection) is not None:
             told = {
                 e.peer: e.content for e in envelopes if isinstance(e.content, Digests)
@@ -116,10 +90,10 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         if context.slot.name in led_by(context.session):
             return [self._collect_blinded_ids(context, envelopes)]
         leader = leaders_of(context.session).get(context.slot.name, "")
-        content = content_of(leader, envelopes, "A key or answers")
-        if isinstance(content, messages.PublicKey | messages.EvaluatedIds):
+        content = content_of(leader, envelopes, "Answers")
+        if isinstance(content, messages.EvaluatedIds):
             return [content]
-        raise EnvelopeRefused("A leader sends a key, and answers.")
+        raise EnvelopeRefused("A leader sends answers.")
 
     def _identify_rows(self, context: PartyContext, data: DataSource) -> IdentifiedRows:
         """Return the different ids; who shares rows with nobody needs none."""
@@ -142,7 +116,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             raise EnvelopeRefused("Blinded ids came from others than the row group.")
         for slot, blinded in sent.items():
             quota = context.session.member(slot).n_rows
-            blinded.require({"w": self._scheme.n_bytes})
+            blinded.require({"w": N_BYTES})
             if len(blinded.elements) > quota:
                 raise GuardRefused(
                     f"{slot!r} asks for {len(blinded.elements)} ids; it joined with "
@@ -155,31 +129,12 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     # What the leader does
 
-    @property
-    def _scheme(self) -> _Scheme:
-        return _SCHEMES[self.alignment.method]
-
-    def _holder(self, context: PartyContext) -> OprfServer:
-        """Return the key, which follows from this party's entropy in each round."""
-        return self._scheme.holder(context.lasting_stream("key"), _context(context))
-
-    def _show_key(self, context: PartyContext) -> Reply:
-        members = led_by(context.session).get(context.slot.name, ())
-        if not members:
-            return Reply(contribution=messages.KeyShown())
-        public = np.frombuffer(self._holder(context).public, np.uint8)
-        content = messages.PublicKey(key=public)
-        return Reply(
-            contribution=messages.KeyShown(),
-            envelopes=[PeerMessage(peer=slot, content=content) for slot in members],
-        )
-
     def _evaluate(self, context: PartyContext) -> Reply:
         """Answer each member, once in a session: quotas hold for all rounds together."""
         if context.memory.get(messages.EvaluatedTokens) is not None:
             raise ProtocolFailed("The analyst asks to evaluate ids a second time.")
         asked = context.recall(messages.ToEvaluate)
-        found = self._holder(context).evaluate(asked.elements)
+        found = _holder(context).evaluate(asked.elements)
         members = led_by(context.session)[context.slot.name]
         ends = np.cumsum([asked.counts[slot] for slot in members])
         parts = np.split(found, ends[:-1])
@@ -194,16 +149,10 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     # What the others do
 
-    def _asker(self, context: PartyContext) -> OprfClient:
-        public = b""
-        if self.alignment.method == "rsa":
-            public = context.recall(messages.PublicKey).key.tobytes()
-        return self._scheme.asker(public, _context(context))
-
     def _blind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         if context.slot.name in led_by(context.session):
             ids = _encode_ids(own)
-            made = _tokens(context, ids, self._holder(context).values(ids))
+            made = _tokens(context, ids, _holder(context).values(ids))
             return Reply(
                 contribution=messages.IdCount(n_ids=len(ids), tokens=made.tokens),
                 remember=[messages.TokenOrder(order=made.order)],
@@ -214,7 +163,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         leader = leaders_of(context.session).get(context.slot.name)
         if leader is None:
             return Reply(contribution=counted)
-        elements = self._asker(context).blind(
+        elements = RistrettoAsker(_context(context)).blind(
             _encode_ids(own), _derive_blinding_stream(context)
         )
         sent = PeerMessage(peer=leader, content=messages.BlindedIds(elements=elements))
@@ -222,9 +171,9 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
     def _unblind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         answers = context.recall(messages.EvaluatedIds)
-        answers.require({"n": len(own.ids), "w": self._scheme.n_bytes})
+        answers.require({"n": len(own.ids), "w": N_BYTES})
         ids = _encode_ids(own)
-        values = self._asker(context).values(
+        values = RistrettoAsker(_context(context)).values(
             ids, answers.elements, _derive_blinding_stream(context)
         )
         made = _tokens(context, ids, values)
@@ -233,6 +182,11 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
             contribution=messages.PartyTokens(tokens=made.tokens),
             remember=[messages.TokenOrder(order=made.order), done],
         )
+
+
+def _holder(context: PartyContext) -> RistrettoKey:
+    """Return the key, which follows from this party's entropy in each round."""
+    return RistrettoKey(context.lasting_stream("key"), _context(context))
 
 
 def _quotas(context: PartyContext) -> dict[str, object]:

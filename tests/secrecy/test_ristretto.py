@@ -1,0 +1,89 @@
+"""The keyed function of ids: right values, and nothing else to be had."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.secrecy import ristretto
+from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
+
+HERE, THERE = b"this session", b"another session"
+IDS = [b"ada", b"bob", b"cyd"]
+
+
+def stream(number: int) -> KeyedStream:
+    return KeyedStream(bytes([number]) * 32)
+
+
+def asked(key: RistrettoKey, context: bytes, draw: int) -> list[bytes]:
+    asker = RistrettoAsker(context)
+    blinded = asker.blind(IDS, stream(draw))
+    assert blinded.shape == (3, ristretto.N_BYTES)
+    return list(asker.values(IDS, key.evaluate(blinded), stream(draw)))
+
+
+def test_an_oprf_result_does_not_depend_on_the_blinding() -> None:
+    key = RistrettoKey(stream(1), HERE)
+    assert asked(key, HERE, 5) == asked(key, HERE, 6) == key.values(IDS)
+    assert len(set(key.values(IDS))) == 3
+
+
+def test_a_key_follows_from_its_stream() -> None:
+    first, again = (RistrettoKey(stream(1), HERE) for _ in range(2))
+    other = RistrettoKey(stream(2), HERE)
+    assert first.values(IDS) == again.values(IDS)
+    assert not set(first.values(IDS)) & set(other.values(IDS))
+
+
+def test_another_context_has_other_values() -> None:
+    here, there = (RistrettoKey(stream(1), place) for place in (HERE, THERE))
+    assert not set(here.values(IDS)) & set(there.values(IDS))
+
+
+def test_blinded_ids_follow_from_the_stream_and_no_two_are_alike() -> None:
+    asker = RistrettoAsker(HERE)
+    one, same, other = (asker.blind([b"ada", b"ada"], stream(n)) for n in (5, 5, 6))
+    assert one.tolist() == same.tolist()
+    assert len({row.tobytes() for row in [*one, *other]}) == 4
+
+
+def test_a_scalar_is_uniform_but_for_2_to_the_minus_256() -> None:
+    order = 2**252 + 27742317777372353535851937790883648493  # RFC 9496, section 4
+    scalar = ristretto._scalar(ristretto.sodium(), stream(1))
+    drawn = int.from_bytes(stream(1).take(64), "little")
+    assert int.from_bytes(scalar, "little") == drawn % order
+    assert order < 2 ** (8 * 64 - 256)
+
+
+def test_points_that_are_none_are_not_evaluated() -> None:
+    key = RistrettoKey(stream(1), HERE)
+    good = RistrettoAsker(HERE).blind(IDS, stream(5))
+    for width in (31, 33):
+        with pytest.raises(GuardRefused, match="no point"):
+            key.evaluate(np.ones((1, width), np.uint8))
+    for bad in (bytes(32), b"\xff" * 32, b"\x01" + bytes(31)):
+        elements = np.vstack([good, np.frombuffer(bad, np.uint8)[None]])
+        with pytest.raises(GuardRefused, match="no point"):
+            key.evaluate(elements)
+
+
+def test_an_answer_that_is_none_is_noticed() -> None:
+    key, asker = RistrettoKey(stream(1), HERE), RistrettoAsker(HERE)
+    answers = key.evaluate(asker.blind(IDS, stream(5))).copy()
+    answers[1] = 255
+    with pytest.raises(ProtocolFailed):
+        asker.values(IDS, answers, stream(5))
+
+
+def test_a_missing_library_is_named_with_its_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "rbcl", None)
+    said = r"library 'rbcl': pip install 'coterie\[psi\]'"
+    with pytest.raises(GuardRefused, match=said):
+        ristretto.sodium()
