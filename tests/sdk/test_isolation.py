@@ -323,11 +323,11 @@ def test_what_both_left_behind_goes_with_the_next_start(
     reading: subprocess.Popen[bytes], temporary: Path, rows: Path
 ) -> None:
     [reader] = readers(reading)
+    os.kill(reader, signal.SIGSTOP)  # before it is through
     [folder] = temporary.iterdir()
     sweep(temporary)
     assert folder.is_dir(), "somebody holds it"
     assert folder.stat().st_mode & 0o777 == 0o700
-    os.kill(reader, signal.SIGSTOP)
     reading.kill()
     reading.wait()
     os.kill(reader, signal.SIGKILL)

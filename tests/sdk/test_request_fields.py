@@ -96,10 +96,10 @@ from types import SimpleNamespace
 import numpy as np
 from click.testing import CliRunner
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import session_terms, simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.agreements import read_agreement
-from clustering_protocols.terms.terms import Layout, read_terms
+from clustering_protocols.terms.terms import Layout, canonical_json, read_terms
 from coterie_pages.pages import page
 from coterie_pages.terminal_text import sheet_lines
 from coterie_pages.views.terms_sheet import sheet_of
@@ -151,7 +151,7 @@ def by_form(**said):
 
 def shown(terms):
     "What people read: on the sheet's page, in a terminal, in the letter."
-    text = catalogue.canonical_json(terms)
+    text = canonical_json(terms)
     sheet = sheet_of(text, terms, {})
     return page(sheet), "\\n".join(sheet_lines(sheet)), letter(terms, terms.layout.names[0])
 """
