@@ -38,6 +38,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
+from coterie.datasets import deal_classes
 
 GAMMAS = (0.25, 0.5, 0.75, 1.0)
 N_CLIENTS = 20
@@ -88,16 +89,7 @@ def iid(y: Labels, rng: np.random.Generator) -> Clients:
 
 def by_dirichlet(y: Labels, rng: np.random.Generator) -> Clients:
     """Deal each class out in proportions of a Dirichlet distribution, β = 0.5."""
-    while True:
-        found: list[list[int]] = [[] for _ in range(N_CLIENTS)]
-        for each in np.unique(y):
-            members = rng.permutation(np.flatnonzero(y == each))
-            shares = rng.dirichlet(np.full(N_CLIENTS, 0.5))
-            cuts = (np.cumsum(shares)[:-1] * len(members)).astype(int)
-            for client, part in zip(found, np.split(members, cuts), strict=True):
-                client.extend(map(int, part))
-        if min(map(len, found)) >= 40:
-            return Clients([np.array(client) for client in found])
+    return Clients(deal_classes(y, N_CLIENTS, 0.5, rng, fewest=40))
 
 
 def federated(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.retention import Retention
     from clustering_protocols.terms.schema import Schema
     from clustering_protocols.terms.terms import About, Deadlines, Guards, Layout, Slot
+    from coterie import datasets
     from party_sdk.coordinator.coordinator import Coordinator
     from party_sdk.estimators import (
         CannotCluster,
@@ -66,6 +67,7 @@ __all__ = [
     "Schema",
     "SimulatedSession",
     "Slot",
+    "datasets",
     "local_session",
     "simulate",
 ]
@@ -102,6 +104,8 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is asked for."""
+    if name == "datasets":
+        return import_module(f"{__name__}.{name}")
     module = _MODULES.get(name)
     if module is not None:
         return getattr(import_module(module), name)

@@ -174,6 +174,11 @@ class ClusteringProtocol(ABC, Generic[P]):
         earlier release wrote stays readable. Raises :class:`InvalidParameters`.
         """
 
+    def may_label_new_rows(self, params: P) -> bool:
+        """Return whether parties of such sessions may label rows that come later."""
+        del params
+        return False
+
     def check_roster(self, session: SessionContext[P]) -> None:
         """Refuse rows and features that do not fit, before anybody works.
 

@@ -37,14 +37,16 @@ _LARGEST_SEED = 2**53 - 1  # as in terms: a whole number in any language
 
 
 def labels_new_rows(estimator: Any) -> bool:
-    """Return whether new rows get labels; True before a session, which shows it.
+    """Return whether new rows get labels; before a session, whether they may.
 
     Raises GuardRefused with what would: scikit-learn shows it as the cause.
     """
     if estimator.__sklearn_is_fitted__():
         result: Result = estimator.session_.results[0]
         result.check_labels_new_rows()
-    return True
+        return True
+    params, _ = estimator.build_params()
+    return catalogue.protocol(estimator.protocol).may_label_new_rows(params)
 
 
 class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # untyped
@@ -120,7 +122,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         with as_value_errors(describe_width(X)):
             check_no_more(more)
             check_matrix(X)
-            params, evaluation = self._build_params()
+            params, evaluation = self.build_params()
             session = simulate(
                 params,
                 X,
@@ -176,7 +178,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     # What a session is made of
 
-    def _build_params(self) -> tuple[Params, Evaluation | None]:
+    def build_params(self) -> tuple[Params, Evaluation | None]:
         """Return the session's parameters, and its runs where there are several."""
         known = catalogue.protocol(self.protocol)
         ways = [way for way in known.methods if way.name in self.algorithms]
@@ -266,6 +268,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _of_tables(self, X: Any, part: Callable[[NewRows], Any]) -> Any:
         """Return a part of what new rows get: of each table, or of the one."""
         check_is_fitted(self)
+        X = read_rows(X)
         if isinstance(X, list | tuple):
             return [part(self._predict_rows(table)) for table in X]
         return part(self._predict_rows(X))
@@ -273,18 +276,30 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _predict_rows(self, table: Any) -> NewRows:
         session: SimulatedSession = self.session_
         result: Result = session.results[0]
+        table = read_rows(table)
         with as_value_errors():
             if isinstance(table, MatrixSource | SparseSource):
                 table = matrix(table)
             if isinstance(table, np.ndarray) or issparse(table):
-                if table.ndim != 2 or table.shape[1] != self.n_features_in_:
-                    raise InvalidParameters(
-                        f"X has shape {table.shape}; the session clustered "
-                        f"{self.n_features_in_} columns."
-                    )
+                self._check_width(table)
                 dense = table.toarray() if issparse(table) else table
                 table = dense[:, session.whole.order]
             return result.predict(table)
+
+    def _check_width(self, table: Any) -> None:
+        """Refuse other columns than those of the session, in scikit-learn's words."""
+        wanted = self.n_features_in_
+        if table.ndim != 2:
+            raise InvalidParameters(
+                f"X has shape {table.shape}. Reshape your data: the session clustered "
+                f"{wanted} columns."
+            )
+        if table.shape[1] != wanted:
+            raise InvalidParameters(
+                f"X has {table.shape[1]} features, but {type(self).__name__} is "
+                f"expecting {wanted} features as input: the session clustered {wanted} "
+                "columns."
+            )
 
 
 class CentreDistances(FederatedClusterer):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from clustering_protocols.common.error_catalogue import Problem
@@ -83,9 +84,28 @@ def check_matrix(table: Any) -> None:
 
 
 def read_rows(tables: Any) -> Any:
-    """Return lists of numbers as the one table whose rows they are; others as they are."""
-    if not isinstance(tables, list) or not tables:
+    """Return numbers in Python's lists or objects as the one matrix that they are.
+
+    Others are returned as they are. Raises TypeError for objects that are no numbers.
+    """
+    if isinstance(tables, list) and tables:
+        return _read_lists(tables)
+    if _is_array_alike(tables):
+        tables = np.asarray(tables)
+    if not isinstance(tables, np.ndarray) or tables.dtype != object:
         return tables
+    has_words = any(isinstance(value, str | bytes) for value in tables.flat)
+    return tables if has_words else tables.astype(np.float64)
+
+
+def _is_array_alike(table: Any) -> bool:
+    """Return whether it says itself which array it is, and is no table or matrix."""
+    if isinstance(table, np.ndarray) or not hasattr(table, "__array__"):
+        return False
+    return nw.from_native(table, pass_through=True) is table
+
+
+def _read_lists(tables: list[Any]) -> Any:
     if not all(isinstance(row, list) and row for row in tables):
         return tables
     is_row = all(isinstance(value, int | float) for row in tables for value in row)

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from party_sdk.lab.local_sessions import LocalSession, local_session
     from party_sdk.lab.rehearsal import rehearse
-    from party_sdk.lab.trials.layouts import Lattice, Said, regular, usual_lattice
+    from party_sdk.lab.trials.layouts import (
+        Lattice,
+        Said,
+        read_layout,
+        regular,
+        usual_lattice,
+    )
     from party_sdk.lab.trials.parties import AgreedFields, Deal
     from party_sdk.lab.trials.simulated_session import (
         SimulatedRun,
@@ -34,6 +40,7 @@ __all__ = [
     "fields_of_groups",
     "local_session",
     "play",
+    "read_layout",
     "regular",
     "rehearse",
     "simulate",
@@ -43,7 +50,7 @@ __all__ = [
 _MODULES = {
     "local_sessions": ("LocalSession", "local_session"),
     "rehearsal": ("rehearse",),
-    "trials.layouts": ("Lattice", "Said", "regular", "usual_lattice"),
+    "trials.layouts": ("Lattice", "Said", "read_layout", "regular", "usual_lattice"),
     "trials.parties": ("AgreedFields", "Deal"),
     "trials.simulated_session": (
         "SimulatedRun",

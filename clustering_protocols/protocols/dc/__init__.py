@@ -85,6 +85,10 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         row_alignment.check(params, layout)
         _check_predictor(params, layout)
 
+    def may_label_new_rows(self, params: DataCollaboration) -> bool:
+        """Return whether parties get the map of their rows."""
+        return params.predictor
+
     def check_roster(self, session: DcSession) -> None:
         """Refuse anchors or clusters that the roster does not fit."""
         from . import layouts

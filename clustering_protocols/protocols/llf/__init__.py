@@ -79,6 +79,10 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         if params.output == "memberships" and not params.fuzzy:
             raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
 
+    def may_label_new_rows(self, params: LosslessFederated) -> bool:
+        """Return True: over split rows parties have the centroids."""
+        return True
+
     def check_opening(self, params: LosslessFederated, layout: Layout) -> None:
         """Refuse what says nothing: a tolerance that ends at once, degrees of 0 and 1."""
         if params.tol > LARGEST_TOL:

@@ -1,0 +1,278 @@
+"""Public data sets by name, and tables dealt out to parties, for trials of methods.
+
+    from coterie import FederatedKMeans, datasets
+
+    rice = datasets.load("rice")
+    dealt = datasets.deal(rice.X, (5, 1), classes=rice.y, concentration=0.5)
+    model = FederatedKMeans(2, layout=dealt.layout).fit(dealt.tables)
+
+scikit-learn brings four of the sets. The others are files in a folder that the caller, or
+the variable COTERIE_DATA, names: no licence that we know lets us hand them on.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.terms import Layout
+from party_sdk.lab import Lattice, read_layout
+
+__all__ = ["BUNDLED", "SOURCES", "Dataset", "Dealt", "MissingDataset", "deal", "load"]
+
+BUNDLED: Final = frozenset({"iris", "wine", "breast_cancer", "digits"})
+"""The sets that scikit-learn brings."""
+
+SOURCES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "heart": "UCI: Statlog (Heart)",
+        "rice": "UCI: Rice (Cammeo and Osmancik)",
+        "waveform": "UCI: Waveform Database Generator (Version 1)",
+        "banknote": "UCI: Banknote Authentication",
+        "phoneme": "ELENA, KEEL and OpenML: phoneme",
+        "xclara": "clustering-benchmark: xclara",
+        "s1_deric": "clustering-benchmark: s-set1",
+        "terrorist": "LINQS: Terrorist Attacks",
+        "pendigits": "UCI: Pen-Based Recognition of Handwritten Digits",
+        "coil20": "Columbia Object Image Library, 32 × 32 pixels",
+        "mnist": "MNIST, 60,000 training rows first",
+        "fmnist": "Fashion-MNIST",
+    }
+)
+"""The other sets of docs/evidence.md, and what they are called at their source."""
+
+_TRIES = 10_000
+
+
+class MissingDataset(FileNotFoundError):
+    """A data set is not here; the text says what to put where."""
+
+
+class Dataset(NamedTuple):
+    """A data set.
+
+    X: float64 (n, m).
+    y: int64 (n,); the classes, to compare with. No method is told them.
+    """
+
+    X: FloatArray
+    y: IntArray
+
+
+def load(name: str, folder: str | Path | None = None) -> Dataset:
+    """Return a data set of docs/evidence.md by its name.
+
+    folder: where ``NAME.npz`` lies, with arrays ``X`` and ``y``; that of the variable
+        COTERIE_DATA by default. Sets of scikit-learn need none.
+
+    Raises InvalidParameters for another name, MissingDataset if the file is not there,
+    InvalidData if it holds something else.
+    """
+    if name in BUNDLED:
+        from sklearn import datasets as bundled
+
+        bunch = getattr(bundled, f"load_{name}")()
+        return Dataset(bunch.data.astype(np.float64), bunch.target.astype(np.int64))
+    if name not in SOURCES:
+        raise InvalidParameters(
+            f"There is no set {name!r}. There are "
+            f"{', '.join(sorted({*BUNDLED, *SOURCES}))}.",
+            field="name",
+        )
+    path = _folder(name, folder) / f"{name}.npz"
+    if not path.is_file():
+        raise MissingDataset(f"{path} is not there. {_remedy(name)}")
+    try:
+        with np.load(path, allow_pickle=False) as found:
+            X, y = found["X"].astype(np.float64), found["y"].astype(np.int64)
+    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile):
+        raise InvalidData(f"{path} does not hold two arrays. {_remedy(name)}") from None
+    if X.ndim != 2 or y.shape != X.shape[:1]:
+        raise InvalidData(
+            f"{path}: X has shape {X.shape} and y {y.shape}. A row of X needs a class in y."
+        )
+    return Dataset(X, y)
+
+
+def _folder(name: str, given: str | Path | None) -> Path:
+    folder = given or os.environ.get("COTERIE_DATA")
+    if not folder:
+        raise MissingDataset(
+            f"{_remedy(name)} Name the folder, or set COTERIE_DATA to it."
+        )
+    return Path(folder)
+
+
+def _remedy(name: str) -> str:
+    """Return what to put where."""
+    return (
+        f"Get the set ({SOURCES[name]}). Then write {name}.npz into your folder of data "
+        f"sets: numpy.savez('{name}.npz', X=features, y=classes)."
+    )
+
+
+# Dealt out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Dealt:
+    """A table, dealt out to parties.
+
+    layout: which parties there are.
+    tables: what each holds, in the order of the layout's slots: of the kind of the table.
+    rows, columns: lists of int64 arrays, in the same order: the numbers in the table.
+    """
+
+    layout: Layout
+    tables: list[Any] = field(repr=False)
+    rows: list[IntArray] = field(repr=False)
+    columns: list[IntArray] = field(repr=False)
+
+
+def deal(
+    table: Any,
+    layout: Layout | Lattice,
+    *,
+    classes: ArrayLike | None = None,
+    concentration: float | None = None,
+    fewest: int = 2,
+    empty: int = 0,
+    random_state: int | np.random.Generator = 0,
+) -> Dealt:
+    """Deal the rows and columns of one table out to the parties of a layout.
+
+    Without classes rows are dealt out evenly and at random; columns always are. With
+    classes each class goes to the row groups in shares of a Dirichlet distribution, so
+    that institutions see other mixtures.
+
+    table: matrix, or table of pandas, polars or pyarrow, of shape (n, m).
+    layout: Layout or (int, int); row groups and column groups.
+    classes: (n,); of which class each row is.
+    concentration: float above 0; of the Dirichlet distribution. Below 1 institutions
+        differ much, above 10 little. It needs classes, and they need it.
+    fewest: int; rows of each row group, at least. Draws with fewer are repeated.
+    empty: int; cells of the lattice that no party holds, drawn at random: a ragged
+        layout. Every row group and every column group keeps a party.
+    random_state: int or numpy Generator.
+
+    Raises InvalidParameters if the table cannot be dealt out so.
+    """
+    rng = np.random.default_rng(random_state)
+    kept = _empty_cells(read_layout(layout), empty, rng)
+    read = _read_table(table)
+    n_rows, n_columns = read.shape
+    for size, wanted, what in (
+        (n_rows, kept.n_row_groups * max(fewest, 1), "row"),
+        (n_columns, kept.n_column_groups, "column"),
+    ):
+        if size < wanted:
+            raise InvalidParameters(f"{size} {what}s are too few: it takes {wanted}.")
+    if (classes is None) != (concentration is None):
+        raise InvalidParameters(
+            "classes and concentration are given together.", field="concentration"
+        )
+    if classes is None or concentration is None:
+        rows = np.array_split(rng.permutation(n_rows), kept.n_row_groups)
+    else:
+        known = np.asarray(classes)
+        if known.shape != (n_rows,):
+            raise InvalidParameters(
+                f"{n_rows} rows need as many; the shape is {known.shape}.",
+                field="classes",
+            )
+        rows = deal_classes(known, kept.n_row_groups, concentration, rng, fewest=fewest)
+    columns = np.array_split(rng.permutation(n_columns), kept.n_column_groups)
+    held = [(rows[slot.row], columns[slot.column]) for slot in kept.slots]
+    return Dealt(
+        layout=kept,
+        tables=[_take(read, *each) for each in held],
+        rows=[own for own, _ in held],
+        columns=[own for _, own in held],
+    )
+
+
+def deal_classes(
+    classes: Any,
+    n_groups: int,
+    concentration: float,
+    rng: np.random.Generator,
+    *,
+    fewest: int = 2,
+) -> list[IntArray]:
+    """Return row numbers of each group: classes in shares of a Dirichlet distribution.
+
+    classes: (n,). Draws in which a group gets fewer rows than ``fewest`` are repeated.
+
+    Raises InvalidParameters if no draw gives each group so many.
+    """
+    if not 0 < concentration < np.inf:
+        raise InvalidParameters("a number above 0 is needed.", field="concentration")
+    for _ in range(_TRIES):
+        found: list[list[IntArray]] = [[] for _ in range(n_groups)]
+        for each in np.unique(classes):
+            members = rng.permutation(np.flatnonzero(classes == each))
+            shares = rng.dirichlet(np.full(n_groups, concentration))
+            cuts = (np.cumsum(shares)[:-1] * len(members)).astype(int)
+            for group, part in zip(found, np.split(members, cuts), strict=True):
+                group.append(part)
+        dealt = [np.concatenate(group) for group in found]
+        if min(map(len, dealt)) >= fewest:
+            return dealt
+    raise InvalidParameters(
+        f"{_TRIES:,} draws left some row group with fewer than {fewest} rows. Take a "
+        "larger concentration, or fewer row groups."
+    )
+
+
+def _empty_cells(layout: Layout, empty: int, rng: np.random.Generator) -> Layout:
+    """Return a layout without some of its slots; no row or column group is lost."""
+    if empty == 0:
+        return layout
+    slots = layout.slots
+    groups = (layout.n_row_groups, layout.n_column_groups)
+    if 0 < empty <= len(slots) - max(groups):
+        for _ in range(_TRIES):
+            places = sorted(rng.permutation(len(slots))[empty:].tolist())
+            kept = tuple(slots[place] for place in places)
+            filled = ({slot.row for slot in kept}, {slot.column for slot in kept})
+            if tuple(map(len, filled)) == groups:
+                return Layout(slots=kept)
+    raise InvalidParameters(
+        f"{len(slots)} cells cannot have {empty} without a party: each row group and "
+        "each column group keeps one.",
+        field="empty",
+    )
+
+
+def _read_table(table: Any) -> Any:
+    """Return a matrix, or a table that narwhals knows."""
+    if issparse(table):
+        return table.tocsr()
+    read = nw.from_native(table, eager_only=True, pass_through=True)
+    if not isinstance(read, nw.DataFrame):
+        read = np.asarray(table)
+        if read.ndim != 2:
+            raise InvalidParameters(
+                f"A table has rows and columns; this has the shape {read.shape}.",
+                field="table",
+            )
+    return read
+
+
+def _take(table: Any, rows: IntArray, columns: IntArray) -> Any:
+    """Return some rows and columns, as the kind of table that came."""
+    if isinstance(table, nw.DataFrame):
+        return table[rows.tolist(), columns.tolist()].to_native()
+    return table[rows][:, columns]

@@ -1,0 +1,146 @@
+"""Public data sets by name, and tables dealt out as institutions hold them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_array_equal
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_iris
+
+import coterie
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from coterie import FederatedKMeans, Layout, datasets
+
+X, CLASSES = load_iris(return_X_y=True)
+
+
+# By name
+
+
+def test_a_set_of_scikit_learn_needs_no_folder(monkeypatch: Any) -> None:
+    monkeypatch.delenv("COTERIE_DATA", raising=False)
+    iris = coterie.datasets.load("iris")
+    assert_array_equal(iris.X, X)
+    assert_array_equal(iris.y, CLASSES)
+
+
+def test_a_set_is_read_from_a_folder(tmp_path: Path, monkeypatch: Any) -> None:
+    np.savez(tmp_path / "rice.npz", X=X.astype(np.float32), y=CLASSES.astype(np.uint8))
+    monkeypatch.setenv("COTERIE_DATA", "/nowhere")
+    named = datasets.load("rice", tmp_path)
+    monkeypatch.setenv("COTERIE_DATA", str(tmp_path))
+    for rice in (named, datasets.load("rice")):
+        assert (rice.X.dtype, rice.y.dtype) == (np.float64, np.int64)
+        assert_array_equal(rice.X, X.astype(np.float32))
+
+
+def test_what_to_put_where_is_said(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.delenv("COTERIE_DATA", raising=False)
+    remedy = r"Get the set \(UCI: Rice .*numpy.savez\('rice.npz', X=features, y=class"
+    with pytest.raises(FileNotFoundError, match=remedy + ".*COTERIE_DATA"):
+        datasets.load("rice")
+    with pytest.raises(datasets.MissingDataset, match=f"{tmp_path}.*{remedy}"):
+        datasets.load("rice", tmp_path)
+    with pytest.raises(InvalidParameters, match=r"no set 'rize'. There are banknote"):
+        datasets.load("rize")
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rice.npz"
+    path.write_bytes(b"no archive")
+    with pytest.raises(InvalidData, match="does not hold two arrays"):
+        datasets.load("rice", tmp_path)
+    np.savez(path, X=X)
+    with pytest.raises(InvalidData, match="does not hold two arrays"):
+        datasets.load("rice", tmp_path)
+    np.savez(path, X=np.array([[{}]]), y=CLASSES)  # a pickle is never read
+    with pytest.raises(InvalidData, match="does not hold two arrays"):
+        datasets.load("rice", tmp_path)
+    np.savez(path, X=X, y=CLASSES[:9])
+    with pytest.raises(InvalidData, match=r"\(150, 4\) and y \(9,\)"):
+        datasets.load("rice", tmp_path)
+
+
+# Dealt out
+
+
+@pytest.mark.parametrize("layout", [(3, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize(
+    "kind",
+    [np.asarray, pd.DataFrame, pl.DataFrame, csr_matrix],
+    ids=["numpy", "pandas", "polars", "scipy"],
+)
+def test_every_row_and_column_is_dealt_out_once(layout: Any, kind: Any) -> None:
+    dealt = datasets.deal(kind(X), layout, random_state=3)
+    again = np.full(X.shape, np.nan)
+    for table, rows, columns in zip(
+        dealt.tables, dealt.rows, dealt.columns, strict=True
+    ):
+        held = table.toarray() if kind is csr_matrix else np.asarray(table)
+        assert np.isnan(again[np.ix_(rows, columns)]).all()
+        again[np.ix_(rows, columns)] = held
+    assert_array_equal(again, X)
+    sizes = [len(rows) for rows in dealt.rows]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_classes_go_to_institutions_in_other_shares() -> None:
+    dealt = datasets.deal(X, (3, 1), classes=CLASSES, concentration=0.1, fewest=9)
+    shares = [np.bincount(CLASSES[rows], minlength=3) for rows in dealt.rows]
+    assert_array_equal(np.sum(shares, axis=0), [50, 50, 50])
+    assert min(map(sum, shares)) >= 9
+    assert max(share.max() / share.sum() for share in shares) > 0.9
+    even = datasets.deal(X, (3, 1), classes=CLASSES, concentration=1e6)
+    counts = [np.bincount(CLASSES[rows], minlength=3) for rows in even.rows]
+    assert np.abs(np.subtract(counts, 50 / 3)).max() < 2
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_ragged_layout_keeps_all_groups(seed: int) -> None:
+    dealt = datasets.deal(X, (3, 2), empty=2, random_state=seed)
+    layout = dealt.layout
+    assert len(layout.slots) == len(dealt.tables) == 4
+    assert (layout.n_row_groups, layout.n_column_groups) == (3, 2)
+
+
+def test_what_is_dealt_out_is_fitted_and_drawn_again() -> None:
+    table = pd.DataFrame(X, columns=list("abcd"))
+    first, second = (
+        datasets.deal(table, (3, 1), random_state=np.random.default_rng(1))
+        for _ in range(2)
+    )
+    fitted = FederatedKMeans(3, protocol="llf", layout=first.layout, random_state=0)
+    assert len(fitted.fit(first.tables).labels_) == 3
+    assert_array_equal(first.rows[0], second.rows[0])
+    other = datasets.deal(table, (3, 1), random_state=2)
+    assert set(other.rows[0]) != set(first.rows[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"layout": (200, 1)}, "150 rows are too few: it takes 400"),
+        ({"layout": (1, 5)}, "4 columns are too few"),
+        ({"concentration": 0.5}, "classes and concentration are"),
+        ({"classes": CLASSES}, "are given together"),
+        ({"classes": CLASSES[:9], "concentration": 1.0}, "150 rows need as many"),
+        ({"classes": CLASSES, "concentration": 0.0}, "a number above 0"),
+        ({"layout": (4, 1), "classes": CLASSES, "concentration": 1e-9}, "10,000 draws"),
+        ({"empty": 1}, "2 cells cannot have 1"),
+        ({"empty": -1}, "2 cells cannot have -1"),
+        ({"table": X[0]}, r"the shape \(4,\)"),
+    ],
+)
+def test_what_cannot_be_dealt_out_is_said(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidParameters, match=said):
+        datasets.deal(**{"table": X, "layout": (2, 1), **given})
+
+
+def test_layouts_may_be_named() -> None:
+    assert datasets.deal(X, Layout.lattice(2, 2)).layout == Layout.lattice(2, 2)
