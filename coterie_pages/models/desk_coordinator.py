@@ -60,12 +60,14 @@ class FitCard(Value):
         party.
     rounds, measured, dial: in sentences; measured is empty where nothing was.
     large: what a session of so many rows takes, where that is much.
+    reason: why it comes before the next one.
     href: where a session with it is opened.
     """
 
     protocol: str
     way: str
     title: str
+    reason: str
     what_for: str
     analyst: str
     with_party: str
@@ -87,13 +89,32 @@ class NoFit(Value):
     reasons: tuple[str, ...]
 
 
+class OtherAnswer(Value):
+    """An answer that would have to change, where nothing fits.
+
+    question, answer: as the form says them.
+    methods: which would fit then, best first.
+    href: the page with that answer.
+    """
+
+    question: str
+    answer: str
+    methods: tuple[str, ...]
+    href: str
+
+
 class AdvicePage(Screen):
-    """Questions, and once they are answered what fits."""
+    """Questions, and once they are answered what fits.
+
+    fits, more: the best ones, and the rest.
+    """
 
     template = "desk/advice.html.j2"
     questions: tuple[FormField, ...]
     answered: bool = False
     fits: tuple[FitCard, ...] = ()
+    more: tuple[FitCard, ...] = ()
+    relaxed: tuple[OtherAnswer, ...] = ()
     others: tuple[NoFit, ...] = ()
 
 

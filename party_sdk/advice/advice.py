@@ -11,6 +11,7 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, Final
 
 import numpy as np
@@ -38,6 +39,15 @@ from party_sdk.advice.evidence import Figure, figures
 
 USUAL_COLUMNS: Final = 10
 """Columns of all parties together, where nobody says how many."""
+BEST: Final = 3
+"""So many ways that fit are shown whole, until somebody asks for all."""
+_BETTER: Final = (
+    "The analyst can work out less",
+    "An analyst who colludes with a party can work out less",
+    "The result was nearer to pooled clustering",
+    "It takes fewer rounds",
+)
+"""In the order in which it counts."""
 _ALIGNMENT: Final = {"alignment": {"method": "ecdh"}}
 
 
@@ -89,6 +99,13 @@ class Fit:
     large: Sequence[str] = ()
     cautions: Sequence[str] = ()
 
+    @property
+    def lost(self) -> float:
+        """Return how far it is from pooled clustering, 0 to 1 on the mean; 1 unknown."""
+        if not self.figures:
+            return 1.0
+        return 1.0 - float(np.mean([each.mean for each in self.figures]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
@@ -96,6 +113,11 @@ class Advice:
 
     fits: Sequence[Fit]
     others: Mapping[str, Sequence[str]]
+
+    def with_reasons(self) -> Iterator[tuple[Fit, str]]:
+        """Yield each way that fits, and why it comes before the next, as a sentence."""
+        for fit, following in zip_longest(self.fits, self.fits[1:]):
+            yield fit, _compare(fit, following)
 
 
 def advise(situation: Situation) -> Advice:
@@ -162,15 +184,24 @@ def layout_of(situation: Situation) -> Layout:
 
 
 def _order(fit: Fit) -> tuple[Any, ...]:
-    lost = -float(np.mean([each.mean for each in fit.figures])) if fit.figures else 0.0
     way = fit.way
     return (
         way.analyst_sees,
         way.exposure_with_one_party,
-        lost,
+        fit.lost,
         way.rounds,
         fit.protocol,
     )
+
+
+def _compare(fit: Fit, following: Fit | None) -> str:
+    if following is None:
+        return f"The analyst can work out {fit.way.analyst_sees.sentence}."
+    name = f"{following.protocol}, {following.way.name}"
+    for what, own, other in zip(_BETTER, _order(fit), _order(following), strict=False):
+        if own != other:
+            return f"{what} than with {name}."
+    return f"In all that decides the order it is like {name}."
 
 
 # Why not

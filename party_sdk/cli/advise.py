@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from party_sdk.cli.terminal.output import json_option
 
 if TYPE_CHECKING:
     from party_sdk.advice.advice import Advice, Fit
+    from party_sdk.advice.relaxed_answers import RelaxedAnswer
 
 _WIDTH = 88
 _PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
@@ -66,6 +67,12 @@ _CHOICES: Mapping[str, Any] = {
 @rows_option
 @columns_option
 @schema_option
+@click.option(
+    "--all",
+    "whole",
+    is_flag=True,
+    help="All methods that fit, not the best three alone.",
+)
 @json_option
 @click.pass_context
 def advise(
@@ -76,6 +83,7 @@ def advise(
     rows: int | None,
     columns: int | None,
     schema_files: tuple[Path, ...],
+    whole: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -84,20 +92,29 @@ def advise(
     Asks for what is missing where it runs in a terminal; elsewhere --partitioning and
     --parties are needed and what is missing sets no limit. Fits are listed best first:
     what shows least, then what loses least against pooled clustering, then what needs
-    the fewest rounds. With --schema, a warning names the fields that the analyst may
+    the fewest rounds. Three are printed whole. Where nothing fits, you read which answer
+    would have to change. With --schema, a warning names the fields that the analyst may
     find in rows. docs/choosing.md explains the answers.
     """
-    from party_sdk.advice.advice import USUAL_COLUMNS, advise as find, situation_of
+    from party_sdk.advice.advice import (
+        BEST,
+        USUAL_COLUMNS,
+        advise as find,
+        situation_of,
+    )
+    from party_sdk.advice.relaxed_answers import find_relaxed_answers
     from party_sdk.coordinator.option_parsing import read_dictionary
 
     dictionary = read_dictionary(schema_files) or ()
     answers = _answers(ctx, given)
     width = columns or sum(len(each.fields) for each in dictionary) or USUAL_COLUMNS
-    found = find(situation_of(answers, clusters, rows, width, dictionary))
+    situation = situation_of(answers, clusters, rows, width, dictionary)
+    found = find(situation)
+    relaxed = [] if found.fits else find_relaxed_answers(situation)
     if as_json:
-        click.echo(json.dumps(_document(answers, found)))
+        click.echo(json.dumps(_document(answers, found, relaxed)))
         return
-    _print(found)
+    _print(found, relaxed, len(found.fits) if whole else BEST)
 
 
 def _answers(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,20 +139,34 @@ def _in_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _document(answers: Mapping[str, Any], found: Advice) -> dict[str, Any]:
+def _document(
+    answers: Mapping[str, Any], found: Advice, relaxed: Sequence[RelaxedAnswer]
+) -> dict[str, Any]:
     return {
         "answers": dict(answers),
-        "fits": [_fit_document(fit) for fit in found.fits],
+        "fits": [_fit_document(fit, reason) for fit, reason in found.with_reasons()],
         "others": {name: list(reasons) for name, reasons in found.others.items()},
+        "relaxed_answers": [
+            {
+                "question": each.question,
+                "answer": each.answer,
+                "methods": [
+                    {"protocol": protocol, "algorithm": algorithm}
+                    for protocol, algorithm in each.methods
+                ],
+            }
+            for each in relaxed
+        ],
     }
 
 
-def _fit_document(fit: Fit) -> dict[str, Any]:
+def _fit_document(fit: Fit, reason: str) -> dict[str, Any]:
     from clustering_protocols.terms.risks import sentences_of
 
     return {
         "protocol": fit.protocol,
         "algorithm": fit.way.name,
+        "reason": reason,
         "params": dict(fit.params),
         "risks": sentences_of(fit.risks),
         "stages": list(fit.stages),
@@ -160,14 +191,22 @@ def _fit_document(fit: Fit) -> dict[str, Any]:
     }
 
 
-def _print(found: Advice) -> None:
+def _print(found: Advice, relaxed: Sequence[RelaxedAnswer], n_whole: int) -> None:
     if not found.fits:
         click.echo("No protocol fits all of this.")
-    for number, fit in enumerate(found.fits, start=1):
+    for each in relaxed:
+        option = f"--{each.question.replace('_', '-')} {each.answer}"
+        fitting = "; ".join(map(", ".join, each.methods[:n_whole]))
+        click.echo(f"With {option} would fit: {fitting}.")
+    for number, (fit, reason) in enumerate(found.with_reasons(), start=1):
+        if number == n_whole + 1:
+            click.echo("More that fits (--all prints it whole):")
         click.echo(f"{number}. {fit.protocol}, {fit.way.name}")
-        for name, text in _facts(fit):
-            _print_fact(name, text)
-        click.echo(f"   begin with\n     {fit.command}\n")
+        _print_fact("why here", reason)
+        if number <= n_whole:
+            for name, text in _facts(fit):
+                _print_fact(name, text)
+            click.echo(f"   begin with\n     {fit.command}\n")
     if found.others:
         click.echo("Not these:")
     for name, reasons in found.others.items():

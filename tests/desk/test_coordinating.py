@@ -143,6 +143,29 @@ def test_an_answer_that_is_none_is_said_at_its_question(
     assert "whole number" in wrong(page)[name]
 
 
+def test_advice_shows_three_methods_and_folds_the_others(desk: DeskBrowser) -> None:
+    page = tree(desk.get("/sessions/-/advice?partitioning=vertical&parties=3"))
+    folded = [each for fold in page.iter("details") for each in fold.iter("section")]
+    cards = list(page.iter("section"))
+    assert len(cards) - len(folded) == 3
+    assert len(folded) >= 2
+
+
+def test_advice_names_the_answer_that_is_in_the_way(desk: DeskBrowser) -> None:
+    page = desk.get(
+        "/sessions/-/advice?partitioning=mixed&parties=4&shape=fuzzy&clusters=5"
+    )
+    assert "One other answer is enough" in texts(page)
+    [link] = [
+        each.attrib["href"]
+        for each in tree(page).iter("a")
+        if "shape=any" in each.attrib.get("href", "")
+    ]
+    relaxed = desk.get(link, at_root=False)
+    assert "1. Data collaboration" in texts(relaxed)
+    assert "clusters=5" in link
+
+
 def test_advice_says_what_is_large_of_many_rows(desk: DeskBrowser) -> None:
     asked = "/sessions/-/advice?partitioning=horizontal&parties=3"
     ends = "With these parameters omnifc ends at 10,000 rows."

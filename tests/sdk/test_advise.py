@@ -6,6 +6,7 @@ import itertools
 import json
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.suitability import Exposure, RoundBudget
 from clustering_protocols.terms.terms import Layout, SessionRequest
 from party_sdk.advice.advice import Advice, Situation, advise, layout_of
+from party_sdk.advice.relaxed_answers import find_relaxed_answers
 from party_sdk.cli import main
 from party_sdk.cli.session.commands import create
 from party_sdk.coordinator.option_parsing import read_layout, read_values
@@ -246,7 +248,7 @@ def test_the_analyst_accepts_the_command(
 def test_json_says_what_is_printed() -> None:
     words = ("advise", "--partitioning", "vertical", "--parties", "3")
     document = json.loads(run(*words, "--json").stdout)
-    shown = run(*words).stdout
+    shown = run(*words, "--all").stdout
     assert document["fits"]
     for fit in document["fits"]:
         assert fit["command"] in shown
@@ -288,3 +290,72 @@ def test_no_fit_is_said() -> None:
     )
     assert "No protocol fits" in done.stdout
     assert "dc" in done.stdout
+
+
+# Three best, and what would have to change
+
+
+def test_each_fit_says_why_it_comes_before_the_next() -> None:
+    for situation in SITUATIONS:
+        found = advise(situation)
+        reasons = [reason for _, reason in found.with_reasons()]
+        assert len(reasons) == len(found.fits)
+        for (fit, reason), following in zip(
+            found.with_reasons(), found.fits[1:], strict=False
+        ):
+            assert f"{following.protocol}, {following.way.name}." in reason
+            sees = (fit.way.analyst_sees, following.way.analyst_sees)
+            assert reason.startswith("The analyst can work out less") == (
+                sees[0] < sees[1]
+            )
+
+
+def test_three_are_printed_whole_unless_all_are_asked_for() -> None:
+    words = ("advise", "--partitioning", "vertical", "--parties", "3")
+    n_fits = len(json.loads(run(*words, "--json").stdout)["fits"])
+    assert n_fits > 3
+    assert run(*words).stdout.count("begin with") == 3
+    assert run(*words, "--all").stdout.count("begin with") == n_fits
+
+
+@pytest.mark.parametrize(
+    "situation",
+    [
+        Situation(partitioning="mixed", parties=4, shape="fuzzy"),
+        Situation(
+            partitioning="vertical",
+            parties=3,
+            shape="arbitrary",
+            analyst_sees=Exposure.NOTHING,
+        ),
+        Situation(
+            partitioning="horizontal",
+            parties=3,
+            analyst_sees=Exposure.NOTHING,
+            rounds=RoundBudget.ONE,
+        ),
+    ],
+)
+def test_a_relaxed_answer_makes_methods_fit(situation: Situation) -> None:
+    assert not advise(situation).fits
+    found = find_relaxed_answers(situation)
+    assert found
+    for each in found:
+        changed = {
+            "shape": replace(situation, shape=None),
+            "analyst_sees": replace(situation, analyst_sees=Exposure.GEOMETRY),
+            "rounds": replace(situation, rounds=RoundBudget.MANY),
+        }[each.question]
+        fits = advise(changed).fits
+        assert each.methods == tuple((fit.protocol, fit.way.name) for fit in fits)
+
+
+def test_an_answer_that_is_not_in_the_way_is_not_relaxed() -> None:
+    situation = Situation(partitioning="mixed", parties=4, shape="fuzzy")
+    assert [each.question for each in find_relaxed_answers(situation)] == ["shape"]
+    assert (
+        "--shape any"
+        in run(
+            "advise", "--partitioning", "mixed", "--parties", "4", "--shape", "fuzzy"
+        ).stdout
+    )

@@ -13,11 +13,17 @@ from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
 from coterie_pages.models import ExpectedFigures, Learns
-from coterie_pages.models.desk_coordinator import AdvicePage, FitCard, NoFit
+from coterie_pages.models.desk_coordinator import (
+    AdvicePage,
+    FitCard,
+    NoFit,
+    OtherAnswer,
+)
 from coterie_pages.models.fields import FormField, Option
 from coterie_pages.models.frame import Banner
 from coterie_pages.views.risks import show_risks
 from party_sdk.advice.advice import (
+    BEST,
     USUAL_COLUMNS,
     Fit,
     advise,
@@ -26,6 +32,7 @@ from party_sdk.advice.advice import (
 )
 from party_sdk.advice.advice_form import QUESTIONS
 from party_sdk.advice.evidence import in_words
+from party_sdk.advice.relaxed_answers import RelaxedAnswer, find_relaxed_answers
 from party_sdk.desk.coordinator.context import ABOVE, parse_number, query_of
 from party_sdk.desk.responses import Form, desk_of, render_page
 
@@ -116,11 +123,16 @@ def _build_advice(
     sizes: Mapping[str, int],
 ) -> dict[str, Any]:
     rows, columns = sizes.get("rows"), sizes.get("columns", USUAL_COLUMNS)
-    found = advise(situation_of(answers, clusters, rows, columns))
-    root = desk_of(request).root
+    situation = situation_of(answers, clusters, rows, columns)
+    found, root = advise(situation), desk_of(request).root
+    cards = [_card(fit, reason, answers, root) for fit, reason in found.with_reasons()]
+    relaxed = [] if cards else find_relaxed_answers(situation)
+    said = {**answers, _CLUSTERS: clusters, **sizes}
     return {
         "answered": True,
-        "fits": tuple(_card(fit, answers, root) for fit in found.fits),
+        "fits": tuple(cards[:BEST]),
+        "more": tuple(cards[BEST:]),
+        "relaxed": tuple(_other_answer(each, said, root) for each in relaxed),
         "others": tuple(
             NoFit(protocol=name, reasons=tuple(reasons))
             for name, reasons in found.others.items()
@@ -128,12 +140,26 @@ def _build_advice(
     }
 
 
-def _card(fit: Fit, answers: Mapping[str, Any], root: str) -> FitCard:
+def _other_answer(
+    relaxed: RelaxedAnswer, said: Mapping[str, Any], root: str
+) -> OtherAnswer:
+    label, texts = _LABELS[relaxed.question]
+    query = urlencode({**said, relaxed.question: relaxed.answer})
+    return OtherAnswer(
+        question=label,
+        answer=texts.get(relaxed.answer, relaxed.answer),
+        methods=tuple(map(", ".join, relaxed.methods[:BEST])),
+        href=f"{root}{ADVICE}?{query}",
+    )
+
+
+def _card(fit: Fit, reason: str, answers: Mapping[str, Any], root: str) -> FitCard:
     way = fit.way
     return FitCard(
         protocol=fit.protocol,
         way=way.name,
         title=catalogue.protocol(fit.protocol).title,
+        reason=reason,
         what_for=f"{way.data} data, {' or '.join(way.shapes)} clusters",
         analyst=way.analyst_sees.sentence,
         with_party=way.exposure_with_one_party.sentence,
