@@ -22,7 +22,9 @@ from clustering_protocols.contract.disclosures import (
     kinds_of,
     of_fillings,
     of_release,
+    of_runs,
 )
+from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Field, Schema
@@ -97,7 +99,7 @@ OTHERS: Final = (
 
 
 def releases() -> list[tuple[str, frozenset[Disclosure]]]:
-    """Return what profiles and fillings show beside a protocol."""
+    """Return what profiles, fillings and runs show beside a protocol."""
     schema = Schema(fields=(Field(name="x"),))
     plan = ColumnPlan(
         schema, Preparation(fields=(Treatment(name="x", missing="mean"),))
@@ -106,6 +108,7 @@ def releases() -> list[tuple[str, frozenset[Disclosure]]]:
         ("profiles `members`", of_release(Release(profiles="members"), ROWS_SPLIT)),
         ("profiles `everybody`", of_release(Release(profiles="everybody"), ROWS_SPLIT)),
         ("fillings", of_fillings([plan], ROWS_SPLIT)),
+        ("several runs", of_runs(Evaluation(n_clusters=(2, 3)))),
     ]
 
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.terms import Layout
@@ -27,6 +28,7 @@ class Kind(StrEnum):
     sums: exact linear sums of chosen rows, with their number.
     places: where a party's own rows lie in a space that several parties share.
     labels: the cluster of each row.
+    sizes: how many rows each cluster of each run has, in fives.
     """
 
     GEOMETRY = "geometry"
@@ -35,6 +37,7 @@ class Kind(StrEnum):
     SUMS = "sums"
     PLACES = "places"
     LABELS = "labels"
+    SIZES = "sizes"
 
 
 class Reader(StrEnum):
@@ -64,6 +67,7 @@ SENTENCES: Final = {
     Kind.SUMS: "exact sums of rows, with their number",
     Kind.PLACES: "own rows in a shared space",
     Kind.LABELS: "the cluster of each row",
+    Kind.SIZES: "rows in each cluster of each run, in fives",
 }
 """What each kind is, for people."""
 
@@ -108,6 +112,11 @@ def of_release(release: Release | None, layout: Layout) -> frozenset[Disclosure]
     if release.profiles == "members":
         return shown
     return shown | to(Reader.OUTSIDE, Kind.MEANS) | to(Reader.ALL, Kind.MEANS)
+
+
+def of_runs(evaluation: Evaluation | None) -> frozenset[Disclosure]:
+    """Return what several runs show beside the one that counts: of no single row."""
+    return to(Reader.OUTSIDE, Kind.SIZES) if evaluation else frozenset()
 
 
 def of_fillings(plans: Sequence[ColumnPlan], layout: Layout) -> frozenset[Disclosure]:

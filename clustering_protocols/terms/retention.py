@@ -19,7 +19,7 @@ class Retention(Section):
     """The longest time for which the analyst keeps contributions, and the rest.
 
     The terms are signed, so that a party can hold the analyst to it. An analyst opens no
-    session whose terms are stricter than its settings.
+    session whose terms are stricter than its settings, and does not start with such.
     """
 
     contributions: Annotated[int, KEEP_CONTRIBUTIONS] = Field(
@@ -52,7 +52,8 @@ class Retention(Section):
         if contributions > self.contributions:
             raise InvalidParameters(
                 f"This analyst keeps contributions for {_span(contributions)}; the terms "
-                f"say {_span(self.contributions)}.",
+                f"say {_span(self.contributions)}. Its administrator sets "
+                "COTERIE_RETENTION_SECONDS.",
                 field="retention",
             )
         if session is None or session > self.session:

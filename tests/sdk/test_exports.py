@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,9 @@ import pyreadstat
 import pytest
 from python_calamine import CalamineWorkbook
 from support.analyst_process import Analyst
+from support.needs import R, leave_out
 
+from party_sdk.results.exports.r_scripts import r_script
 from tests.sdk.test_reports import Desk
 
 N = 90
@@ -162,6 +167,63 @@ def test_the_script_names_files_and_columns_that_are_there(out: Path) -> None:
     assert set(re.findall(r'"(\w+)"', columns[0])) <= set(profile.columns)
     for called in CALLED:
         assert json.dumps(called) in script
+
+
+def run_r(script: Path, locale: str = "C.UTF-8") -> str:
+    """Run a script in its folder, and return what it prints."""
+    program = shutil.which("Rscript")
+    if program is None:
+        leave_out(R, "exported scripts are not run")
+    done = subprocess.run(
+        [program, "--vanilla", script.name],
+        cwd=script.parent,
+        env={"PATH": os.environ["PATH"], "LC_ALL": locale},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def test_the_script_runs_and_reads_what_was_exported(out: Path, tmp_path: Path) -> None:
+    shutil.copytree(out, tmp_path, dirs_exist_ok=True)
+    script = tmp_path / "s-exp-r1c1.R"
+    with script.open("a") as file:
+        file.write(
+            "write.csv(data.frame(n = tapply(rows$age, rows$cluster, length), "
+            'age = tapply(rows$age, rows$cluster, mean)), "read.csv")\n'
+            'stopifnot(identical(rows[["ward"]][1], "surgery") ||'
+            ' identical(rows[["ward"]][1], "medicine"), is.na(rows$died[5]),'
+            ' is.numeric(rows[["hba1c value"]]), is.numeric(profile$mean))\n'
+        )
+    printed = run_r(script)
+    for called, size in zip(CALLED, (45, 30, 15), strict=True):
+        assert called in printed
+        assert str(size) in printed
+    read = pd.read_csv(tmp_path / "read.csv", index_col=0)
+    expected = pd.read_csv(out / "s-exp-r1c1-table.csv").groupby("cluster")["age"]
+    assert read["n"].to_dict() == expected.size().to_dict()
+    np.testing.assert_allclose(read["age"], expected.mean()[read.index], rtol=1e-12)
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_the_script_takes_names_as_they_are(tmp_path: Path, locale: str) -> None:
+    """Quotes, backslashes and other alphabets, whatever the machine's own letters."""
+    called = ['cluster 0: "Old"; quit(status=9)', "cluster 1: a\\nb\\", "Ältere 老 😀"]
+    frame = pd.DataFrame({"größe": [1, 2, 3, 4], "cluster": [*called, called[2]]})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    profile = {"variable": "größe", "level": "", "cluster": called, "mean": 1.5}
+    pd.DataFrame(profile).assign(share=None, difference=2.0, rows_of="own rows").to_csv(
+        tmp_path / "profile.csv", index=False
+    )
+    script = tmp_path / "read.R"
+    text = r_script("s-1", "rows.csv", "profile.csv", "cluster", called)
+    text += "cat(table(rows$cluster), anyNA(rows$cluster), sum(rows[[1]]))\n"
+    script.write_text(text, encoding="utf-8")
+    assert run_r(script, locale).splitlines()[-1] == "1 1 2 FALSE 10"
 
 
 def test_names_stand_in_the_report_and_nowhere_else(ran: Desk, out: Path) -> None:

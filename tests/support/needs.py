@@ -37,7 +37,8 @@ CEPH = Need(
     "COTERIE_REQUIRE_CEPH",
     "install ceph-mon, ceph-osd, radosgw and ceph-common",
 )
-ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, CEPH)
+R = Need("R", "COTERIE_REQUIRE_R", "install r-base-core")
+ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, CEPH, R)
 
 
 def leave_out(need: Need, why: str) -> NoReturn:

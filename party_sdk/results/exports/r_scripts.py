@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Final
 
 _SCRIPT: Final = """# Reads the table with clusters and the cluster profile of session {session}.
 # Base R alone. Run it in the folder of the two files.
-rows <- read.csv({table}, check.names = FALSE, fileEncoding = "UTF-8",
+rows <- read.csv({table}, check.names = FALSE, encoding = "UTF-8",
                  na.strings = "", stringsAsFactors = FALSE)
 rows[[{cluster}]] <- factor(rows[[{cluster}]], levels = c({levels}))
-profile <- read.csv({profile}, check.names = FALSE, fileEncoding = "UTF-8",
+profile <- read.csv({profile}, check.names = FALSE, encoding = "UTF-8",
                     na.strings = "", stringsAsFactors = FALSE)
 
 print(table(rows[[{cluster}]], useNA = "ifany"))
@@ -40,5 +39,11 @@ def r_script(
 
 
 def _quote(text: str) -> str:
-    """Return a text as R writes it: R takes the escapes of JSON but for the slash."""
-    return json.dumps(text, ensure_ascii=False)
+    """Return a text as R writes it, in ASCII: a script is read in the machine's letters."""
+    return '"' + "".join(map(_escape, text)) + '"'
+
+
+def _escape(letter: str) -> str:
+    if letter in {'"', "\\"}:
+        return f"\\{letter}"
+    return letter if " " <= letter <= "~" else f"\\U{ord(letter):08x}"
