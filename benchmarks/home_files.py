@@ -4,7 +4,7 @@
 
 A session of three parties in one process, of which the first has so many rows of sixteen
 variables in a Parquet file, with ids; its home showed the same rows once before. Processor
-seconds of that party, all in one run:
+seconds of that party, of all its threads and of children that ended, all in one run:
 
 work    reading the table, its digest, and all answers of the protocol.
 marks   marks of the rows, and the check before joining and before rows are shown.
@@ -18,9 +18,9 @@ Then sessions of fewer rows, of which the home keeps in which sums each row stoo
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,6 +48,7 @@ OWN: Final = LAYOUT.names[0]
 N_FEATURES, N_CLUSTERS, N_OTHERS = 16, 10, 1_000
 FEWER_ROWS: Final = (500, 5_000, 30_000)
 MOST_SHARE, MOST_MS = 0.05, 20.0
+WHO: Final = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 _T = TypeVar("_T")
 
 
@@ -66,10 +67,15 @@ class Spent:
 
 
 def timed(what: Callable[[], _T]) -> tuple[float, _T]:
-    """Return processor seconds of this thread, and what was made in them."""
-    begun = time.thread_time()
+    """Return processor seconds of all threads and ended children, and what was made."""
+    begun = _spent()
     made = what()
-    return time.thread_time() - begun, made
+    return _spent() - begun, made
+
+
+def _spent() -> float:
+    used = map(resource.getrusage, WHO)
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 @dataclass

@@ -14,15 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.records.arrays import WordArray
+from clustering_protocols.records.arrays import FloatArray, WordArray
 
 LENGTH: Final = 256
 MOST_COLUMNS: Final = 64
 FEWEST_VALUES: Final = 20
 """Columns of fewer different values look alike in any two tables."""
-
-_SHIFTS: Final = (np.uint64(30), np.uint64(27), np.uint64(31))
-_FACTORS: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 class Sketches:
@@ -31,19 +28,33 @@ class Sketches:
     Of more than 64 columns those are kept whose marks come first.
 
     key: marks the names of columns.
+    salts: uint64 (F,); of each column's hashes.
     """
 
-    def __init__(self, key: bytes, columns: Sequence[str]) -> None:
+    def __init__(self, key: bytes, columns: Sequence[str], salts: WordArray) -> None:
         marks = [_name_mark(key, name) for name in columns]
-        chosen = set(sorted(marks)[:MOST_COLUMNS])
-        self._marks = [mark if mark in chosen else None for mark in marks]
-        self.found = {mark: np.empty((2, 0), dtype=np.uint64) for mark in chosen}
+        self._marks, self._salts = sorted(marks)[:MOST_COLUMNS], salts
+        places = {mark: place for place, mark in enumerate(self._marks)}
+        self._places = np.array([places.get(mark, -1) for mark in marks])
+        self._least = np.zeros((len(places), 2, LENGTH), dtype=np.uint64)
+        self._sizes = np.zeros(len(places), dtype=np.int64)
 
-    def add(self, place: int, hashes: WordArray) -> None:
-        """Add the keyed hashes (b,) of values of a column."""
-        mark = self._marks[place]
-        if mark is not None:
-            self.found[mark] = _merge_hashes(self.found[mark], hashes)
+    def add(self, rows: FloatArray, totals: WordArray) -> None:
+        """Add the values of rows (b, F), and to totals (b,) the hashes of each row.
+
+        NaN is no value of a column, and one of a row.
+        """
+        # not above: numba is imported once there are rows
+        from party_sdk.disclosures.hash_kernels import hash_rows
+
+        words = np.ascontiguousarray(rows).view(np.uint64)
+        hash_rows(words, self._salts, self._places, self._least, self._sizes, totals)
+
+    @property
+    def found(self) -> dict[str, WordArray]:
+        """Return the sketches by the marks of their columns."""
+        pairs = zip(self._marks, self._least, self._sizes, strict=True)
+        return {mark: least[:, :size].copy() for mark, least, size in pairs}
 
 
 def have_one_in_common(
@@ -55,37 +66,6 @@ def have_one_in_common(
 
 def _name_mark(key: bytes, name: str) -> str:
     return sha256(key + b"column" + name.encode()).hexdigest()[:16]
-
-
-def _merge_hashes(sketch: WordArray, hashes: WordArray) -> WordArray:
-    """Return a sketch of what was seen before and of more hashes (b,)."""
-    if sketch.shape[1] == LENGTH:
-        hashes = hashes[hashes <= sketch[0, -1]]
-    if sketch.shape[1]:  # what was seen before is looked up, not sorted
-        place = np.searchsorted(sketch[0, :-1], hashes)
-        is_seen = sketch[0, place] == hashes
-        more = np.bincount(place[is_seen], minlength=sketch.shape[1])
-        sketch = np.stack([sketch[0], sketch[1] + more.astype(np.uint64)])
-        hashes = hashes[~is_seen]
-    if not hashes.size:
-        return sketch
-    found, counts = np.unique(hashes, return_counts=True)
-    new = np.stack([found, counts.astype(np.uint64)])  # a float would round hashes
-    together = np.concatenate([sketch, new], axis=1)
-    return together[:, np.argsort(together[0])[:LENGTH]]
-
-
-def mix_words(words: WordArray) -> WordArray:
-    """Return words (n,) mixed so that their order tells nothing.
-
-    It is the last step of splitmix64, and of different words different.
-    """
-    found = words.copy()
-    for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
-        found ^= found >> shift
-        found *= factor
-    found ^= found >> _SHIFTS[-1]
-    return found
 
 
 def _are_alike(one: WordArray, other: WordArray) -> bool:

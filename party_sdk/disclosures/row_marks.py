@@ -5,8 +5,8 @@ table without ids of which other columns are read is known by what its columns h
 common with those of an earlier one.
 
 A mark is a keyed hash of the words of a row, and AES of that: who has not the key learns
-nothing, not even which rows are alike in two homes. Hashes are taken of all rows of a
-batch at once; 0.2.0 took one of each row, and its marks are made only to compare them.
+nothing, not even which rows are alike in two homes. What 0.2.0 marked rows with is made
+only to compare it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import derive_key, length_prefixed
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
-from party_sdk.disclosures.column_sketches import Sketches, mix_words
+from party_sdk.disclosures.column_sketches import Sketches
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.home.files import wait_for_lock
 
@@ -48,10 +48,7 @@ CLUSTERED: Final = "clustered"
 """The kind of marks of clustered cells, where others are described; else of all cells."""
 
 _BATCH: Final = 1 << 15
-"""So many rows are hashed at once."""
-
-_MASKS: Final = np.array([(1 << 8 * n) - 1 for n in range(9)], dtype=np.uint64)
-"""Of the first so many bytes of a word."""
+"""So many words are enciphered at once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,10 +79,13 @@ class RowMarks:
     @cached_property
     def by_kind(self) -> Mapping[str, WordArray]:
         """Return the marks by their kind, sorted; those of 0.2.0 are apart."""
-        found = {"cells": np.sort(self.cells)}
+        # not above: numba is imported once there are rows
+        from party_sdk.disclosures.hash_kernels import sort_words
+
+        found = {"cells": sort_words(self.cells)}
         if self.clustered is not self.cells:
-            found[CLUSTERED] = np.sort(self.clustered)
-        return found if self.ids is None else {**found, "ids": np.sort(self.ids)}
+            found[CLUSTERED] = sort_words(self.clustered)
+        return found if self.ids is None else {**found, "ids": sort_words(self.ids)}
 
     @cached_property
     def older_by_kind(self) -> Mapping[str, WordArray]:
@@ -157,32 +157,13 @@ def _of_cells(key: bytes, data: DataSource) -> tuple[WordArray, dict[str, WordAr
 
     Numbers are equal for equal rows of the same columns, in any order of these.
     """
-    salts = [_salt(key, "cells", name) for name in data.columns]
-    sketches = Sketches(key, data.columns)
+    salts = np.array([_salt(key, "cells", name) for name in data.columns])
+    sketches = Sketches(key, data.columns, salts)
     found, begin = np.zeros(data.n_rows, dtype=np.uint64), 0
     for batch in data.batches():
-        for low in range(0, len(batch), _BATCH):
-            columns, lacks = _one_form(batch[low : low + _BATCH].T)
-            total = found[begin : begin + columns.shape[1]]
-            for place, (values, salt) in enumerate(zip(columns, salts, strict=True)):
-                hashes = mix_words(values.view(np.uint64) ^ salt)
-                sketches.add(place, hashes if lacks is None else hashes[~lacks[place]])
-                total += hashes
-            begin += len(total)
+        sketches.add(batch, found[begin : begin + len(batch)])
+        begin += len(batch)
     return _encipher_words(key, "cells", found), sketches.found
-
-
-def _one_form(values: FloatArray) -> tuple[FloatArray, NDArray[np.bool_] | None]:
-    """Return values with one form of zero and of no value, and which have none, if any.
-
-    Readers write both with different bits.
-    """
-    found = np.add(values, 0.0, order="C")
-    if not np.isnan(found.min(initial=0.0)):  # NaN if there is one
-        return found, None
-    lacks = np.isnan(found)
-    found[lacks] = np.nan
-    return found, lacks
 
 
 def _of_ids(key: bytes, ids: Sequence[str] | None) -> WordArray | None:
@@ -196,38 +177,31 @@ def _of_ids(key: bytes, ids: Sequence[str] | None) -> WordArray | None:
 
     if not isinstance(ids, ArrowIds):
         ids = ArrowIds([pa.array(ids, pa.large_string())])
-    texts = ids.arrow
-    parts = [
-        _of_texts(key, texts[low : low + _BATCH]) for low in range(0, len(ids), _BATCH)
-    ]
+    parts = [_of_texts(key, piece) for piece in ids.arrow.chunks]
     return _encipher_words(key, "ids", np.concatenate([np.empty(0, np.uint64), *parts]))
 
 
-def _of_texts(key: bytes, texts: pa.ChunkedArray) -> WordArray:
-    """Return the hashes (b,) of texts in UTF-8: of their lengths and of each 8 bytes."""
+def _of_texts(key: bytes, texts: pa.Array) -> WordArray:
+    """Return the hashes (b,) of texts."""
+    from party_sdk.disclosures.hash_kernels import hash_texts
+
     content, ends = _bytes_of(texts)
-    lengths = np.diff(ends)
-    total = mix_words(lengths.astype(np.uint64) ^ _salt(key, "ids", "length"))
-    # eight bytes from wherever one begins; what is beyond a text is masked
-    words = np.ndarray(len(content) - 7, "<u8", content, strides=(1,))
-    for number in range(-(-int(lengths.max(initial=0)) // 8)):
-        rows = np.flatnonzero(lengths > 8 * number)
-        left = np.minimum(lengths[rows] - 8 * number, 8)
-        taken = words[ends[rows] + 8 * number] & _MASKS[left]
-        total[rows] += mix_words(taken ^ _salt(key, "ids", str(number)))
-    return total
+    n_words = -(-int(np.diff(ends).max(initial=0)) // 8)
+    names = ["length", *map(str, range(n_words))]
+    salts = np.array([_salt(key, "ids", name) for name in names])
+    found = np.empty(len(texts), dtype=np.uint64)
+    hash_texts(content, ends, salts, found)
+    return found
 
 
-def _bytes_of(texts: pa.ChunkedArray) -> tuple[NDArray[np.uint8], IntArray]:
-    """Return texts in UTF-8 one behind the other, 8 zeros, and where (b + 1,) each ends."""
-    piece = texts.combine_chunks()
-    _, offsets, data = piece.buffers()
+def _bytes_of(texts: pa.Array) -> tuple[NDArray[np.uint8], IntArray]:
+    """Return the buffer of texts in UTF-8, and where (b + 1,) each begins and ends."""
+    _, offsets, content = texts.buffers()
+    if not len(texts):  # there may be no buffers
+        return np.empty(0, np.uint8), np.zeros(1, np.int64)
     # a slice has the buffers of the whole: its texts begin and end somewhere inside
-    ends = np.frombuffer(offsets, np.int64)[piece.offset :][: len(piece) + 1]
-    first, last = int(ends[0]), int(ends[-1])
-    content = np.zeros(last - first + 8, dtype=np.uint8)
-    content[:-8] = np.frombuffer(data, np.uint8)[first:last]
-    return content, ends - first
+    ends = np.frombuffer(offsets, np.int64)[texts.offset :][: len(texts) + 1]
+    return np.frombuffer(content or b"", np.uint8), ends
 
 
 def _salt(key: bytes, what: str, name: str) -> np.uint64:

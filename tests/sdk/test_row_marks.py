@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from hashlib import sha256
 from itertools import combinations
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from clustering_protocols.numerics.data_source import MatrixSource
-from party_sdk.disclosures.column_sketches import LENGTH, Sketches, mix_words
+from party_sdk.disclosures.column_sketches import LENGTH, MOST_COLUMNS, Sketches
+from party_sdk.disclosures.hash_kernels import sort_words
 from party_sdk.disclosures.row_marks import (
     OLDER_IDS,
     OLDER_ROWS,
@@ -100,11 +102,63 @@ def test_ids_keep_the_marks_that_homes_have_of_them() -> None:
     ]
 
 
+def test_cells_and_columns_keep_the_marks_of_homes() -> None:
+    """Known answers: of the first release with such marks."""
+    rows = np.array(
+        [[1.5, -2, 0], [-0.0, np.nan, 7.25], [1e300, -1e-300, 3], [1.5, -2, -0.0]]
+    )
+    found = marks(rows, key=OTHER_KEY)
+    assert found.cells.tolist() == [
+        11584743629444036528,
+        6661623097482535313,
+        1041280054668630733,
+        11584743629444036528,
+    ]
+    assert {mark: each.tolist() for mark, each in found.sketches.items()} == {
+        "c0bf9a5fb74454a4": [
+            [13829556666223748059, 13844913134763702139, 17032520248319546508],
+            [2, 1, 1],
+        ],
+        "aac788f5e20fe5e8": [[15773305088967294741, 16466560345486654056], [2, 1]],
+        "84eaa475f585d59b": [
+            [3162805786219722253, 9397456939691436998, 15728912946273337738],
+            [1, 2, 1],
+        ],
+    }
+
+
+def test_many_rows_keep_the_marks_of_homes() -> None:
+    """Known answers, digested: of the first release with such marks."""
+    rows = np.random.default_rng(5).normal(size=(70_000, 2)).round(3)
+    found = marks(rows, ("a", "b"), key=OTHER_KEY)
+    assert digest(found.cells) == "c690e6241a4d892e"
+    assert {mark: digest(each) for mark, each in found.sketches.items()} == {
+        "aac788f5e20fe5e8": "6c42b93d9c384416",
+        "84eaa475f585d59b": "78430140215db319",
+    }
+
+
+def digest(words: np.ndarray) -> str:
+    return sha256(words.tobytes()).hexdigest()[:16]
+
+
+def mixed(word: int) -> int:
+    """Return what splitmix64 makes of a step, in Python."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        word = (word ^ word >> shift) * factor % 2**64
+    return word ^ word >> 31
+
+
 def test_words_are_mixed_as_splitmix64_does() -> None:
     """Known answers: its first two numbers of seed 0, whose steps are these words."""
     step = 0x9E3779B97F4A7C15
-    words = np.array([step, 2 * step % 2**64], dtype=np.uint64)
-    assert mix_words(words).tolist() == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4]
+    salts = np.array([step, 2 * step % 2**64], dtype=np.uint64)
+    for salt, expected in zip(
+        salts, (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4), strict=True
+    ):
+        totals = np.zeros(1, np.uint64)
+        Sketches(KEY, ["x"], np.array([salt])).add(np.zeros((1, 1)), totals)
+        assert totals.tolist() == [expected] == [mixed(int(salt))]
 
 
 class WithIds(MatrixSource):
@@ -155,15 +209,40 @@ def test_without_the_key_marks_tell_nothing() -> None:
 
 @pytest.mark.parametrize("n_values", [1, 3, LENGTH - 1, LENGTH, LENGTH + 1, 5000])
 def test_a_sketch_counts_the_least_hashes(n_values: int) -> None:
-    """Whatever batches the values come in, and to the last bit."""
+    """Whatever batches the values come in, and to the last bit; gaps are no values."""
     rng = np.random.default_rng(n_values)
-    batches = [
-        mix_words(rng.integers(0, n_values, size).astype(np.uint64))
-        for size in rng.integers(0, 2000, 12)
-    ]
-    sketches = Sketches(b"key", ["x"])
-    for hashes in batches:
-        sketches.add(0, hashes)
-    counted = Counter(int(each) for hashes in batches for each in hashes)
-    (found,) = sketches.found.values()
-    assert found.T.tolist() == [[h, counted[h]] for h in sorted(counted)[:LENGTH]]
+    salts = rng.integers(0, 2**64, 2, dtype=np.uint64)
+    sketches, counted = Sketches(b"key", "xy", salts), (Counter[int](), Counter[int]())
+    for size in rng.integers(0, 2000, 12):
+        rows = rng.integers(0, n_values, (size, 2)).astype(np.float64)
+        rows[rng.random(rows.shape) < 0.1] = np.nan
+        sketches.add(rows, totals := np.zeros(size, np.uint64))
+        words = rows.view(np.uint64) ^ salts
+        hashes = np.array([*map(mixed, words.ravel().tolist())], dtype=np.uint64)
+        hashes = hashes.reshape(rows.shape)
+        assert np.array_equal(totals, hashes.sum(axis=1))
+        for counts, some, values in zip(counted, hashes.T, rows.T, strict=True):
+            counts.update(some[~np.isnan(values)].tolist())
+    alone = [Sketches(b"key", name, salts[:1]).found.keys() for name in "xy"]
+    for (mark,), counts in zip(alone, counted, strict=True):
+        expected = [[h, counts[h]] for h in sorted(counts)[:LENGTH]]
+        assert sketches.found[mark].T.tolist() == expected
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), max_size=300))
+def test_words_are_sorted_as_numpy_does(words: list[int]) -> None:
+    given = np.array(words, dtype=np.uint64)
+    found = sort_words(given)
+    assert found.dtype == np.uint64
+    assert found.tolist() == sorted(words)
+    assert given.tolist() == words
+
+
+def test_of_many_columns_those_of_least_marks_are_sketched() -> None:
+    names = [f"x{number}" for number in range(MOST_COLUMNS + 40)]
+    rows = np.random.default_rng(0).normal(size=(50, len(names)))
+    few = [marks(rows[:, [i]], [name]).sketches for i, name in enumerate(names)]
+    alone = {mark: each for found in few for mark, each in found.items()}
+    found = marks(rows, names).sketches
+    assert sorted(found) == sorted(alone)[:MOST_COLUMNS]
+    assert all(np.array_equal(found[mark], alone[mark]) for mark in found)
