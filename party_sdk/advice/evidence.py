@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -21,13 +21,19 @@ from clustering_protocols.terms.terms import Layout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """What was measured for a way on one data set."""
+    """What was measured for a way on one data set.
+
+    ratio, worst_ratio, worst_ratio_same_rules: as in ``ExpectedFigures``.
+    """
 
     set: str
     mean: float
     least: float
     seeds: int
     rounds: int
+    ratio: float | None = None
+    worst_ratio: float | None = None
+    worst_ratio_same_rules: float | None = None
 
 
 def figures(protocol: str, way: str, partitioning: str) -> list[Figure]:
@@ -35,11 +41,7 @@ def figures(protocol: str, way: str, partitioning: str) -> list[Figure]:
     wanted = {"protocol": protocol, "way": way, "partitioning": partitioning}
     return [
         Figure(
-            set=row["set"],
-            mean=row["mean"],
-            least=row["least"],
-            seeds=row["seeds"],
-            rounds=row["rounds"],
+            **{each.name: row[each.name] for each in fields(Figure) if each.name in row}
         )
         for row in evidence()["fidelity"]
         # one cluster, or none: agreement says nothing

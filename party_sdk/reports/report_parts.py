@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.suitability import Method, Partitioning
@@ -41,11 +41,22 @@ def find_expected_figures(terms: Terms) -> tuple[str, tuple[ExpectedFigures, ...
     if way is None:
         return "", ()
     found = evidence.figures(name, way.name, partitioning)
-    return way.name, tuple(
+    return way.name, show_expected(found)
+
+
+def show_expected(figures: Iterable[evidence.Figure]) -> tuple[ExpectedFigures, ...]:
+    """Return measured figures as pages show them."""
+    return tuple(
         ExpectedFigures(
-            set=each.set, mean=each.mean, least=each.least, seeds=each.seeds
+            set=each.set,
+            mean=each.mean,
+            least=each.least,
+            seeds=each.seeds,
+            ratio=each.ratio,
+            worst_ratio=each.worst_ratio,
+            worst_ratio_same_rules=each.worst_ratio_same_rules,
         )
-        for each in found
+        for each in figures
     )
 
 

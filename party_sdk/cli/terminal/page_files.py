@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -75,4 +76,11 @@ def _lines(report: RunReport | SessionReport, state: str) -> Iterator[str]:
         yield (
             f"fidelity to expect: {mean:.3f} in the mean of {len(report.expected)} public "
             f"data sets, {least:.3f} at least"
+        )
+    ratios = [each for each in report.expected if each.ratio]
+    if ratios:
+        yield (
+            "objective ratio to expect (over the pooled method with ten starts): "
+            f"{median(each.ratio or 1 for each in ratios):.3f} in the median of "
+            f"{len(ratios)}, {max(each.worst_ratio or 1 for each in ratios):.3f} at most"
         )

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
-from coterie_pages.models import ExpectedFigures, Learns
+from coterie_pages.models import Learns
 from coterie_pages.models.desk_coordinator import (
     AdvicePage,
     FitCard,
@@ -35,6 +35,7 @@ from party_sdk.advice.evidence import in_words
 from party_sdk.advice.relaxed_answers import RelaxedAnswer, find_relaxed_answers
 from party_sdk.desk.coordinator.context import ABOVE, parse_number, query_of
 from party_sdk.desk.responses import Form, desk_of, render_page
+from party_sdk.reports.report_parts import show_expected
 
 ADVICE: Final = f"{ABOVE}/advice"
 _LABELS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
@@ -167,12 +168,7 @@ def _card(fit: Fit, reason: str, answers: Mapping[str, Any], root: str) -> FitCa
         dial=way.dial,
         measured=in_words(fit.figures),
         large=(*fit.large, *fit.cautions),
-        figures=tuple(
-            ExpectedFigures(
-                set=each.set, mean=each.mean, least=each.least, seeds=each.seeds
-            )
-            for each in fit.figures
-        ),
+        figures=show_expected(fit.figures),
         learns=tuple(Learns(who=who, what=what) for who, what in fit.learns.items()),
         risks=show_risks(fit.risks),
         stages=tuple(fit.stages),
