@@ -190,13 +190,13 @@ def _upload(
             range(0, source.n_rows, _ROWS), source.blocks(), strict=True
         ):
             rows[first : first + len(made)] = made @ F
-        header = packets.Header(
-            address=task.address,
-            record={"kind": messages.Projections.kind, "version": 1, "values": {}},
-        )
-        arrays = {"rows": rows, "anchors": anchors @ F}
+        record = {"kind": messages.Projections.kind, "version": 1, "values": {}}
+        content = packets.content_of(record, {"rows": rows, "anchors": anchors @ F})
+        header = packets.Header(address=task.address, record={})
         draft = place.open().draft()
-        for piece in codec.pieces(header.model_dump(mode="json"), arrays):
+        for piece in codec.pieces(
+            header.model_dump(mode="json"), {packets.CONTENT: content}
+        ):
             view = memoryview(piece)
             for begin in range(0, len(view), _PIECE):
                 draft.write(bytes(view[begin : begin + _PIECE]))

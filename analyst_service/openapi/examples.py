@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.engine.packets import Address, Header, Packet, encode
+from clustering_protocols.records import codec, json_form
 from clustering_protocols.wire.states import SessionState, SlotState
 
 Example = dict[str, Any]
@@ -26,6 +30,21 @@ _RISKS: Final = {
     "dc.upload-shows-distances": "The analyst sees your rows in fewer dimensions, up to "
     "a rotation, and with them nearly all distances between rows."
 }
+
+
+def _packet(stage: str, round_: int, kind: str, arrays: codec.Arrays) -> Example:
+    """Return the JSON form of a packet whose record holds arrays alone."""
+    address = Address(
+        session=_SESSION,
+        agreement=_DIGEST,
+        slot="south",
+        stage=stage,
+        round=round_,
+        attempt=1,
+    )
+    record = {"kind": kind, "version": 1, "values": {}}
+    packet = Packet(header=Header(address=address, record=record), arrays=arrays)
+    return json_form.of_bytes(encode(packet))
 
 
 def _slot(name: str, row: int, *, joined: bool) -> Example:
@@ -101,10 +120,12 @@ BODIES: Final[dict[str, Example]] = {
         },
         "proof": _SIGNATURE,
     },
-    "put_contribution": {
-        "header": {"kind": "the record of the task's answer", "address": {}},
-        "arrays": {"rows": {"dtype": "F64", "shape": [1, 2], "data": [0.5, -1.25]}},
-    },
+    "put_contribution": _packet(
+        "upload",
+        4,
+        "projections",
+        {"rows": np.array([[0.5, -1.25]]), "anchors": np.array([[0.25, 2.0]])},
+    ),
 }
 """What is sent, by operation."""
 
@@ -120,10 +141,9 @@ _RECEIPT: Final[Example] = {
     "entry": _KEY,
     "signature": _SIGNATURE,
 }
-_ARRAYS: Final[Example] = {
-    "header": {"kind": "labels", "version": 1, "values": {}},
-    "arrays": {"labels": {"dtype": "I64", "shape": [3], "data": [0, 2, 1]}},
-}
+_ARRAYS: Final[Example] = _packet(
+    "closing", 5, "labels", {"labels": np.array([0, 2, 1])}
+)
 ANSWERS: Final[dict[str, Example]] = {
     "get_identity": {"key": _COORDINATOR},
     "put_session": _STATUS,

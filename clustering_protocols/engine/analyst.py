@@ -216,6 +216,7 @@ def _open_attempt(ongoing: OngoingSession, ask: Ask) -> Opened:
         slot: packets.write(
             ongoing.address(slot),
             task,
+            own=exchange.own,
             expects=packets.Expectation(
                 kind=exchange.answer.kind, dims=dict(ask.dims.get(slot, {}))
             ),

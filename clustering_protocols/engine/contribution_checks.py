@@ -40,6 +40,8 @@ def check_answer(task: Packet, contribution: Packet, stage: Stage) -> Record:
         )
     if contribution.history or len(contribution.signatures):
         raise Malformed("A transcript is told to parties, not by them.")
+    if contribution.own:
+        raise Malformed("A contribution has no fields of its own.")
     if given != asked:
         wrong = [
             name

@@ -4,25 +4,33 @@ A task goes from the analyst to a party, a contribution back, a result at the en
 header says session, agreement, slot, stage, round and attempt, so that a packet that is
 replayed elsewhere is refused; a task also says which contribution it expects, and
 what everybody was told since the receiver's last answer.
+
+The record travels as one array of opaque bytes, the *content*. Fields in which tasks of
+one group differ lie in a second one, the *own fields*. Digests are of the content as it
+travelled: nobody writes again what it has read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from typing_extensions import Buffer
 
 from clustering_protocols.common.errors import Malformed
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import ByteArray
+from clustering_protocols.records.codec import JoinedBytes
 from clustering_protocols.records.record import Record
 from clustering_protocols.records.rounds import RoundRef
 
+CONTENT: Final = "content"
+_OWN = "own"
 _ENVELOPE = "envelope."
 _HISTORY = "transcript.lines"
 _SIGNATURES = "transcript.signatures"
@@ -56,10 +64,13 @@ class Address(RoundRef):
 
 
 class Header(_HeaderPart):
-    """Everything in a packet but its arrays."""
+    """Everything in a packet but its arrays.
+
+    record: kind, version and values, which travel with the content.
+    """
 
     address: Address
-    record: dict[str, Any]
+    record: dict[str, Any] = Field(exclude=True)
     expects: Expectation | None = None
     envelopes: list[EnvelopeLabel] = []
 
@@ -75,7 +86,7 @@ class Envelope:
 Mail: TypeAlias = Sequence[tuple[str, Envelope]]
 """Receivers, each with an envelope whose label names the sender."""
 
-_NO_LINES: Final[ByteArray] = np.empty(0, np.uint8)
+_NO_BYTES: Final[ByteArray] = np.empty(0, np.uint8)
 UNSIGNED: Final[ByteArray] = np.empty((0, SIGNATURE_BYTES), np.uint8)
 
 
@@ -84,6 +95,8 @@ class Packet:
     """A packet whose record has not been interpreted yet.
 
     arrays: mapping of str to ndarray; of the record.
+    content: uint8 (bytes,); the record but for its own fields, as it was read.
+    own: names of the own fields.
     history: lines of the transcript, in a packet to a party.
     signatures: uint8 (s, 64); of all slots, zeros for those that have not signed; s is
         0 where none are told.
@@ -91,6 +104,8 @@ class Packet:
 
     header: Header
     arrays: codec.Arrays = field(repr=False)
+    content: ByteArray = field(default_factory=lambda: _NO_BYTES, repr=False)
+    own: tuple[str, ...] = ()
     envelopes: Sequence[Envelope] = ()
     history: Sequence[str] = field(default=(), repr=False)
     signatures: ByteArray = field(default_factory=lambda: UNSIGNED, repr=False)
@@ -100,9 +115,10 @@ class Packet:
         """Return where the packet belongs."""
         return self.header.address
 
-    def record_digest(self, without: Collection[str] = ()) -> str:
-        """Return a digest of the record but for some fields: see :func:`digest_of`."""
-        return digest_of(self.header.record, self.arrays, without)
+    @property
+    def content_digest(self) -> str:
+        """Return the SHA-256 (hex) of the content, over the bytes that were read."""
+        return sha256(self.content.data).hexdigest()
 
     def restamp(self, attempt: int) -> Packet:
         """Return the same packet under another attempt number."""
@@ -130,22 +146,29 @@ class Packet:
         raise Malformed("A record of that kind has no place here.")
 
 
+def content_of(
+    record: codec.Header, arrays: codec.Arrays, own: Collection[str] = ()
+) -> JoinedBytes:
+    """Return the content of a packet: a record's bytes, its own fields left out."""
+    if own:
+        values = {k: v for k, v in record["values"].items() if k not in own}
+        record = {**record, "values": values}
+    kept = {name: array for name, array in arrays.items() if name not in own}
+    return JoinedBytes(tuple(codec.pieces(record, kept)))
+
+
 def digest_of(
-    record: codec.Header, arrays: codec.Arrays, without: Collection[str] = ()
+    record: codec.Header, arrays: codec.Arrays, own: Collection[str] = ()
 ) -> str:
-    """Return the SHA-256 (hex) of a record's bytes, some fields left out."""
-    values = {k: v for k, v in record["values"].items() if k not in without}
-    kept = {name: array for name, array in arrays.items() if name not in without}
-    return codec.digest({**record, "values": values}, kept)
+    """Return the SHA-256 (hex) of a content."""
+    return content_of(record, arrays, own).digest()
 
 
-def digest_each(
-    records: Mapping[str, Record], without: Collection[str]
-) -> dict[str, str]:
+def digest_each(records: Mapping[str, Record], own: Collection[str]) -> dict[str, str]:
     """Return the digests of what slots are sent; of one record for several only once."""
     once = {id(record): record for record in records.values()}
     found = {
-        key: digest_of(record.header(), record.arrays, without)
+        key: digest_of(record.header(), record.arrays, own)
         for key, record in once.items()
     }
     return {slot: found[id(record)] for slot, record in records.items()}
@@ -155,12 +178,16 @@ def write(
     address: Address,
     record: Record,
     *,
+    own: Collection[str] = (),
     expects: Expectation | None = None,
     envelopes: Sequence[Envelope] = (),
     history: Sequence[str] = (),
     signatures: ByteArray = UNSIGNED,
 ) -> bytes:
-    """Return a packet's bytes."""
+    """Return a packet's bytes.
+
+    own: names of fields in which tasks of one group differ.
+    """
     header = Header(
         address=address,
         record=record.header(),
@@ -171,6 +198,7 @@ def write(
         Packet(
             header=header,
             arrays=record.arrays,
+            own=tuple(own),
             envelopes=envelopes,
             history=history,
             signatures=signatures,
@@ -186,14 +214,9 @@ def write_encoded(
     signatures: ByteArray,
 ) -> bytes:
     """Return the bytes of a packet whose record is encoded already."""
-    header, arrays = codec.decode(record.data)
-    return encode(
-        Packet(
-            header=Header(address=address, record=header),
-            arrays=arrays,
-            history=history,
-            signatures=signatures,
-        )
+    arrays = {CONTENT: record, **_transcript_arrays(history, signatures)}
+    return codec.encode(
+        Header(address=address, record={}).model_dump(mode="json"), arrays
     )
 
 
@@ -202,36 +225,87 @@ def read(buffer: Buffer) -> Packet:
 
     Raises Malformed, InvalidArray if the bytes are not a packet.
     """
-    raw, arrays = codec.decode(buffer)
-    try:
-        header = Header.model_validate(raw)
-    except ValidationError as error:
-        finding = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in finding["loc"])
-        raise Malformed(f"Header, {place}: {finding['msg']}.") from None
-    history, signatures = _pop_transcript(arrays)
-    sealed = [arrays.pop(f"{_ENVELOPE}{i}", None) for i in range(len(header.envelopes))]
-    if any(item is None or item.dtype != np.uint8 for item in sealed) or any(
-        name.startswith(_ENVELOPE) for name in arrays
-    ):
-        raise Malformed("The envelopes do not match their labels.")
-    envelopes = [
-        Envelope(label=label, sealed=item.tobytes())
-        for label, item in zip(header.envelopes, sealed, strict=True)
-        if item is not None
-    ]
+    raw, beside = codec.decode(buffer)
+    if "record" in raw:
+        _wrap_record(raw, beside)
+    content, own = _pop_bytes(beside, CONTENT), _pop_bytes(beside, _OWN)
+    record, arrays = codec.decode(content.data)
+    own_names = _put_back_own(record, arrays, own) if own.size else ()
+    header = _read_header(raw, record)
+    history, signatures = _pop_transcript(beside)
     return Packet(
         header=header,
         arrays=arrays,
-        envelopes=envelopes,
+        content=content,
+        own=own_names,
+        envelopes=_pop_envelopes(beside, header.envelopes),
         history=history,
         signatures=signatures,
     )
 
 
+def _read_header(raw: codec.Header, record: codec.Header) -> Header:
+    try:
+        return Header.model_validate({**raw, "record": record})
+    except ValidationError as error:
+        finding = error.errors(include_input=False, include_url=False)[0]
+        place = ".".join(str(part) for part in finding["loc"])
+        raise Malformed(f"Header, {place}: {finding['msg']}.") from None
+
+
+def _wrap_record(raw: codec.Header, arrays: dict[str, NDArray[Any]]) -> None:
+    """Give a record a content that lies open, as 0.2.0 wrote packets."""
+    beside = (_ENVELOPE, _HISTORY, _SIGNATURES)
+    names = [name for name in arrays if not name.startswith(beside)]
+    content = codec.encode(
+        raw.pop("record"), {each: arrays.pop(each) for each in names}
+    )
+    arrays[CONTENT] = np.frombuffer(content, np.uint8)
+
+
+def _pop_bytes(arrays: dict[str, NDArray[Any]], name: str) -> ByteArray:
+    found = arrays.pop(name, _NO_BYTES)
+    if found.dtype != np.uint8 or found.ndim != 1:
+        raise Malformed(f"The array {name!r} holds bytes.")
+    return found
+
+
+def _put_back_own(
+    record: codec.Header, arrays: dict[str, NDArray[Any]], own: ByteArray
+) -> tuple[str, ...]:
+    """Add own fields to a record that was read; return their names.
+
+    Raises Malformed if one of them stands in the content as well.
+    """
+    values, more = codec.decode(own.tobytes())  # a copy, whose arrays are aligned
+    known = record.get("values")
+    if not isinstance(known, dict):
+        raise Malformed("A record's values are an object.")
+    names = (*values, *more)
+    if len({*names, *known, *arrays}) < len(names) + len(known) + len(arrays):
+        raise Malformed("A field stands twice in one packet.")
+    known.update(values)
+    arrays.update(more)
+    return tuple(sorted(names))
+
+
+def _pop_envelopes(
+    arrays: dict[str, NDArray[Any]], labels: Sequence[EnvelopeLabel]
+) -> list[Envelope]:
+    """Take the envelopes out of a packet's arrays: nothing else may be left."""
+    sealed = [arrays.pop(f"{_ENVELOPE}{index}", None) for index in range(len(labels))]
+    if arrays or any(item is None or item.dtype != np.uint8 for item in sealed):
+        raise Malformed("The envelopes do not match their labels.")
+    return [
+        Envelope(label=label, sealed=item.tobytes())
+        for label, item in zip(labels, sealed, strict=True)
+        if item is not None
+    ]
+
+
 def _pop_transcript(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArray]:
     """Take the lines of the transcript and the signatures out of a packet's arrays."""
-    lines = arrays.pop(_HISTORY, _NO_LINES)
+    lines = arrays.pop(_HISTORY, _NO_BYTES)
     signatures = arrays.pop(_SIGNATURES, UNSIGNED)
     if lines.dtype != np.uint8 or signatures.dtype != np.uint8:
         raise Malformed("Lines and signatures are bytes.")
@@ -245,15 +319,31 @@ def _pop_transcript(arrays: dict[str, NDArray[Any]]) -> tuple[list[str], ByteArr
 
 
 def encode(packet: Packet) -> bytes:
-    """Return the bytes of a packet."""
-    beside: dict[str, NDArray[Any]] = {
+    """Return the bytes of a packet, its record written anew."""
+    record, own = packet.header.record, packet.own
+    beside: dict[str, NDArray[Any] | JoinedBytes] = {
         f"{_ENVELOPE}{index}": np.frombuffer(envelope.sealed, np.uint8)
         for index, envelope in enumerate(packet.envelopes)
     }
-    if packet.history:
-        text = "\n".join(packet.history).encode()
-        beside[_HISTORY] = np.frombuffer(text, np.uint8)
-    if len(packet.signatures):
-        beside[_SIGNATURES] = packet.signatures
-    header = packet.header.model_dump(mode="json")
-    return codec.encode(header, {**packet.arrays, **beside})
+    beside[CONTENT] = content_of(record, packet.arrays, own)
+    if own:
+        values = {
+            name: record["values"][name] for name in own if name in record["values"]
+        }
+        arrays = {name: packet.arrays[name] for name in own if name in packet.arrays}
+        if values or arrays:
+            beside[_OWN] = JoinedBytes(tuple(codec.pieces(values, arrays)))
+    beside |= _transcript_arrays(packet.history, packet.signatures)
+    return codec.encode(packet.header.model_dump(mode="json"), beside)
+
+
+def _transcript_arrays(
+    history: Sequence[str], signatures: ByteArray
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of what everybody was told."""
+    arrays: dict[str, NDArray[Any]] = {}
+    if history:
+        arrays[_HISTORY] = np.frombuffer("\n".join(history).encode(), np.uint8)
+    if len(signatures):
+        arrays[_SIGNATURES] = signatures
+    return arrays

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -11,7 +11,7 @@ from clustering_protocols.contract import Exchange, PartyContext, Stage
 from clustering_protocols.engine import signatures, transcript
 from clustering_protocols.engine.analyst import MAX_ATTEMPTS
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.engine.packets import Packet
+from clustering_protocols.engine.packets import Packet, digest_of
 from clustering_protocols.engine.stages import quorum, stage_of
 from clustering_protocols.engine.transcript import Entry
 from clustering_protocols.records import codec
@@ -84,7 +84,8 @@ class Admission:
         told = self._entry(result).told
         if signatures.tells_runs(stage):  # the task comes first
             told = told[len(self._groups(stage.exchanges[0].audience)) :]
-        self._check_told(told, stage.results_to, result.record_digest())
+        _check_own(result, set())
+        self._check_told(told, stage.results_to, result.content_digest)
 
     def _check_task(self, asked: Packet) -> None:
         """Refuse a task of which the transcript says otherwise."""
@@ -92,11 +93,11 @@ class Admission:
         if entry.asks != kind or self.context.slot.name in entry.left_out:
             raise TaskRefused("Everybody was told of another task.")
         stage = stage_of(self.stages, asked)
+        exchange = stage.exchange_of(kind)
+        _check_own(asked, {*exchange.own} & {*exchange.task.model_fields})
         if stage is self.stages[-1] and not signatures.tells_runs(stage):
             return  # of the closing it says what the results are
-        exchange = stage.exchange_of(kind)
-        digest = asked.record_digest(exchange.own)
-        self._check_told(entry.told, exchange.audience, digest)
+        self._check_told(entry.told, exchange.audience, asked.content_digest)
 
     def _entry(self, packet: Packet) -> Entry:
         """Return what the transcript says of a packet's round."""
@@ -182,6 +183,12 @@ class Admission:
                     yield number, exchange
 
 
+def _check_own(packet: Packet, names: Collection[str]) -> None:
+    """Refuse fields beside the content that everybody in a group has to be told."""
+    if set(packet.own) != set(names):
+        raise TaskRefused("A message has other fields of its own than it may have.")
+
+
 def _members(task: Record) -> list[str]:
     return list(getattr(task, _SHRINKING, []))
 
@@ -189,7 +196,7 @@ def _members(task: Record) -> list[str]:
 def _digest_content(asked: Packet) -> str:
     """Return a digest of a task without its address and members."""
     header = {
-        "record": asked.record_digest([_SHRINKING]),
+        "record": digest_of(asked.header.record, asked.arrays, [_SHRINKING]),
         "envelopes": [label.model_dump() for label in asked.header.envelopes],
         "sealed": [sha256(e.sealed).hexdigest() for e in asked.envelopes],
     }

@@ -29,8 +29,11 @@ def contains(
 def numbers(payload: bytes) -> np.ndarray[Any, Any]:
     """Return all floating-point numbers in a payload, wherever they stand."""
     header, arrays = codec.decode(payload)
+    inside = [
+        numbers(arrays[name].tobytes()) for name in ("content", "own") if name in arrays
+    ]
     floats = [a.ravel() for a in arrays.values() if a.dtype.kind == "f"]
-    return np.concatenate([*floats, [float(v) for v in leaves(header)]])
+    return np.concatenate([*inside, *floats, [float(v) for v in leaves(header)]])
 
 
 def leaves(value: Any) -> Iterator[float]:

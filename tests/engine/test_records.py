@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -344,7 +345,6 @@ anything = st.recursive(
 paths = st.sampled_from(
     [
         ("address",),
-        ("record",),
         ("expects",),
         ("envelopes",),
         ("surplus",),
@@ -367,11 +367,14 @@ def test_a_packet_with_any_value_in_any_place_is_read_or_refused(
     path: tuple[Any, ...], value: Any
 ) -> None:
     header, arrays = codec.decode(PACKET)
-    place: Any = header
-    for step in path[:-1]:
+    record, inside = codec.decode(arrays["content"].data)
+    place: Any = record if path[0] == "record" else header
+    *steps, last = path[1:] if path[0] == "record" else path
+    for step in steps:
         place = place[step]
-    place[path[-1]] = value
+    place[last] = value
     try:
+        arrays["content"] = np.frombuffer(codec.encode(record, inside), np.uint8)
         changed = codec.encode(header, arrays)
     except ValueError:  # NaN and infinities: JSON cannot say them
         return
@@ -384,9 +387,47 @@ def test_a_packet_with_any_value_in_any_place_is_read_or_refused(
 @pytest.mark.parametrize("kind", ["other", None, ["example"], {"example": 1}])
 def test_a_packet_with_a_kind_that_its_stage_lacks_is_malformed(kind: Any) -> None:
     header, arrays = codec.decode(PACKET)
-    header["record"]["kind"] = kind
+    record, inside = codec.decode(arrays["content"].data)
+    content = codec.encode({**record, "kind": kind}, inside)
+    arrays["content"] = np.frombuffer(content, np.uint8)
     with pytest.raises(Malformed, match="has no place here"):
         packets.read(codec.encode(header, arrays)).read([Example])
+
+
+def test_own_fields_travel_beside_the_content_that_is_digested() -> None:
+    there = packets.write(ADDRESS, example(), own=["count", "points"])
+    other = packets.read(packets.write(ADDRESS, example(count=4), own=["count"]))
+    same = packets.read(packets.write(ADDRESS, example(count=3), own=["count"]))
+    packet = packets.read(there)
+    assert packet.own == ("count", "points")
+    assert packet.read([Example]).values == VALUES
+    assert np.array_equal(packet.arrays["points"], sized(3)["points"])
+    assert packet.arrays["points"].flags.aligned
+    assert packets.encode(packet) == there
+    assert other.content_digest == same.content_digest
+    assert other.read([Example]) != same.read([Example])
+
+
+def test_a_digest_is_of_the_bytes_that_travelled() -> None:
+    header, arrays = codec.decode(PACKET)
+    content = arrays["content"].tobytes()
+    length = int.from_bytes(content[:8], "little")
+    spaced = content[8 : 8 + length].replace(b",", b", ") + b" " * 16
+    spaced = spaced[: len(spaced) // 8 * 8]
+    other = len(spaced).to_bytes(8, "little") + spaced + content[8 + length :]
+    arrays["content"] = np.frombuffer(other, np.uint8)
+    packet = packets.read(codec.encode(header, arrays))
+    assert packet.read([Example]).values == VALUES
+    assert packet.content_digest == sha256(other).hexdigest()
+    assert packet.content_digest != packets.read(PACKET).content_digest
+
+
+def test_a_field_in_content_and_beside_it_is_malformed() -> None:
+    header, arrays = codec.decode(PACKET)
+    own = codec.encode({"count": 5}, {})
+    arrays["own"] = np.frombuffer(own, np.uint8)
+    with pytest.raises(Malformed, match="stands twice"):
+        packets.read(codec.encode(header, arrays))
 
 
 @pytest.mark.parametrize(

@@ -373,11 +373,12 @@ def handed_out(s: Session) -> list[WordArray]:
     """Return the totals of all `add` tasks, each as the leader got it."""
     found: dict[int, WordArray] = {}
     for message in s.stored:
-        _, arrays = codec.decode(message)
-        has_one = "total" in arrays and arrays["total"].size > 0
-        if has_one and kind_of(message) == messages.Add.kind:
-            values = packets.read(message).header.record["values"]
-            found[values["number"]] = arrays["total"]
+        if "content" not in codec.decode(message)[1]:
+            continue  # the analyst's state
+        packet = packets.read(message)
+        total = packet.arrays.get("total", np.empty(0, np.uint64))
+        if total.size and kind_of(message) == messages.Add.kind:
+            found[packet.header.record["values"]["number"]] = total
     return [found[number] for number in sorted(found)]
 
 

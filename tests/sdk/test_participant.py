@@ -11,6 +11,7 @@ from unittest.mock import Mock
 import httpx
 import numpy as np
 import pytest
+from support import raw_packets
 from support.analyst_process import wait_for
 
 from clustering_protocols import catalogue, session_terms, simulation
@@ -332,9 +333,9 @@ def in_terms(**changes: Any) -> Callable[[dict[str, Any]], None]:
 
 def in_header(change: Callable[[dict[str, Any]], object]) -> Callable[[bytes], bytes]:
     def changed(content: bytes) -> bytes:
-        header, arrays = codec.decode(content)
+        header, arrays = raw_packets.decode(content)
         change(header)
-        return codec.encode(header, arrays)
+        return raw_packets.encode(header, arrays)
 
     return changed
 
@@ -692,11 +693,11 @@ def test_an_envelope_that_was_tampered_with_is_refused(
     """The third task brings a word that the other party has sealed."""
 
     def changed(content: bytes) -> bytes:
-        header, arrays = codec.decode(content)
+        header, arrays = raw_packets.decode(content)
         for envelope in header["envelopes"]:
             envelope.update(label)
             change(arrays)
-        return codec.encode(header, arrays)
+        return raw_packets.encode(header, arrays)
 
     with pytest.raises(EnvelopeRefused):
         pair.run(on("GET", "/task", changed))
@@ -708,8 +709,10 @@ def test_an_envelope_that_was_tampered_with_is_refused(
 
 def relabelled(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
     def changed(content: bytes) -> bytes:
-        header, arrays = codec.decode(content)
-        return codec.encode(header, {**arrays, "labels": change(arrays["labels"])})
+        header, arrays = raw_packets.decode(content)
+        return raw_packets.encode(
+            header, {**arrays, "labels": change(arrays["labels"])}
+        )
 
     return changed
 

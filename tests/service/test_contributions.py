@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import numpy as np
 import pytest
+from support import raw_packets
 from support.databases import each_on_a_database
 
 from clustering_protocols import session_terms, simulation
@@ -112,11 +113,11 @@ def refused_projections(shared_api: Api) -> Iterator[Upload]:
 
 
 def positions(upload: Upload) -> Any:
-    return codec.decode(upload.body)[1]["positions"]
+    return raw_packets.decode(upload.body)[1]["positions"]
 
 
 def without_positions(upload: Upload) -> dict[str, Any]:
-    _, found = codec.decode(upload.body)
+    _, found = raw_packets.decode(upload.body)
     return {name: array for name, array in found.items() if name != "positions"}
 
 
@@ -130,10 +131,12 @@ def recoded(
     change: Callable[[dict[str, Any]], object] = unchanged,
 ) -> Upload:
     """The same upload with other arrays or another header, well encoded."""
-    header, found = codec.decode(upload.body)
+    header, found = raw_packets.decode(upload.body)
     header = json.loads(json.dumps(header))
     change(header)
-    return upload.carrying(codec.encode(header, found if arrays is None else arrays))
+    return upload.carrying(
+        raw_packets.encode(header, found if arrays is None else arrays)
+    )
 
 
 def addressed(**address: Any) -> Callable[[Upload], Upload]:
@@ -581,7 +584,7 @@ def test_numbers_that_are_not_finite_are_refused(
     refused_projections: Upload, bad: float, place: float, name: str
 ) -> None:
     upload = refused_projections
-    _, arrays = codec.decode(upload.body)
+    _, arrays = raw_packets.decode(upload.body)
     spoilt = arrays[name].copy()
     spoilt.flat[int(place * (spoilt.size - 1))] = bad
     refusal = assert_refused(
@@ -598,7 +601,7 @@ def test_numbers_that_are_only_small_or_large_are_taken(
     shared_api: Api, fine: float
 ) -> None:
     upload = projections(shared_api)
-    _, arrays = codec.decode(upload.body)
+    _, arrays = raw_packets.decode(upload.body)
     changed = arrays["rows"].copy()
     changed[0, 0] = fine
     assert recoded(upload, {**arrays, "rows": changed}).send().status_code == 201
@@ -607,7 +610,7 @@ def test_numbers_that_are_only_small_or_large_are_taken(
 @pytest.mark.threat(4)
 def test_two_arrays_of_one_symbol_must_agree_in_size(shared_api: Api) -> None:
     upload = projections(shared_api)
-    _, arrays = codec.decode(upload.body)
+    _, arrays = raw_packets.decode(upload.body)
     narrow = {**arrays, "anchors": arrays["anchors"][:, 1:]}
     send = recoded(upload, narrow).send
     assert_refused(shared_api, send, Problem.INVALID_ARRAY)

@@ -147,9 +147,8 @@ def _said(agreement: bytes, packet: Packet, left_out: Sequence[str]) -> dict[str
     session, stages = engine.load(agreement)
     stage, kind = _stage_of(stages, packet), packet.header.record["kind"]
     is_task = kind in {task.kind for task in stage.tasks}
-    own = stage.exchange_of(kind).own if is_task else ()
     audience = stage.exchange_of(kind).audience if is_task else stage.results_to
-    digest = packet.record_digest(own)
+    digest = packets.read(packets.encode(packet)).content_digest
     asks = kind if is_task else stage.tasks[-1].kind
     told = (digest,) * len(session.layout.audiences(audience))
     return {**_when(packet), "asks": asks, "left_out": tuple(left_out), "told": told}
