@@ -8,9 +8,10 @@ what this prints.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
@@ -22,6 +23,8 @@ from party_sdk.cli.terminal.output import exit_code
 
 PAGE = Path(__file__).parents[1] / "docs" / "messages.md"
 HEADER = ("| name | default | limits | meaning |", "|---|---|---|---|")
+_ITEM: Final = 320  # characters: three lines
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z'\"`])")
 _EXITS: Mapping[int, str] = {
     3: "refused at home by a guard, or a risk that is not accepted",
     4: "the session ended without a result",
@@ -72,7 +75,9 @@ def _lines() -> Iterator[str]:
     for name, risks in _risks():
         yield from ("", f"### {name}", "")
         for code, risk in risks.items():
-            yield f"- `{code}`: {' '.join(texts(risk))}"
+            first, *more = texts(risk)
+            yield f"- `{code}`: {first}"
+            yield from (f"  - {each}" for text in more for each in _pieces(text))
 
 
 def fields(model: type[BaseModel], prefix: str) -> Iterator[str]:
@@ -106,6 +111,17 @@ def texts(risk: Risk) -> Iterator[str]:
     yield f"Removed by: {risk.remedy}"
     yield from [risk.detail] * bool(risk.detail)
     yield f"Level: {risk.level}."
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text in items of at most three lines."""
+    piece = ""
+    for sentence in _SENTENCE_END.split(text):
+        if piece and len(piece) + len(sentence) >= _ITEM:
+            yield piece
+            piece = ""
+        piece = f"{piece} {sentence}".lstrip()
+    yield piece
 
 
 def _risks() -> Iterator[tuple[str, Mapping[str, Risk]]]:
