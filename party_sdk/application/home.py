@@ -401,6 +401,16 @@ class Home:
                 data = rows.open(member.slot_fields, columns)
             return run_report(member, self.path, data=data)
 
+    def manifest(self, folder: PartyFolder) -> dict[str, Any]:
+        """Return the manifest of a session that is kept here, as JSON values.
+
+        Raises NotReady once labels were forgotten.
+        """
+        from party_sdk.reports.run_reports import run_manifest
+
+        with self.resume(folder.session, folder.slot, Policy()) as member:
+            return run_manifest(member)
+
     def forget(self, session: str, slot: str, *, everything: bool = False) -> None:
         """Delete what is kept of a session; the log and a report stay by default.
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +222,14 @@ class PartyFolder:
     def mappings(self) -> KeptMappings:
         """Return the mappings of this party's table."""
         return KeptMappings(self.path, self._files, lambda: self.shown.key("mapping"))
+
+    def keyed_table_digest(self) -> str:
+        """Return a keyed digest (hex) of the rows that took part; empty before."""
+        known = self.load_identity().data_digest
+        if known is None:
+            return ""
+        key = self.shown.key("table")
+        return blake2b(known.encode(), key=key, digest_size=32).hexdigest()
 
     @property
     def cluster_names(self) -> ClusterNames:

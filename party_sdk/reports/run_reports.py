@@ -19,6 +19,7 @@ from party_sdk.home.identities import Acquaintances
 from party_sdk.party.resume_checks import data_digest
 from party_sdk.party.roster import Roster
 from party_sdk.reports.report_parts import find_expected_figures, seats_of
+from party_sdk.results.manifests import describe_session
 from party_sdk.results.unit_check import oddities
 from party_sdk.results.warnings import result_cautions
 
@@ -30,6 +31,31 @@ if TYPE_CHECKING:
     from party_sdk.results.results import Result
 
 _MOST_POINTS = 3_000
+
+
+def run_manifest(member: Party) -> dict[str, Any]:
+    """Return what a paper says of a session, as JSON values.
+
+    Terms, public seed, digests and versions. Of the own table and its mapping there are
+    digests under a key of the home: the institution can show later which they were, and
+    nobody else can try values out. Sizes and figures are those that all parties are told.
+    """
+    folder, terms = member.folder, member.terms
+    agreement, result = folder.load_agreement(), _result(member)
+    sizes = None if result is None else result.cluster_sizes
+    return {
+        "kind": "session-manifest",
+        **describe_session(terms, "" if agreement is None else digest(agreement)),
+        "table_keyed_digest": folder.keyed_table_digest(),
+        "mapping_keyed_digest": folder.ledger.mapping_digest,
+        "result": None
+        if result is None
+        else {
+            "chosen": result.chosen,
+            "sizes": None if sizes is None else sizes.tolist(),
+            "runs": [each.model_dump(mode="json") for each in result.figures or ()],
+        },
+    }
 
 
 def own_line(name: str, key: str) -> NamedInstitution:

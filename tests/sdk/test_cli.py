@@ -659,7 +659,12 @@ def test_simulated_dc_finds_the_classes_in_file_order(
     simulate = ("simulate", "dc", "--data", data, "--id-column", "tree")
     groups = ("--row-groups", "2", "--column-groups", "2", "--seed", "4")
     options = ("--truth", "kind", "--param", "n_clusters=3", "--labels", out)
-    report = terminal.json(*simulate, *groups, *options)
+    paper = terminal.folder / "manifest.json"
+    report = terminal.json(*simulate, *groups, *options, "--manifest", paper)
+    manifest = json.loads(paper.read_text())
+    assert manifest["seed"] == 4
+    assert manifest["result"]["fidelity"] == report["fidelity"]
+    assert manifest["result"]["objective_ratio"] == report["objective_ratio"]
     labels = written_labels(out)
     classes = np.unique(kinds, return_inverse=True)[1]
     assert adjusted_rand(classes, np.array(labels)) == 1

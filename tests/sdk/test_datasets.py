@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,11 @@ from scipy.sparse import csr_matrix
 from sklearn.datasets import load_iris
 
 import coterie
+from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from coterie import FederatedKMeans, Layout, datasets
+from clustering_protocols.terms.terms import read_terms
+from coterie import FederatedKMeans, Layout, LosslessFederated, datasets, simulate
+from party_sdk.results.manifests import digest_matrix
 
 X, CLASSES = load_iris(return_X_y=True)
 
@@ -65,6 +69,42 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     np.savez(path, X=X, y=CLASSES[:9])
     with pytest.raises(InvalidData, match=r"\(150, 4\) and y \(9,\)"):
         datasets.load("rice", tmp_path)
+
+
+# For a paper
+
+
+def test_a_manifest_plays_a_simulation_again() -> None:
+    params = LosslessFederated(n_clusters=3)
+    first = simulate(params, X, (3, 1), seed=5).manifest
+    text = json.dumps(first, allow_nan=False)
+    terms = read_terms(json.dumps(first["terms"]).encode())
+    again = simulate(
+        catalogue.parse_params(terms.protocol.name, terms.protocol.params),
+        X,
+        terms.layout,
+        seed=first["seed"],
+    )
+    assert json.dumps(again.manifest) == text
+    table = first["tables"]["r1c1"]
+    assert (table["rows"], len(table["columns"])) == (50, 4)
+    held = again.whole.X[again.whole.labels >= 0]
+    assert first["result"]["labels_sha256"] == digest_matrix(again.whole.labels)
+    assert first["versions"]["numpy"] == np.__version__
+    other = held + np.eye(150, 4)
+    changed = simulate(params, other, (3, 1), seed=5).manifest
+    assert changed["tables"] != first["tables"]
+    assert changed["terms_sha256"] == first["terms_sha256"]
+
+
+def test_a_digest_tells_shapes_and_values_apart() -> None:
+    flat = np.arange(6.0)
+    shapes = {digest_matrix(flat.reshape(shape)) for shape in ((2, 3), (3, 2))}
+    assert len(shapes) == 2
+    odd = np.array([np.nan, 1.0])
+    odd.view(np.uint64)[0] |= 1
+    assert digest_matrix(odd) == digest_matrix(np.array([np.nan, 1.0]))
+    assert digest_matrix(odd[::-1]) != digest_matrix(odd)
 
 
 # Dealt out

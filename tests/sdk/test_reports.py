@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import time
 from hashlib import sha256
@@ -18,7 +19,7 @@ from support.analyst_process import Analyst
 
 from clustering_protocols import catalogue
 from clustering_protocols.terms.signed_logs import SignedLog
-from clustering_protocols.terms.terms import Layout, digest
+from clustering_protocols.terms.terms import Layout, digest, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
@@ -146,6 +147,33 @@ def test_terms_are_read_before_anybody_joins(
     assert parsed.secret.hex() not in html + shown
     desk("party", "terms", desk.invitation, "--html", page, expect=3)
     desk("party", "terms", desk.invitation, "--html", page, "--force")
+
+
+def test_a_manifest_for_a_paper_names_no_row(desk: Desk, told: Any) -> None:
+    path = desk.folder / "manifest.json"
+    desk("party", "report", desk.session, "--manifest", path)
+    text = path.read_text()
+    made = json.loads(text)
+    terms = read_terms(json.dumps(made["terms"]).encode())
+    assert made["public_seed"] == terms.seed == 1
+    assert made["session"] == terms.session == desk.session
+    assert made["terms_sha256"] == Invitation.parse(desk.invitation).terms
+    assert made["versions"]["protocol"] == {"dc": terms.protocol.version}
+    assert made["result"]["sizes"] == told["cluster_sizes"]
+    assert len(made["result"]["runs"]) == 2
+    assert re.fullmatch("[0-9a-f]{64}", made["table_keyed_digest"])
+    digests = re.findall(
+        r'"data_digest": ?"(\w+)"',
+        "".join(each.read_text() for each in desk.folder.rglob("home/**/*.json")),
+    )
+    assert digests  # anybody could try values by it
+    assert not any(each in text for each in digests)
+    assert "w000" not in text
+    path.write_text("somebody's own")
+    desk("party", "report", desk.session, "--manifest", path, expect=3)
+    assert path.read_text() == "somebody's own"
+    desk("party", "report", desk.session, "--manifest", path, "--force")
+    assert path.read_text() == text
 
 
 def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(

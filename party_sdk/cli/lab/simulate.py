@@ -22,7 +22,7 @@ from party_sdk.cli.options.sections import choose_option, missing_option
 from party_sdk.cli.options.tables import reading_options
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.cli.terminal.output_files import force_option
-from party_sdk.results.output_files import keep_others, try_outputs
+from party_sdk.results.output_files import keep_others, try_outputs, write_whole
 
 if TYPE_CHECKING:
     from party_sdk.tables import How
@@ -52,6 +52,11 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="File to write the labels to (CSV, Parquet or Excel, by its ending).",
 )
+@click.option(
+    "--manifest",
+    type=click.Path(path_type=Path),
+    help="File for a paper (JSON): terms, seeds, versions, digests, and the result.",
+)
 @force_option
 @json_option
 def simulate(
@@ -67,6 +72,7 @@ def simulate(
     choose: str | None,
     seed: int,
     labels: Path | None,
+    manifest: Path | None,
     *,
     force: bool,
     as_json: bool,
@@ -87,8 +93,8 @@ def simulate(
 
     schemas = None if how.schema is None else [how.schema]
     prepared = read_preparation(preparation_files, missing, schemas)
-    try_outputs([labels], data, force=force)
-    keep_others([labels], None, force=force)
+    try_outputs([labels, manifest], data, force=force)
+    keep_others([labels, manifest], None, force=force)
     trial = simulation_report.simulate(
         protocol,
         data,
@@ -100,6 +106,8 @@ def simulate(
         truth=truth,
         labels=labels,
     )
+    if manifest is not None:
+        write_whole(json.dumps(trial.manifest, indent=1).encode(), manifest)
     if as_json:
         click.echo(json.dumps(trial.report))
         return

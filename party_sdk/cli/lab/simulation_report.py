@@ -25,10 +25,12 @@ class Trial:
 
     report: JSON values.
     runs: what each run is like, as far as it is known: lines of a table.
+    manifest: JSON values; see :attr:`SimulatedSession.manifest`.
     """
 
     report: Mapping[str, Any]
     runs: Sequence[str]
+    manifest: Mapping[str, Any]
 
 
 def simulate(
@@ -54,7 +56,7 @@ def simulate(
         write_labels(labels, session.whole.labels, source.ids, source.naming, {})
     warnings = [*source.report.warnings, *session.warnings]
     report = {**document(result), **_report(session), "warnings": warnings}
-    return Trial(report=report, runs=_runs(result))
+    return Trial(report=report, runs=_runs(result), manifest=session.manifest)
 
 
 def _runs(result: CaseResult) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,12 @@ from party_sdk.cli.terminal.page_files import (
     write_assessment,
     write_page,
 )
-from party_sdk.results.output_files import keep_others, remember_outputs, try_outputs
+from party_sdk.results.output_files import (
+    keep_others,
+    remember_outputs,
+    try_outputs,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from party_sdk.application.home import Home
@@ -71,6 +77,11 @@ def terms(
 @invited_argument
 @optional_slot_argument
 @own_rows_options
+@click.option(
+    "--manifest",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="File for a paper (JSON): terms, public seed, digests and versions.",
+)
 @html_option
 @here_options()
 @json_option
@@ -78,6 +89,7 @@ def report(
     session: str,
     slot: str | None,
     rows: GivenTable | None,
+    manifest: Path | None,
     html: Path | None,
     here: Home,
     *,
@@ -90,9 +102,13 @@ def report(
     --data your rows are drawn on two axes. Afterwards 'party forget' keeps the report.
     """
     folder = here.one_of(session, slot)
-    keep_others([html], folder.path, force=force)
-    if html is not None:
-        try_outputs([html], folder.path, force=True)
+    outputs = [path for path in (html, manifest) if path is not None]
+    keep_others(outputs, folder.path, force=force)
+    try_outputs(outputs, folder.path, force=True)
+    if manifest is not None:
+        text = json.dumps(here.manifest(folder), indent=1)
+        with remember_outputs([manifest], folder.path):
+            write_whole(text.encode(), manifest)
     made = here.report(folder, rows)
     if html is not None:
         with remember_outputs([html], folder.path):

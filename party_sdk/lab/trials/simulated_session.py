@@ -28,6 +28,7 @@ from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Layout
 from party_sdk.coordinator.missing_values import Rule, as_list, read_preparation
 from party_sdk.lab.trials.layouts import Said, layout_of_one
+from party_sdk.lab.trials.manifests import build_manifest
 from party_sdk.lab.trials.parties import AgreedFields, Deal, bring_tables, has_names
 from party_sdk.lab.trials.split import deal
 from party_sdk.results.label_files import naming_of
@@ -70,6 +71,8 @@ class SimulatedSession:
     costs: seconds and bytes sent of the analyst and of each party.
     warnings: what may have spoilt the result; each was a ``UserWarning`` of
         :func:`simulate`.
+    manifest: mapping of JSON values; terms, seeds, versions, digests of tables and
+        labels, and the result: what a paper needs so that others can play it again.
     """
 
     layout: Layout
@@ -87,6 +90,7 @@ class SimulatedSession:
     costs: Mapping[str, Cost] = field(repr=False)
     whole: Whole = field(repr=False)
     warnings: tuple[str, ...] = ()
+    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def objective_ratio(self) -> float | None:
@@ -282,7 +286,7 @@ def play(
     results = tuple(_result(held, simulated, slot) for slot in names)
     # of one run some protocols tell the coordinator alone, to fewer digits
     told = results[0].figures or simulated.figures or (None,) * len(numbers)
-    return SimulatedSession(
+    played = SimulatedSession(
         layout=held.layout,
         params=simulated.trace.session.params,
         results=results,
@@ -304,6 +308,9 @@ def play(
                 [*_cautions(simulated, fidelity), *_of_objectives(objectives)]
             )
         ),
+    )
+    return replace(
+        played, manifest=build_manifest(played, held, simulated, seed, choices or {})
     )
 
 

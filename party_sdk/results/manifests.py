@@ -1,0 +1,77 @@
+"""What a paper says of a session so that others can check it, or play it again.
+
+A manifest holds terms, seeds, digests and versions. That of a simulation holds the digest
+of each party's table too. That of a session between institutions names no row, no cell
+and no count of one party.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib.metadata import version
+from typing import Any, Final
+
+import numpy as np
+
+from clustering_protocols.numerics.data_source import DataSource, matrix
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.terms import Terms, canonical_json, digest
+from coterie_build import read_build
+
+LIBRARIES: Final = ("numba", "numpy", "scikit-learn", "scipy")
+"""Whose releases may change the last digits of a result."""
+
+
+def describe_session(terms: Terms, agreement: str) -> dict[str, Any]:
+    """Return terms, public seed, digests and versions.
+
+    agreement: SHA-256 of the agreement, hex; empty before all have joined.
+    """
+    text = canonical_json(terms)
+    return {
+        "session": terms.session,
+        "public_seed": terms.seed,
+        "terms": json.loads(text),
+        "terms_sha256": digest(text),
+        "agreement_sha256": agreement,
+        "versions": _versions(terms),
+    }
+
+
+def describe_table(source: DataSource) -> dict[str, Any]:
+    """Return the columns, the number of rows and the digest of a table's numbers."""
+    return {
+        "columns": list(source.columns),
+        "rows": source.n_rows,
+        "sha256": digest_matrix(matrix(source)),
+    }
+
+
+def digest_matrix(X: FloatArray | IntArray) -> str:
+    """Return the SHA-256 of shape and numbers, row by row, as hex.
+
+    X: float64 (n, m) or int64 (n,); hashed as little-endian words of 64 bits after
+        ``n,m:``. Every missing value counts as the same.
+    """
+    kind = "<f8" if X.dtype.kind == "f" else "<i8"
+    words = np.ascontiguousarray(X, dtype=kind)
+    if kind == "<f8" and np.isnan(words).any():
+        words = np.where(np.isnan(words), np.nan, words)
+    found = sha256(",".join(map(str, X.shape)).encode() + b":")
+    found.update(words.tobytes())
+    return found.hexdigest()
+
+
+def _versions(terms: Terms) -> Mapping[str, Any]:
+    build = read_build()
+    return {
+        "coterie": build.version,
+        "commit": build.commit,
+        "protocol": {terms.protocol.name: terms.protocol.version},
+        "terms": terms.coterie,
+        "python": platform.python_version(),
+        **{name: version(name) for name in LIBRARIES},
+    }
