@@ -1,7 +1,9 @@
 """How often a party's audit stops an honest session, and what it costs.
 
-``python -m benchmarks.sums_audit`` runs c-means over the pooled rows of real tables, dealt
-out to three parties, and audits each party as its home does; then it times the audit.
+``python -m benchmarks.sums_audit`` plays sessions of ``llf`` over real tables, dealt out to
+three parties, and counts whom the audit would have stopped; the sums of a session only
+grow, so the last ones tell. Then it runs c-means over the pooled rows from starts of
+k-means++, audits each party as its home does, and times the audit.
 Tables: scikit-learn's, and those in the folder that COTERIE_DATA names.
 """
 
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +19,16 @@ from scipy.spatial.distance import cdist
 from sklearn import datasets
 from sklearn.cluster import kmeans_plusplus
 
+from clustering_protocols.catalogue import parse_params
+from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.contract import RowHistory
 from clustering_protocols.contract.row_history import SHARE, most_following
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms.terms import Layout
 
+LAYOUT = Layout.lattice(3)
 KS = (3, 5, 10)
 SIZES = (50, 150, 500)
 SEEDS = 4
@@ -39,6 +47,26 @@ def tables() -> Iterator[tuple[str, FloatArray]]:
                 X = _standardised(np.asarray(found["X"], dtype=np.float64))
                 if X.shape[1] <= MOST_COLUMNS:
                     yield path.stem, X
+
+
+def played(Z: FloatArray, k: int, seed: int) -> list[bool]:
+    """Return which parties the audit would have stopped; none where a guard did."""
+    data = {
+        slot: MatrixSource(rows)
+        for slot, rows in zip(LAYOUT.names, np.array_split(Z, 3), strict=True)
+    }
+    params = parse_params("llf", {"n_clusters": k})
+    choices = {slot: {"sums_limit": 1.0} for slot in LAYOUT.names}
+    try:
+        session = Session(params, LAYOUT, data, seed, choices=choices)
+        session.to_the_end()
+    except GuardRefused:  # columns that differ as if they were in other units
+        return []
+    most = most_following(SHARE, len(Z) // 3)
+    kept = [
+        session.memories[slot].scope_to_run(0).get(RowHistory) for slot in LAYOUT.names
+    ]
+    return [each is not None and each.n_following(most) > most for each in kept]
 
 
 def partitions(Z: FloatArray, k: int, seed: int) -> list[IntArray]:
@@ -77,7 +105,10 @@ def audited(found: list[IntArray]) -> tuple[int, float, float]:
 def main() -> None:
     """Print false alarms and times, a line for each size and number of clusters."""
     every = [Z for _, Z in tables()]
-    print("rows of a party   k  parties  stopped   median and longest session   update")
+    _sessions(every)
+    print(
+        "\nrows of a party   k  parties  stopped   median and longest session   update"
+    )
     for n_rows in SIZES:
         for k in KS:
             stopped, whole, longest = [], [], 0.0
@@ -97,17 +128,41 @@ def main() -> None:
     _large()
 
 
+def _sessions(every: Sequence[FloatArray]) -> None:
+    """Print how many parties of small sessions are stopped, and how many sessions."""
+    n_rows = SIZES[0]
+    print("sessions of llf: rows of a party   k  sessions  stopped  parties stopped")
+    for k in KS:
+        found = [
+            played(rows, k, seed)
+            for Z in every
+            for seed in range(SEEDS)
+            for rows in _drawn(Z, n_rows, seed)
+        ]
+        stopped = [each for each in found if each]
+        print(
+            f"{n_rows:32d} {k:3d} {len(stopped):9d}"
+            f" {np.mean([any(each) for each in stopped]):8.1%}"
+            f" {np.mean(np.concatenate(stopped)):16.1%}",
+            flush=True,
+        )
+
+
+def _drawn(Z: FloatArray, n_rows: int, seed: int) -> Iterator[FloatArray]:
+    """Yield rows for three parties; nothing of tables that are too small."""
+    if 3 * n_rows <= 1.2 * len(Z):
+        order = np.random.default_rng(seed + 100).permutation(len(Z))[: 3 * n_rows]
+        yield _standardised(Z[order])
+
+
 def _parties(Z: FloatArray, n_rows: int, k: int, seed: int) -> Iterator[list[IntArray]]:
     """Yield the clusters of each party's rows; nothing of tables that are too small."""
-    if 3 * n_rows > 1.2 * len(Z):
-        return
-    order = np.random.default_rng(seed + 100).permutation(len(Z))[: 3 * n_rows]
-    rows = _standardised(Z[order])
-    size = len(rows) // 3
-    found = partitions(rows, k, seed)
-    for party in range(3):
-        mine = slice(party * size, (party + 1) * size)
-        yield [labels[mine] for labels in found]
+    for rows in _drawn(Z, n_rows, seed):
+        size = len(rows) // 3
+        found = partitions(rows, k, seed)
+        for party in range(3):
+            mine = slice(party * size, (party + 1) * size)
+            yield [labels[mine] for labels in found]
 
 
 def _large() -> None:

@@ -3,8 +3,9 @@
 Rounded numbers lie on a lattice, and a motion leaves it one: who has rows up to a motion
 finds the fields in it, with their units. A cell moves by a uniform share of half the last
 digit that the dictionary tells; it follows from a secret of its home, the row and the field
-alone, so that no second session averages it away. Yes or no and levels stay as they are,
-and so do variables that are only described: no motion shows them.
+alone, so that no second session averages it away. Without ids a row is known by its
+clustered cells: sessions over other variables move it anew. Yes or no and levels stay as
+they are, and so do variables that are only described: no motion shows them.
 """
 
 from __future__ import annotations

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.distance import cdist
 from scipy.stats import kstest
 
 from benchmarks.repeats import find_axes, last_digits, matched, rows_of, turned
 from clustering_protocols.catalogue import name_of
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -23,7 +24,7 @@ from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
 from party_sdk.party.folder import PartyFolder
-from party_sdk.party.planned_use import moved_rows
+from party_sdk.party.planned_use import moved_rows, use_of
 
 RNG = np.random.default_rng(0)
 SCHEMA = Schema(
@@ -146,6 +147,41 @@ def test_jitter_of_a_row_is_the_same_in_every_session(
     less = terms_of(WAYS[1], fewer, _levels(fewer))
     folder = PartyFolder(tmp_path, "three", "r1c1")
     assert np.array_equal(matrix(moved_rows(folder, less, data)), there[:, 1:3])
+
+
+def test_without_ids_other_variables_move_numbers_anew(
+    tmp_path: Path,
+) -> None:
+    found = []
+    for session, fields in (("one", SCHEMA.fields[:2]), ("two", SCHEMA.fields[:3])):
+        schema = Schema(fields=fields)
+        terms = terms_of(WAYS[0], schema, _levels(schema))
+        folder = PartyFolder(tmp_path, session, "r1c1")
+        data = MatrixSource(X[:, : len(fields)], columns=schema.names)
+        found.append(matrix(moved_rows(folder, terms, data))[:, :2])
+        use = use_of(folder, terms, schema.names)
+        use = use.model_copy(update={"analyst": "a", "coordinator": "c"})
+        if session == "one":
+            folder.shown.keep(use, data, allowed=False)
+    assert np.isclose(*found).mean() < 0.02
+    with pytest.raises(GuardRefused, match="of other columns"):
+        folder.shown.check(use, data, allowed=False)
+
+
+def test_jitter_hides_nothing_from_those_who_know_rows() -> None:
+    """They find them again, and d + 2 of them still open the others."""
+    rows = rows_of("wine", most=178)
+    scale, seen = rows.std(axis=0), _jittered(rows)
+    far = cdist(rows / scale, seen / scale)
+    assert (far.argmin(axis=1) == np.arange(len(rows))).all()
+    Z, known = turned(seen / scale, 0), np.arange(rows.shape[1] + 2)
+    centres = Z[known].mean(axis=0), (rows[known] / scale).mean(axis=0)
+    U, _, V = np.linalg.svd(
+        (Z[known] - centres[0]).T @ (rows[known] / scale - centres[1])
+    )
+    opened = ((Z - centres[0]) @ U @ V + centres[1]) * scale
+    is_right = np.abs(opened - rows) < 0.05 * np.ptp(rows, axis=0)
+    assert is_right.all(axis=1).mean() > 0.9
 
 
 def _levels(schema: Schema) -> Preparation:

@@ -102,6 +102,21 @@ def test_ids_keep_the_marks_that_homes_have_of_them() -> None:
     ]
 
 
+def test_ids_of_whole_words_keep_the_marks_of_homes() -> None:
+    """Known answers for ids that end before, with and behind eight bytes."""
+    ids = ["a" * n for n in (1, 7, 8, 9, 15, 16, 17, 64)]
+    assert marks(X[:8], ids=ids, key=OTHER_KEY).rows.tolist() == [
+        4944438604478778264,
+        18357903287800628928,
+        1632236773165212108,
+        12366588882434141239,
+        4941311192287502572,
+        16566998836921784179,
+        15071054666025755167,
+        5342840817006201136,
+    ]
+
+
 def test_cells_and_columns_keep_the_marks_of_homes() -> None:
     """Known answers: of the first release with such marks."""
     rows = np.array(
