@@ -87,6 +87,7 @@ def page(
     *,
     notice: Banner | None = None,
     seconds: int = 0,
+    waits: bool = False,
     status: int = 200,
 ) -> HTMLResponse:
     """Return a model as a page with its frame."""
@@ -105,6 +106,7 @@ def page(
         leave="" if visitor is None else f"{ROOT}/sign-out",
         notice=notice,
         seconds=seconds,
+        waits=waits,
     )
     return HTMLResponse(screen(model, frame), status_code=status, headers=dict(HEADERS))
 

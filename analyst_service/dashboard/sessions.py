@@ -112,7 +112,8 @@ def get_session(
             service.clock.now(),
         )
     seconds = 0 if status.is_over else _SECONDS
-    return page(request, shown, visitor, seconds=seconds)
+    waits = "choose" in shown.standing.may
+    return page(request, shown, visitor, seconds=seconds, waits=waits)
 
 
 @router.get("/{session_id}/report.html")

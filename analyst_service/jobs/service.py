@@ -148,6 +148,8 @@ class JobService:
             told |= {"figures": _with_sizes(runs), "chosen": runs.chosen}
         if opened.profiles is not None:
             told["profiles"] = opened.profiles
+        if opened.progress is not None:
+            told["progress"] = {**opened.progress, "stage": opened.stage}
         moved = self._sessions.move(
             lease.session,
             Event.ROUND_OPENED,
@@ -160,7 +162,6 @@ class JobService:
             n_stages=opened.n_stages,
             quorum=opened.quorum,
             state_digest=opened.state,
-            **({} if opened.progress is None else {"progress": dict(opened.progress)}),
             **told,
             deadline=now + timedelta(seconds=seconds),
         )

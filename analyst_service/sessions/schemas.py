@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import reduce
 from operator import or_
@@ -37,6 +37,7 @@ from clustering_protocols.wire.answers import (
     SessionStatus,
     SlotStatus,
 )
+from clustering_protocols.wire.progress import run_progress
 from clustering_protocols.wire.states import SessionState, SlotState
 
 
@@ -155,7 +156,7 @@ def status_of(
         stage=session.stage,
         stage_index=session.stage_index,
         n_stages=session.n_stages,
-        progress=session.progress or {},
+        progress={**(session.progress or {}), **_run_of(session, terms)},
         slots=[_slot(member, awaited) for member in members],
         waiting_since=session.changed_at,
         deadline=session.deadline,
@@ -199,6 +200,11 @@ def audit_page(
     lines = [each.line for each in found]
     signature = sign_audit(analyst, session, lines) if lines else ""
     return AuditPage(lines=lines, next=following, signature=signature)
+
+
+def _run_of(session: Session, terms: Terms) -> Mapping[str, int]:
+    several = terms.evaluation
+    return run_progress(session.stage, len(several.n_clusters) if several else 1)
 
 
 def _runs(session: Session, terms: Terms) -> list[RunLine]:

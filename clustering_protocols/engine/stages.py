@@ -15,6 +15,7 @@ from clustering_protocols.engine.result_reading import labelled_by
 from clustering_protocols.engine.signatures import build_closing, build_opening
 from clustering_protocols.shared_stages.profiles import stage as profiling
 from clustering_protocols.terms.terms import Terms
+from clustering_protocols.wire.progress import name_run_stage
 
 _AT_ONCE: Final = 256  # sessions of an analyst that are under way
 
@@ -111,7 +112,7 @@ def for_each_run(session: SessionContext, stages: Sequence[Stage]) -> Sequence[S
     return (
         *shared,
         *(
-            replace(stage, name=f"{stage.name}-{run + 1}", run=run)
+            replace(stage, name=name_run_stage(stage.name, run), run=run)
             for run in range(len(session.runs))
             for stage in repeated
         ),

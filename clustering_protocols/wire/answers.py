@@ -53,7 +53,8 @@ class SessionStatus(BaseModel):
     n_stages: int
     progress: dict[str, Any] = Field(
         description="Where a protocol of many rounds tells how far it has come: updates "
-        "done, of at most how many, and by how much each moved the result."
+        "done, of at most how many, and by how much each moved the result. Of several "
+        "runs also which one goes on."
     )
     slots: list[SlotStatus]
     waiting_since: AwareDatetime

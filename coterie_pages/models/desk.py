@@ -243,6 +243,7 @@ class AtWork(Screen):
         count from 1.
     awaited, awaited_since: for whom the session waits.
     moved: by how much the last update moved the result.
+    pace: which of several runs goes on, and the time left, in words.
     outage_since: since when the analyst cannot be reached.
     headline, detail, remedy: what went wrong; empty where nothing did.
     limit: the party's own choice that this names; empty for none.
@@ -272,6 +273,7 @@ class AtWork(Screen):
     awaited: tuple[str, ...] = ()
     awaited_since: AwareDatetime | None = None
     moved: float | None = None
+    pace: str = ""
     outage_since: AwareDatetime | None = None
     headline: str = ""
     detail: str = ""

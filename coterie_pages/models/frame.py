@@ -42,6 +42,7 @@ class Frame(Value):
         address where there is none.
     notice: shown above the page.
     seconds: after how long the page is shown anew by itself; 0 for never.
+    waits: whether something on the page waits for the person: its title says so.
     """
 
     place: str
@@ -54,3 +55,4 @@ class Frame(Value):
     leaving: str = "Sign out"
     notice: Banner | None = None
     seconds: int = Field(default=0, ge=0)
+    waits: bool = False

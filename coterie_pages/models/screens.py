@@ -166,6 +166,7 @@ class SessionStatusView(Value):
     stage, stage_index, n_stages, round, attempt: where it is; the index counts from 0.
     awaited: slots for which it waits.
     now: when the page was made, from which ages count.
+    pace: which of several runs goes on, and the time left, in words.
     may: what may be done with it now: ``cancel``, ``extend``, ``choose``.
     """
 
@@ -180,6 +181,7 @@ class SessionStatusView(Value):
     now: AwareDatetime
     over: bool
     progress: Progress | None = None
+    pace: str = ""
     may: tuple[Literal["cancel", "extend", "choose"], ...] = ()
 
 

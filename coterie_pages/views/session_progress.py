@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.progress import describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import AuditRow, SlotEntry
 from coterie_pages.models.screens import Progress, SessionStatusView
@@ -28,7 +29,8 @@ def standing_of(status: SessionStatus, now: datetime) -> SessionStatusView:
         deadline=status.deadline,
         now=now,
         over=status.is_over,
-        progress=_progress(status.progress),
+        progress=_progress(status),
+        pace=describe_pace(status),
         may=tuple(_may(status)),
     )
 
@@ -64,13 +66,15 @@ def seats_shown(
         )
 
 
-def _progress(told: Mapping[str, Any]) -> Progress | None:
+def _progress(status: SessionStatus) -> Progress | None:
     """Return how far a protocol says it has come, in the words of all protocols."""
+    told = status.progress
     if "updates" not in told:
         return None
+    done, most = updates_done(status)
     return Progress(
-        done=told["updates"],
-        most=told.get("of_at_most") or told["updates"],
+        done=done,
+        most=most,
         changes=tuple(told.get("moved") or ()),
     )
 

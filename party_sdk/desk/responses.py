@@ -122,11 +122,13 @@ def render_page(
     *,
     notice: Banner | None = None,
     seconds: int = 0,
+    waits: bool = False,
     status: int = 200,
 ) -> HTMLResponse:
     """Return a model as a page with its frame.
 
     seconds: after how long it is shown anew by itself; 0 for never.
+    waits: whether it waits for the person.
     """
     return render_in_frame(
         desk_of(request),
@@ -135,6 +137,7 @@ def render_page(
         address=_address(request),
         notice=notice,
         seconds=seconds,
+        waits=waits,
         status=status,
     )
 
@@ -147,6 +150,7 @@ def render_in_frame(
     address: str = "",
     notice: Banner | None = None,
     seconds: int = 0,
+    waits: bool = False,
     status: int = 200,
 ) -> HTMLResponse:
     """Return the same where it is not known who asks: then the root is not told."""
@@ -162,6 +166,7 @@ def render_in_frame(
         leaving="Leave the desk",
         notice=notice,
         seconds=seconds,
+        waits=waits,
     )
     return HTMLResponse(screen(model, frame), status_code=status, headers=dict(HEADERS))
 

@@ -148,6 +148,7 @@ class OrderStatus(_StoredModel):
         number of updates where the protocol says it, and ``updates`` how many are done.
     awaited, awaited_since: slots, or ``the analyst``, for whom the session waits.
     moved: by how much the last update moved the result, if the protocol tells.
+    pace: which of several runs goes on, and the time left, in words.
     outage_since: since when the analyst cannot be reached.
     trouble: why it failed, was declined, or is tried again.
     question: the id of the question that waits for a person.
@@ -168,6 +169,7 @@ class OrderStatus(_StoredModel):
     awaited: tuple[str, ...] = ()
     awaited_since: AwareDatetime | None = None
     moved: float | None = None
+    pace: str = ""
     outage_since: AwareDatetime | None = None
     trouble: Trouble | None = None
     question: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.progress import describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
 from party_sdk.home.clock import now
 from party_sdk.supervisor.files import OrderFiles
@@ -26,6 +27,7 @@ class OrderWatch:
     def progress(self, status: SessionStatus) -> None:
         """Tell that the session has moved."""
         is_in_stage = status.round > 0 and status.state is not SessionState.CHOOSING
+        done, most = updates_done(status)
         moved = status.progress.get("moved") or [None]
         self._files.tell(
             title=status.title,
@@ -34,13 +36,14 @@ class OrderWatch:
             stage_number=status.stage_index + 1 if is_in_stage else None,
             n_stages=status.n_stages or None,
             round=status.round or None,
-            updates=status.progress.get("updates"),
-            n_rounds=status.progress.get("of_at_most"),
+            updates=done or None,
+            n_rounds=most or None,
             awaited=()
             if status.is_over
             else tuple(status.awaited_slots) or ("the analyst",),
             awaited_since=None if status.is_over else status.waiting_since,
             moved=moved[-1],
+            pace=describe_pace(status),
             outage_since=None,
         )
 

@@ -27,7 +27,8 @@ VENDORED = [
     for folder in FOLDERS
     for name, known in tomllib.loads((folder / "vendored.toml").read_text()).items()
 ]
-OURS = {"app.css", "api.js"}
+OURS = {"app.css", "api.js", "waiting.js"}
+LOADED = ("style.css", "app.css", "htmx.js", "waiting.js")
 FRAME = Frame(place="desk", root="/ui", links=(Link(href="/ui", text="Home"),))
 _MOST_BYTES = 100_000  # of a first page with all that it loads, compressed
 
@@ -60,16 +61,14 @@ def loaded(html: str) -> set[str]:
 
 def test_a_page_loads_what_there_is_and_by_what_it_holds() -> None:
     html = screen(Refusal(title="Not here", detail="There is no such page."), FRAME)
-    assert loaded(html) == {
-        address_of("/ui", name) for name in ("style.css", "app.css", "htmx.js")
-    }
+    assert loaded(html) == {address_of("/ui", name) for name in LOADED}
     assert asset("../pages.py") is None
 
 
 def test_a_first_page_is_light() -> None:
     html = screen(page_models.session_report(), FRAME)
     weight = len(gzip.compress(html.encode()))
-    for name in ("style.css", "app.css", "htmx.js"):
+    for name in LOADED:
         found = asset(name)
         assert found is not None
         weight += len(gzip.compress(found.content))
@@ -86,4 +85,4 @@ def test_the_policy_lets_nothing_in_and_nobody_frame_a_page() -> None:
     assert "<style" not in html
     assert " style=" not in html
     assert not re.search(r"\son[a-z]+=", html)
-    assert html.count("<script") == 1
+    assert html.count("<script") == 2

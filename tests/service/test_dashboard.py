@@ -345,7 +345,15 @@ def test_a_number_of_clusters_is_chosen_on_the_page(api: Api) -> None:
             break
         session.answer()
     path, token = f"/ui/sessions/{session.id}", browser.token()
-    assert "Which number of clusters counts" in texts(browser.get(path))
+    shown = browser.get(path)
+    assert "(!) Waits for you: " in shown.text
+    assert "Suggested: " in texts(shown)
+    assert "Parties get 2 clusters, for good." in texts(shown)
+    parsed = tree(shown)
+    choices = [f for f in parsed.iter("form") if "/choice" in f.attrib["action"]]
+    folded = [f for each in parsed.iter("details") for f in each.iter("form")]
+    assert len(choices) == 2
+    assert all(each in folded for each in choices)
     assert browser.post(
         f"{path}/choice", {"token": token, "n_clusters": "2"}
     ).is_redirect

@@ -15,6 +15,7 @@ import click
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.common.limits import CONTROLS
+from clustering_protocols.wire.progress import describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
 from party_sdk.cli.terminal.status_line import StatusLine
 
@@ -193,9 +194,8 @@ def _part(status: SessionStatus) -> float | None:
     """Return how much of a session's stages and updates is done."""
     if status.round == 0 or not status.n_stages:
         return None
-    most = status.progress.get("of_at_most")
-    done = (status.progress.get("updates") or 0) / most if most else 0.0
-    return (status.stage_index + done) / status.n_stages
+    done, most = updates_done(status)
+    return (status.stage_index + (done / most if most else 0.0)) / status.n_stages
 
 
 def show_notes(notes: Mapping[str, Any]) -> None:
@@ -267,13 +267,15 @@ def _describe_progress(status: SessionStatus) -> str:
         f"stage {status.stage_index + 1}/{max(status.n_stages, 1)} {status.stage or ''}"
     )
     again = f", attempt {status.attempt}" if status.attempt > 1 else ""
+    pace = describe_pace(status)
     place = f"{where.strip()}, round {status.round}{again}{_updates(status)}"
+    place += f", {pace}" * bool(pace)
     return f"{place}: waiting until {until} for {awaited}"
 
 
 def _updates(status: SessionStatus) -> str:
     """Return how far a protocol of many updates has come, if it says so."""
-    done, most = status.progress.get("updates"), status.progress.get("of_at_most")
+    done, most = updates_done(status)
     if not done:
         return ""
     moved = status.progress.get("moved") or []

@@ -133,7 +133,8 @@ def _page(
     except Unavailable as error:
         return _away(request, error)
     seconds = 0 if status.is_over else _SECONDS
-    return render_page(request, page, notice=notice, seconds=seconds)
+    waits = "choose" in page.standing.may
+    return render_page(request, page, notice=notice, seconds=seconds, waits=waits)
 
 
 def build_session_desk(

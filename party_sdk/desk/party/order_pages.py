@@ -35,8 +35,9 @@ def at_work(
     """Show where an order stands."""
     model = standing_of(kept, missed=missed)
     # what somebody reads or ticks stays where it is
-    seconds = 0 if model.over or model.asked is not None else _SECONDS
-    return render_page(request, model, notice=notice, seconds=seconds)
+    waits = model.asked is not None
+    seconds = 0 if model.over or waits else _SECONDS
+    return render_page(request, model, notice=notice, seconds=seconds, waits=waits)
 
 
 def ticked_risks(form: Form) -> list[str]:

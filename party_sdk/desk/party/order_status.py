@@ -66,6 +66,7 @@ def _describe_status(status: OrderStatus) -> dict[str, Any]:
         "awaited": status.awaited,
         "awaited_since": status.awaited_since,
         "moved": status.moved,
+        "pace": status.pace,
         "outage_since": status.outage_since,
         "headline": "" if trouble is None else trouble.headline,
         "detail": "" if trouble is None else trouble.detail,

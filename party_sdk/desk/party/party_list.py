@@ -102,9 +102,15 @@ def _page(request: Request, notice: Banner | None = None) -> Response:
         remedy="" if trouble is None else trouble.remedy,
         now=now(),
     )
-    waits = any(row.group != "ended" for row in rows)
+    goes_on = any(row.group != "ended" for row in rows)
     # what somebody types stays: a page with a form is shown anew only where it moves
-    return render_page(request, model, notice=notice, seconds=_SECONDS if waits else 0)
+    return render_page(
+        request,
+        model,
+        notice=notice,
+        seconds=_SECONDS if goes_on else 0,
+        waits=any(row.group == "asks" for row in rows),
+    )
 
 
 def _rows(home: Path) -> Iterator[PartyRow]:
