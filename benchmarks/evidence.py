@@ -39,7 +39,7 @@ PICTURES = ROOT / "docs" / "evidence"
 TABLES: Final = {
     "dc": "benchmarks.dc_tables --trials 3",
     "fccm": "benchmarks.fccm_tables --starts 20 --simulated 1",
-    "llf": "benchmarks.llf_tables --runs 1",
+    "llf": "benchmarks.llf_tables --runs 10 --protected-runs 1",
     "omnifc": "benchmarks.omnifc_tables --seeds 1 --rows 500",
     "pqmds": "benchmarks.pqmds_tables --rows 2000 --table 2",
 }

@@ -37,7 +37,7 @@ def render(measured: Measured) -> str:
         *_printed(
             "The papers' tables beside ours",
             "Those with options repeat less than their defaults do, so that the page is "
-            "written in half an hour. A command ends with 1 where a figure misses its "
+            "written in an hour. A command ends with 1 where a figure misses its "
             "bar, which few repeats or few rows make likelier.",
             measured["tables"],
         ),
@@ -198,7 +198,10 @@ def _printed(title: str, text: str, found: Measured) -> Iterator[str]:
         if "left_out" in each:
             yield f"`{each['command']}`: left out. {each['left_out']}"
             continue
-        yield f"`{each['command']}`, which ended with {each['exit']}:"
+        if "note" in each:
+            yield f"`{each['command']}`. {each['note']}"
+        else:
+            yield f"`{each['command']}`, which ended with {each['exit']}:"
         lines = [line.rstrip() for line in each["output"].splitlines()]
         yield "\n".join(["```text", *lines, "```"])
 
