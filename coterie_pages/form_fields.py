@@ -18,6 +18,21 @@ _SWITCH: Final = (Option(value="true", text="yes"), Option(value="false", text="
 
 Schema = Mapping[str, Any]
 
+GROUPS: Final = (
+    "Starts and stopping",
+    "The method",
+    "What is published",
+    "Linking rows",
+)
+"""What parameters that need no value are about, in the order of forms."""
+_STARTS: Final = frozenset({"n_init", "max_iter", "tol", "init", "initial_centroids"})
+_PUBLISHED: Final = frozenset(
+    {
+        *("analyst_view", "min_cluster_rows", "small_cohorts", "allow_two_parties"),
+        *("publish", "output", "noise", "bits", "hide_segments", "jitter"),
+    }
+)
+
 
 class Parameter(NamedTuple):
     """A parameter that has a value of its own.
@@ -59,6 +74,17 @@ def _parts(
             yield Parameter(f"{prefix}{name}", each, needed)
         else:
             yield from _parts(f"{prefix}{name}.", inside, known, is_required=needed)
+
+
+def group_of(name: str) -> str:
+    """Return what a parameter is about: one of :data:`GROUPS`."""
+    part = name.partition(".")[0]
+    if part == "alignment":
+        return "Linking rows"
+    if part in _STARTS:
+        return "Starts and stopping"
+    is_published = part == "privacy" or part in _PUBLISHED
+    return "What is published" if is_published else "The method"
 
 
 def kind_of(schema: Schema) -> str:

@@ -169,15 +169,23 @@ class ColumnsLine(Value):
     wrong: str = ""
 
 
+class FieldGroup(Value):
+    """Parameters of one kind; ``changed``: how many are not as usual."""
+
+    title: str
+    fields: tuple[FormField, ...]
+    changed: int = Field(default=0, ge=0)
+
+
 class NewSession(Screen):
     """The form that opens a session.
 
     method: the protocols to choose from.
     title, summary: of the protocol that is chosen.
-    about, parameters, more, runs, rest: words for people; parameters that are needed,
+    about, parameters, groups, runs, rest: words for people; parameters that are needed,
         and the others; how one of several numbers of clusters is chosen; deadlines,
         guards, gaps and profiles.
-    chosen: how many of ``more`` are not as usual.
+    split: which of patients and variables the parties share.
     known: institutions whose cards were trusted here.
     wrong_slots: what is wrong with the places together.
     hidden: tuple of pair of str; what else the form sends.
@@ -189,10 +197,10 @@ class NewSession(Screen):
     summary: str
     about: tuple[FormField, ...]
     parameters: tuple[FormField, ...]
-    more: tuple[FormField, ...]
+    groups: tuple[FieldGroup, ...]
     runs: tuple[FormField, ...]
     rest: tuple[FormField, ...]
-    chosen: int = Field(default=0, ge=0)
+    split: FormField
     slots: tuple[SlotLine, ...]
     known: tuple[Option, ...] = ()
     wrong_slots: str = ""

@@ -121,7 +121,7 @@ class AtCoordinator:
         page.get_by_label("Purpose").fill("Try pages with <script>alert(1)</script>")
         page.get_by_label("Number of clusters").fill("2..4")
         page.get_by_label("Of several numbers").select_option("later")
-        page.get_by_text("more parameters").click()
+        page.locator("summary", has_text="Starts and stopping").click()
         page.get_by_label("n_init").fill("1")
         page.get_by_label("max_iter").fill("many")
         for number, each in enumerate(titles, 1):

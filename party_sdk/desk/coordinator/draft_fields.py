@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -11,14 +11,19 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.captions import Group
 from clustering_protocols.terms.request_fields import request_fields
 from clustering_protocols.terms.terms import Layout
-from coterie_pages.form_fields import fields_of
+from coterie_pages.form_fields import GROUPS, fields_of, group_of
 from coterie_pages.formatting import figure
-from coterie_pages.models.desk_coordinator import ColumnsLine, NewSession, SlotLine
+from coterie_pages.models.desk_coordinator import (
+    ColumnsLine,
+    FieldGroup,
+    NewSession,
+    SlotLine,
+)
 from coterie_pages.models.fields import FormField, Option
 from party_sdk.advice.advice import layout_of, situation_of
 from party_sdk.advice.advice_form import QUESTIONS
 from party_sdk.desk.coordinator.context import parse_number
-from party_sdk.desk.coordinator.drafts import PARAM, Draft
+from party_sdk.desk.coordinator.drafts import PARAM, SPLITS, Draft
 from party_sdk.desk.dictionary_drafts import ROLES, TYPES, TableDraft
 from party_sdk.home.clock import now
 from party_sdk.home.identities import Acquaintances
@@ -39,7 +44,6 @@ def page_of(draft: Draft, known: Acquaintances) -> NewSession:
         _several(each)
         for each in fields_of(schema, draft.parameters, wrong, prefix=PARAM)
     ]
-    more = tuple(each for each in fields if not each.required)
     places = draft.places() or _places(draft)
     return NewSession(
         method=_method(draft),
@@ -47,10 +51,10 @@ def page_of(draft: Draft, known: Acquaintances) -> NewSession:
         summary=protocol.summary,
         about=tuple(_request_fields(draft, "words")),
         parameters=tuple(each for each in fields if each.required),
-        more=more,
-        chosen=sum(bool(each.value or each.wrong) for each in more),
+        groups=tuple(_groups(each for each in fields if not each.required)),
         runs=tuple(_request_fields(draft, "runs")),
         rest=tuple(_request_fields(draft, "limits", "gaps", "results")),
+        split=_split(places),
         slots=tuple(places),
         known=tuple(Option(value=name, text=name) for name in sorted(known.read())),
         wrong_slots=draft.wrong.get("slots", ""),
@@ -64,6 +68,35 @@ def _several(field: FormField) -> FormField:
         return field
     hint = f"{field.hint} {_SEVERAL}".strip()
     return field.model_copy(update={"label": "Number of clusters", "hint": hint})
+
+
+def _groups(fields: Iterable[FormField]) -> Iterator[FieldGroup]:
+    """Yield parameters that need no value, by what they are about."""
+    found: dict[str, list[FormField]] = {}
+    for each in fields:
+        found.setdefault(group_of(each.name.removeprefix(PARAM)), []).append(each)
+    for title in sorted(found, key=GROUPS.index):
+        changed = sum(bool(each.value or each.wrong) for each in found[title])
+        yield FieldGroup(title=title, fields=tuple(found[title]), changed=changed)
+
+
+def _split(places: Sequence[SlotLine]) -> FormField:
+    """Return the question how data are split, answered as the places stand."""
+    counted = [str(number) for number in range(1, 1 + len(places))]
+    ones = ["1"] * len(places)
+    ways = {
+        (tuple(counted), tuple(ones)): "patients",
+        (tuple(ones), tuple(counted)): "variables",
+    }
+    stand = (tuple(p.row for p in places), tuple(p.column for p in places))
+    return FormField(
+        name="split",
+        label="How the data are split",
+        kind="choice",
+        options=tuple(Option(value=value, text=text) for value, text in SPLITS.items()),
+        required=True,
+        value=ways.get(stand, "both"),
+    )
 
 
 def _method(draft: Draft) -> FormField:

@@ -38,6 +38,12 @@ from party_sdk.desk.responses import Form
 from party_sdk.home.identities import Acquaintances
 
 PARAM: Final = "param."
+SPLITS: Final = {
+    "patients": "Other patients at each party, the same variables",
+    "variables": "The same patients at each party, other variables",
+    "both": "Patients and variables are both split",
+}
+"""How the data of the parties are split, as the form asks."""
 DAY: Final = 86_400
 _MOST_DAYS: Final = 366
 
@@ -92,7 +98,17 @@ class Draft:
             SlotLine(**dict(zip(names, map(str.strip, line), strict=True)))
             for line in zip(*columns, strict=False)
         ]
-        return [line for line in lines if line.name or line.title]
+        kept = [line for line in lines if line.name or line.title]
+        return [self._place(line, number) for number, line in enumerate(kept, 1)]
+
+    def _place(self, line: SlotLine, number: int) -> SlotLine:
+        """Return a line at the place that the split gives it, else at its own."""
+        along = {"patients": (number, 1), "variables": (1, number)}.get(
+            self.one("split")
+        )
+        if along is None:
+            return line
+        return line.model_copy(update={"row": str(along[0]), "column": str(along[1])})
 
     def path(self, text: str) -> Path:
         """Return where a file is that was named."""
