@@ -239,6 +239,12 @@ class Problem(Enum):
         "A key or a signature is not that of whom it is given out for",
         "Stop and tell the coordinator, on a way that the analyst does not control.",
     )
+    SIGNATURE_REFUSED = Facts(
+        "signature-refused",
+        422,
+        "A party signed something else than it was told",
+        "Sign the transcript of the open attempt with the key of the roster, and send that; nothing was stored.",
+    )
     CERTIFICATE_REFUSED = Facts(
         "certificate-refused",
         403,

@@ -196,6 +196,10 @@ class KeyNotAuthentic(CoterieError, problem=Problem.KEY_NOT_AUTHENTIC):
     """A public key without the mark of the session secret."""
 
 
+class SignatureRefused(CoterieError, problem=Problem.SIGNATURE_REFUSED):
+    """A signature of the opening or the closing that is not of what was told."""
+
+
 class CertificateRefused(KeyNotAuthentic, problem=Problem.CERTIFICATE_REFUSED):
     """An analyst whose TLS certificate does not hold here: nothing was sent to it."""
 

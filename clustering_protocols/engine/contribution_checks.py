@@ -6,18 +6,25 @@ from typing_extensions import Buffer
 
 from clustering_protocols.common.errors import AgreementMismatch, Malformed, RoundClosed
 from clustering_protocols.contract import Stage
-from clustering_protocols.engine import packets
+from clustering_protocols.engine import packets, signatures
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.engine.stages import load, stage_of
+from clustering_protocols.records import hash_chain
 from clustering_protocols.records.record import Record
 
 
 def check_contribution(agreement: bytes, task: Buffer, contribution: Buffer) -> None:
-    """Refuse bytes that do not answer a task; see :func:`check_answer`."""
+    """Refuse bytes that do not answer a task; see :func:`check_answer`.
+
+    Raises SignatureRefused if it signs another transcript than the task tells.
+    """
     session, stages = load(agreement)
     asked, given = packets.read(task), packets.read(contribution)
-    check_answer(asked, given, stage_of(stages, asked))
+    record = check_answer(asked, given, stage_of(stages, asked))
     here = given.address
+    if asked.history:
+        told = hash_chain.digest(asked.history[-1])
+        signatures.check_arrived(session, here.stage, told, here.slot, record)
     for label in (envelope.label for envelope in given.envelopes):
         others = set(session.slots) - {here.slot}
         if label.when != here.when or label.peer not in others:

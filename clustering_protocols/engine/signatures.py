@@ -25,7 +25,7 @@ import numpy as np
 from cryptography.exceptions import InvalidSignature
 from pydantic import Field
 
-from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.common.errors import ProtocolFailed, SignatureRefused
 from clustering_protocols.contract import (
     Exchange,
     Outcome,
@@ -196,14 +196,38 @@ def check(
     ]
     if len(signed) < least:
         raise ProtocolFailed(f"{len(signed)} parties have signed, not {least}.")
-    said = statement(stage, transcript)
     for slot, signature in signed:
-        try:
-            session.member(slot).keys.verifying_key.verify(signature, said)
-        except (InvalidSignature, ValueError):
+        if not _is_signed(session, slot, stage, transcript, signature):
             raise ProtocolFailed(
                 f"{slot!r} has signed something else than was told here."
-            ) from None
+            )
+
+
+def check_arrived(
+    session: SessionContext, stage: str, transcript: str, slot: str, record: Record
+) -> None:
+    """Refuse a signature when it arrives: the slot can then still send the right one.
+
+    Raises SignatureRefused: unless the slot signed this transcript (hex).
+    """
+    if not isinstance(record, TranscriptSignature):
+        return
+    signature = bytes.fromhex(record.signature)
+    if not _is_signed(session, slot, stage, transcript, signature):
+        raise SignatureRefused(
+            f"The signature of {slot!r} is not under what it was told in the {stage}."
+        )
+
+
+def _is_signed(
+    session: SessionContext, slot: str, stage: str, transcript: str, signature: bytes
+) -> bool:
+    said = statement(stage, transcript)
+    try:
+        session.member(slot).keys.verifying_key.verify(signature, said)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
 
 
 def statement(stage: str, transcript: str) -> bytes:

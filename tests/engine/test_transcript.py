@@ -17,6 +17,7 @@ from clustering_protocols.common.errors import (
     CoterieError,
     EnvelopeRefused,
     ProtocolFailed,
+    SignatureRefused,
     TaskRefused,
 )
 from clustering_protocols.engine import packets, signatures, transcript
@@ -25,6 +26,7 @@ from clustering_protocols.protocols.dummy import messages
 from clustering_protocols.protocols.dummy.params import Dummy
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import ByteArray
+from clustering_protocols.secrecy.keys import party_keys
 from clustering_protocols.terms.terms import Layout
 
 SEED = 5
@@ -243,6 +245,34 @@ def test_a_party_with_a_wrong_signature_is_named() -> None:
     )
     with pytest.raises(ProtocolFailed, match=f"'{B}' has signed something else"):
         session.advance(answers)
+
+
+@pytest.mark.parametrize("stage", [signatures.OPENING, signatures.CLOSING])
+@pytest.mark.parametrize("lie", ["zeros", "one bit", "another slot", "another stage"])
+def test_a_wrong_signature_is_refused_at_arrival(stage: str, lie: str) -> None:
+    session = dummies()
+    while session.open.stage != stage:
+        session.turn()
+    task = session.open.tasks[B]
+    honest = session.answer(B).contribution
+    engine.check_contribution(session.agreement, task, honest)
+    right = bytes.fromhex(packets.read(honest).header.record["values"]["signature"])
+    told = hash_chain.digest(packets.read(task).history[-1])
+    signature = {
+        "zeros": bytes(64),
+        "one bit": bytes([right[0] ^ 1, *right[1:]]),
+        "another slot": signed_by(session, A, stage, told),
+        "another stage": signed_by(session, B, "count", told),
+    }[lie]
+    wrong = alter(session.agreement, honest, lambda _: {"signature": signature.hex()})
+    with pytest.raises(SignatureRefused, match=f"'{B}' .* told in the {stage}"):
+        engine.check_contribution(session.agreement, task, wrong)
+
+
+def signed_by(session: simulation.Session, slot: str, stage: str, told: str) -> bytes:
+    name = session.session.terms.session
+    keys = party_keys(session.entropies[slot], name, slot)
+    return keys.signing.sign(signatures.statement(stage, told))
 
 
 class TwoCamps(simulation.Session):

@@ -623,6 +623,15 @@ def projections(api: Api) -> Upload:
     return Upload.of(session, A)
 
 
+def test_a_wrong_signature_is_not_stored(shared_api: Api) -> None:
+    session = shared_api.open(Dummy(), PARTS).join()
+    upload = Upload.of(session, A)
+    wrong = recorded(values={"signature": "0" * 128})(upload)
+    refusal = assert_refused(shared_api, wrong.send, Problem.SIGNATURE_REFUSED)
+    assert f"'{A}'" in refusal.json()["detail"]
+    assert upload.send().status_code == 201, "the right one is still welcome"
+
+
 # Joining: the other request that stores
 
 
