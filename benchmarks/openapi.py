@@ -1,4 +1,4 @@
-"""Writes docs/openapi.json: the API's description, from which clients are made.
+"""Writes spec/openapi.json: the API's description, from which clients are made.
 
     python -m benchmarks.openapi
 
@@ -15,7 +15,7 @@ from typing import Final
 from analyst_service.app import create_app
 from analyst_service.configuration.settings import Settings
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "openapi.json"
+PAGE: Final = Path(__file__).parents[1] / "spec" / "openapi.json"
 
 
 def page() -> str:

@@ -78,6 +78,7 @@ class Cast:
         upload = f"{here}/rounds/1/attempts/1/contribution/upload"
         return {
             "list_protocols": ("GET", "/v1/protocols", {}),
+            "list_messages": ("GET", "/v1/protocols/dummy/messages", {}),
             "get_identity": ("GET", "/v1/identity", {}),
             "get_health": ("GET", "/healthz", {}),
             "get_readiness": ("GET", "/readyz", {}),
@@ -140,6 +141,7 @@ CALLERS = (
 EXPECTED: dict[str, tuple[int, ...]] = {
     # who needs no credential at all
     "list_protocols": (200, 200, 200, 200, 200, 200, 200),
+    "list_messages": (200, 200, 200, 200, 200, 200, 200),
     "get_identity": (200, 200, 200, 200, 200, 200, 200),
     "get_health": (200, 200, 200, 200, 200, 200, 200),
     "get_readiness": (200, 200, 200, 200, 200, 200, 200),

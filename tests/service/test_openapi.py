@@ -14,6 +14,7 @@ from analyst_service.errors import ProblemDocument
 from benchmarks import openapi
 from clustering_protocols import catalogue
 from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.engine.message_tables import build_message_table
 from clustering_protocols.records import json_form
 from clustering_protocols.records.codec import MEDIA_TYPE
 
@@ -155,6 +156,18 @@ def test_the_catalogue_of_protocols_needs_no_credential(api: Api) -> None:
         assert all(code.startswith(f"{entry['name']}.") for code in entry["risks"])
 
 
+def test_the_messages_of_each_protocol_need_no_credential(api: Api) -> None:
+    for name in catalogue.catalogue():
+        served = api.send("GET", f"/v1/protocols/{name}/messages").json()
+        assert served == build_message_table(name).model_dump(mode="json")
+
+
+def test_messages_of_a_protocol_that_is_not_offered_are_not_found(api: Api) -> None:
+    refusal = api.send("GET", "/v1/protocols/nobodys/messages")
+    assert (refusal.status_code, refusal.headers["content-type"]) == (404, PROBLEM)
+    assert "GET /v1/protocols lists" in refusal.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [("GET", "/nowhere"), ("DELETE", "/v1/protocols"), ("PATCH", "/v1/sessions/s")],
@@ -179,6 +192,7 @@ def test_it_says_which_operations_want_a_credential(
     secured = {each["operationId"] for each in found if each["security"]}
     assert {each["operationId"] for each in found} - secured == {
         "list_protocols",
+        "list_messages",
         "get_identity",
         "get_health",
         "get_readiness",
@@ -226,7 +240,8 @@ def test_every_operation_has_examples_that_its_schemas_take(
             json.dumps(content.get("schema", {})).replace('"#/', '"urn:document#/')
         )
         Draft202012Validator(schema, registry=registry_).validate(content["example"])
-    assert without == {"list_protocols"}  # it is large, and needs no credential
+    # they are large, and need no credential
+    assert without == {"list_protocols", "list_messages"}
 
 
 def test_problems_have_examples_and_operations_list_usual_ones(
