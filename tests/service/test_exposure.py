@@ -43,6 +43,7 @@ ANSWER = f"{HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution"
 ANYBODY = "anybody"
 OPEN: dict[str, set[str]] = {
     "GET /v1/protocols": {ANYBODY},
+    "GET /v1/protocols/{name}/messages": {ANYBODY},
     "GET /v1/identity": {ANYBODY},
     "GET /healthz": {ANYBODY},
     "GET /readyz": {ANYBODY},
@@ -105,8 +106,13 @@ class World:
         assert begun.status_code == 201
 
     def ask(self, verb: str, path: str, caller: str) -> httpx.Response:
-        places = {"round_": 1, "attempt": 1, "receiver_id": "0" * 32}
-        path = path.format(session_id=self.session.id, **places)
+        path = path.format(
+            name="dummy",
+            session_id=self.session.id,
+            round_=1,
+            attempt=1,
+            receiver_id="0" * 32,
+        )
         return self.api.send(verb, path, self.callers[caller])
 
 
