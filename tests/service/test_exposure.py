@@ -296,6 +296,7 @@ def _check_fields(world: World) -> None:
                 assert operation not in FIELDS or response.status_code == 204
     ours = {"GET /v1/protocols", f"GET {HERE}/agreement", "GET /metrics"}
     assert seen.keys() - FIELDS.keys() <= ours | {
+        "GET /v1/protocols/{name}/messages",
         f"GET {HERE}/task",
         f"GET {HERE}/result",
     }
