@@ -32,21 +32,19 @@ class _Table(BaseModel):
 
 
 class ArrayField(_Table):
-    """An array of a message.
-
-    low, high: inclusive bounds of every item.
-    """
+    """An array of a message."""
 
     name: str
     dtype: str = Field(description="numpy's name of the type of an item.")
     shape: list[str | int] = Field(
         description="One entry per axis: equal symbols are equal sizes in one message."
     )
-    low: float | None = None
-    high: float | None = None
+    bounds: tuple[float | None, float | None] = Field(
+        description="Least and largest item that is allowed; null where there is none."
+    )
 
 
-class Message(_Table):
+class WireMessage(_Table):
     """One kind of message within a stage."""
 
     stage: str
@@ -65,7 +63,7 @@ class Message(_Table):
     )
 
 
-class Round(_Table):
+class RoundOrder(_Table):
     """A task and the contribution that answers it.
 
     least, most: how often a party is asked in a session.
@@ -85,7 +83,7 @@ class StageOrder(_Table):
     """A stage: its rounds in the order in which they come, and its envelopes."""
 
     name: str
-    rounds: list[Round]
+    rounds: list[RoundOrder]
     envelopes: list[str]
     results: list[str]
 
@@ -103,7 +101,7 @@ class MessageTable(_Table):
 
     protocol: str
     version: int
-    messages: list[Message]
+    messages: list[WireMessage]
     sessions: list[SessionOrder]
 
 
@@ -150,7 +148,7 @@ def _orders(stages: Iterable[Stage]) -> list[StageOrder]:
         StageOrder(
             name=stage.name,
             rounds=[
-                Round(
+                RoundOrder(
                     task=each.task.kind,
                     contribution=each.answer.kind,
                     least=each.least,
@@ -167,7 +165,7 @@ def _orders(stages: Iterable[Stage]) -> list[StageOrder]:
     ]
 
 
-def _messages_of(stage: Stage) -> Iterator[Message]:
+def _messages_of(stage: Stage) -> Iterator[WireMessage]:
     for exchange in stage.exchanges:
         yield _describe(stage, exchange.task, "task")
         yield _describe(stage, exchange.answer, "contribution")
@@ -177,13 +175,13 @@ def _messages_of(stage: Stage) -> Iterator[Message]:
         yield _describe(stage, result, "result")
 
 
-def _describe(stage: Stage, record: type[Record], role: Role) -> Message:
+def _describe(stage: Stage, record: type[Record], role: Role) -> WireMessage:
     schema = record.model_json_schema()
     fields = schema.pop("properties", {})
     arrays = {name: each for name, each in fields.items() if "dtype" in each}
     values = {name: each for name, each in fields.items() if name not in arrays}
     required = [name for name in schema.pop("required", ()) if name in values]
-    return Message(
+    return WireMessage(
         stage=stage.name,
         kind=record.kind,
         version=record.version,
@@ -196,8 +194,7 @@ def _describe(stage: Stage, record: type[Record], role: Role) -> Message:
                 name=name,
                 dtype=each["dtype"],
                 shape=each["shape"],
-                low=each.get("minimum"),
-                high=each.get("maximum"),
+                bounds=(each.get("minimum"), each.get("maximum")),
             )
             for name, each in arrays.items()
         ],
@@ -205,7 +202,7 @@ def _describe(stage: Stage, record: type[Record], role: Role) -> Message:
     )
 
 
-def _distinct(messages: Iterable[Message]) -> list[Message]:
+def _distinct(messages: Iterable[WireMessage]) -> list[WireMessage]:
     """Return messages in their order, what is said again once."""
     return list({message.model_dump_json(): message for message in messages}.values())
 

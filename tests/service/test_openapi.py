@@ -162,7 +162,7 @@ def test_the_messages_of_each_protocol_need_no_credential(api: Api) -> None:
         assert served == build_message_table(name).model_dump(mode="json")
 
 
-def test_messages_of_a_protocol_that_is_not_offered_are_not_found(api: Api) -> None:
+def test_messages_of_an_unknown_protocol_are_not_found(api: Api) -> None:
     refusal = api.send("GET", "/v1/protocols/nobodys/messages")
     assert (refusal.status_code, refusal.headers["content-type"]) == (404, PROBLEM)
     assert "GET /v1/protocols lists" in refusal.json()["detail"]

@@ -9,8 +9,8 @@ import pytest
 from clustering_protocols import catalogue
 from clustering_protocols.contract import Stage
 from clustering_protocols.engine.message_tables import (
-    Message,
     MessageTable,
+    WireMessage,
     build_message_table,
 )
 from clustering_protocols.records.record import Record
@@ -38,13 +38,15 @@ def sent_in(stage: Stage) -> set[tuple[str, str, type[Record]]]:
     }
 
 
-def listed_as(table: MessageTable, role: str, stage: str, kind: str) -> list[Message]:
+def listed_as(
+    table: MessageTable, role: str, stage: str, kind: str
+) -> list[WireMessage]:
     return [
         m for m in table.messages if (m.role, m.stage, m.kind) == (role, stage, kind)
     ]
 
 
-def test_every_message_of_every_stage_is_listed_with_all_its_fields(
+def test_every_message_is_listed_with_all_its_fields(
     table: MessageTable,
 ) -> None:
     for stage in own_stages(table.protocol):
@@ -78,8 +80,7 @@ def test_a_table_names_dtype_shape_bounds_and_who_reads() -> None:
         "name": "positions",
         "dtype": "int64",
         "shape": ["n"],
-        "low": 0,
-        "high": None,
+        "bounds": (0, None),
     }
     assert (counted.sender, counted.reader) == ("party", "analyst")
     (word,) = listed_as(table, "envelope", "greeting", "word")
@@ -88,7 +89,7 @@ def test_a_table_names_dtype_shape_bounds_and_who_reads() -> None:
     assert confirm.values["required"] == ["total"]
 
 
-def test_sessions_begin_with_the_opening_and_end_with_the_closing(
+def test_sessions_have_an_opening_and_a_closing(
     table: MessageTable,
 ) -> None:
     assert table.sessions

@@ -1,0 +1,151 @@
+"""What spec/derivations.md says, written from it with numpy and cryptography alone."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Final
+
+import numpy as np
+from cryptography.hazmat.primitives import hpke
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import (
+    X25519PrivateKey,
+    X25519PublicKey,
+)
+from cryptography.hazmat.primitives.ciphers import Cipher
+from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+P: Final = 2**61 - 1
+Words = NDArray[np.uint64]
+Part = bytes | str | int
+
+
+def lp(*parts: Part) -> bytes:
+    """Section 1: parts, each behind its length."""
+    written = [_bytes_of(part) for part in parts]
+    return b"".join(len(part).to_bytes(8, "big") + part for part in written)
+
+
+def _bytes_of(part: Part) -> bytes:
+    """Section 1: texts, numbers and bytes."""
+    if isinstance(part, int):
+        return part.to_bytes(8, "big")
+    return part.encode() if isinstance(part, str) else part
+
+
+def derive(secret: bytes, salt: bytes, *info: Part) -> bytes:
+    """Section 2: a key."""
+    return HKDF(SHA256(), 32, salt=salt or None, info=lp(*info)).derive(secret)
+
+
+class Stream:
+    """Section 2: the stream of a key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._cipher = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
+
+    def words(self, size: int) -> Words:
+        """Section 2: words."""
+        return np.frombuffer(self._cipher.update(bytes(8 * size)), "<u8")
+
+    def uniform(self, size: int) -> NDArray[np.float64]:
+        """Section 2: uniform numbers."""
+        shifted = (self.words(size) >> np.uint64(12)).astype(np.float64)
+        return (shifted + 0.5) * 2.0**-52
+
+    def permutation(self, size: int) -> list[int]:
+        """Section 2: a permutation."""
+        words = self.words(size).tolist()
+        return sorted(range(size), key=words.__getitem__)
+
+    def residues(self, size: int) -> list[int]:
+        """Section 2: residues."""
+        drawn = [int(word) & P for word in self.words(size)]
+        while rejected := [place for place, each in enumerate(drawn) if each == P]:
+            again = self.words(len(rejected)).tolist()
+            for place, word in zip(rejected, again, strict=True):
+                drawn[place] = word & P
+        return drawn
+
+
+def mark(session_secret: bytes, written_line: bytes) -> str:
+    """Section 5: the mark of a written line."""
+    bound = lp("coterie/mark/2", written_line)
+    return hmac.new(session_secret, bound, sha256).hexdigest()
+
+
+def signed_line(session: str, terms: str, line: bytes) -> bytes:
+    """Section 5: a written line."""
+    return lp("coterie/line/1", session, terms, line)
+
+
+def open_envelope(
+    envelope: bytes, info: bytes, own: X25519PrivateKey, sender: Ed25519PublicKey
+) -> bytes:
+    """Section 8: the content of an envelope; an error if anything differs."""
+    signature, sealed = envelope[:64], envelope[64:]
+    sender.verify(signature, lp(info, sha256(sealed).digest()))
+    suite = hpke.Suite(hpke.KEM.X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_128_GCM)
+    return suite.decrypt(sealed, own, info=info)
+
+
+def group_key(secret: bytes, agreement: str, purpose: str) -> bytes:
+    """Section 9: the key of a purpose."""
+    return derive(secret, bytes.fromhex(agreement), "coterie/group/1", purpose)
+
+
+def sum_label(transcript: str, name: str, members: Sequence[str]) -> str:
+    """Section 10, 1: the label of a sum."""
+    return sha256(lp(transcript, name, *members)).hexdigest()
+
+
+def tag(words: Words, stream: Stream) -> int:
+    """Section 10, 2: the tag of words."""
+    weights, (base,) = stream.residues(1024), stream.residues(1)
+    terms = (
+        weights[place % 1024] * pow(base, place // 1024, P) * word
+        for place, word in enumerate(words.view(np.int64).tolist())
+    )
+    return sum(terms) % P
+
+
+def share(
+    words: Words,
+    label: str,
+    transcript: str,
+    slot: str,
+    keys: tuple[X25519PrivateKey, Mapping[str, X25519PublicKey]],
+    group: tuple[bytes, str],
+) -> Words:
+    """Section 10, 2 to 6: the share of a blind sum.
+
+    keys: the slot's own, and those of all members in the order of slots.
+    group: secret, and digest of the agreement.
+    """
+    own, members = keys
+    order = list(members)
+    hidden = words.copy()
+    tagged = tag(words, Stream(group_key(*group, f"tag/{label}")))
+    if slot == order[0]:
+        hidden += Stream(group_key(*group, f"blind/{label}")).words(len(words))
+        tagged += Stream(group_key(*group, f"blind-tag/{label}")).residues(1)[0]
+    for peer in order:
+        if peer != slot:
+            earlier, later = sorted((slot, peer), key=order.index)
+            stream = Stream(
+                derive(
+                    own.exchange(members[peer]),
+                    bytes.fromhex(transcript),
+                    *("coterie/pair/3", earlier, later, "coterie/mask/2", label),
+                )
+            )
+            mask = stream.words(len(words))
+            hidden = hidden + mask if slot == earlier else hidden - mask
+            residue = stream.residues(1)[0]
+            tagged += residue if slot == earlier else -residue
+    return np.append(hidden, np.uint64(tagged % P))
