@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,15 +14,18 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from clustering_protocols.contract.party import PartyContext
+from clustering_protocols.contract.party import Memory, PartyContext
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.numerics.randomness import KeyedStream, derive_key
+from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy import field, keys
 from clustering_protocols.secrecy.envelopes import Binding, seal
 from clustering_protocols.secrecy.keys import PartyKeys, party_keys
 from clustering_protocols.secrecy.masks import add_tagged
 from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
 from clustering_protocols.shared_stages.secrets import ColumnSecret
-from tests.secrecy.crowds import views
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms.terms import Layout
 from tests.spec import independent
 
 KEY = sha256(b"a key").digest()
@@ -99,6 +103,24 @@ def test_an_envelope_opens_and_another_place_is_refused() -> None:
         independent.open_envelope(sealed, other, receiver.opening, signer)
 
 
+def crowd_of(n: int) -> dict[str, PartyContext]:
+    """Return where n parties stand that share rows, and the secret of their columns."""
+    layout = Layout.lattice(n)
+    data = {slot: MatrixSource(np.zeros((10, 2))) for slot in layout.names}
+    agreed = Session(Dummy(), layout, data, seed=5)
+    return {
+        slot: replace(
+            agreed.context(slot),
+            memory=Memory().remember([ColumnSecret(secret=KEY.hex())]),
+            stage="stage",
+            round=3,
+            attempt=1,
+            transcripts={(3, 1): sha256(b"told").hexdigest()},
+        )
+        for slot in layout.names
+    }
+
+
 def share_by_the_page(
     view: PartyContext, words: independent.Words, of: MaskedSum
 ) -> independent.Words:
@@ -124,7 +146,7 @@ def share_by_the_page(
 
 @pytest.mark.parametrize("size", [1, 1100])
 def test_shares_are_the_same_word_by_word(size: int) -> None:
-    crowd = views(3)
+    crowd = crowd_of(3)
     rng = np.random.default_rng(size)
     words = {s: rng.integers(-(2**50), 2**50, size).view(np.uint64) for s in crowd}
     sent = {}
