@@ -175,7 +175,7 @@ def test_clicks_lead_a_party_from_invitation_to_labels(
     crowd.start(*(slot for slot in LAYOUT.names if slot != OWN))
     with looking(browser, desk.address, accept_downloads=True) as look:
         page = opened(look, desk)
-        page.wait_for_selector("li.asks", timeout=60_000)
+        page.wait_for_selector("li.asks", timeout=180_000)
         seen(look, "desk")
         page.get_by_label("The invitation, as you got it").fill("half of an invi")
         with page.expect_response(page.url):
