@@ -231,11 +231,11 @@ def test_a_sketch_counts_the_least_hashes(n_values: int) -> None:
     for size in rng.integers(0, 2000, 12):
         rows = rng.integers(0, n_values, (size, 2)).astype(np.float64)
         rows[rng.random(rows.shape) < 0.1] = np.nan
-        sketches.add(rows, totals := np.zeros(size, np.uint64))
+        sketches.add(rows, totals := np.ones(size, np.uint64))
         words = rows.view(np.uint64) ^ salts
         hashes = np.array([*map(mixed, words.ravel().tolist())], dtype=np.uint64)
         hashes = hashes.reshape(rows.shape)
-        assert np.array_equal(totals, hashes.sum(axis=1))
+        assert np.array_equal(totals, hashes.sum(axis=1) + np.uint64(1))
         for counts, some, values in zip(counted, hashes.T, rows.T, strict=True):
             counts.update(some[~np.isnan(values)].tolist())
     alone = [Sketches(b"key", name, salts[:1]).found.keys() for name in "xy"]
@@ -251,6 +251,11 @@ def test_words_are_sorted_as_numpy_does(words: list[int]) -> None:
     assert found.dtype == np.uint64
     assert found.tolist() == sorted(words)
     assert given.tolist() == words
+
+
+def test_many_words_are_sorted_by_all_their_bytes() -> None:
+    words = np.random.default_rng(0).integers(0, 2**64, 3_000, dtype=np.uint64)
+    assert np.array_equal(sort_words(words), np.sort(words))
 
 
 def test_of_many_columns_those_of_least_marks_are_sketched() -> None:
