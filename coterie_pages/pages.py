@@ -121,6 +121,7 @@ def _environment() -> Environment:
         "texts_of": texts_of,
         "cell": formatting.cell,
         "cluster_title": formatting.cluster_title,
+        "titles_of": formatting.titles_of,
         "finished": formatting.is_over,
         "shown_figures": formatting.shown_figures,
         "reading": READING,

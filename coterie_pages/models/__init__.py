@@ -4,6 +4,7 @@ from coterie_pages.models.new_rows import ClusterDrift, NewRowsSummary, Variable
 from coterie_pages.models.parts import (
     AuditRow,
     ExpectedFigures,
+    GivenNames,
     Learns,
     Matrix,
     NamedInstitution,
@@ -33,6 +34,7 @@ __all__ = [
     "DictionaryFields",
     "ExpectedFigures",
     "FieldLine",
+    "GivenNames",
     "Item",
     "Learns",
     "Matrix",

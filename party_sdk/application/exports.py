@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.errors import (
+    EnvelopeRefused,
+    InvalidParameters,
+    NotReady,
+)
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Rows
+from party_sdk.home.files import private_folder, write_private
 from party_sdk.home.policy import Policy
+from party_sdk.party import cluster_names
 from party_sdk.party.folder import PartyFolder
 
 if TYPE_CHECKING:
@@ -63,11 +70,64 @@ def name_clusters(
     Raises NotReady if there is no result yet.
     Raises InvalidParameters if a name or a number does not fit.
     """
-    with home.resume(folder.session, folder.slot, Policy()) as member:
-        result = member.result()
-        sizes = result.own_sizes
+    n_clusters = _count_clusters(home, folder)
     with folder.lock():
-        return folder.cluster_names.change(names, len(sizes))
+        return folder.cluster_names.change(names, n_clusters)
+
+
+def send_names(home: Home, folder: PartyFolder, place: Path) -> list[Path]:
+    """Write a letter with the own names to each who reads the profile; return the files.
+
+    Raises NotReady if there is no result yet, or nothing has a name.
+    Raises InvalidParameters if nobody else reads the profile.
+    """
+    with home.resume(folder.session, folder.slot, Policy()) as member:
+        institution = member.identity
+    kept = folder.cluster_names
+    sender = cluster_names.LetterWriter(folder.slot, institution, kept.keys())
+    with folder.lock():
+        names = {c: name for c, name in enumerate(kept.read()) if name}
+        if not names:
+            raise NotReady("No cluster has a name yet.", remedy="Add --name 3=SIDD.")
+        number = kept.number_letters()
+    letters = cluster_names.write_letters(names, number, _agreement(folder), sender)
+    private_folder(place)
+    written = []
+    for receiver, letter in letters.items():
+        path = place / f"{folder.session}-names-{folder.slot}-to-{receiver}.letter"
+        write_private(path, letter)
+        written.append(path)
+    return written
+
+
+def receive_names(home: Home, folder: PartyFolder, files: Sequence[Path]) -> None:
+    """Keep the names in other parties' letters; of one that is refused, nothing.
+
+    Raises NotReady if there is no result yet.
+    Raises Malformed, EnvelopeRefused, KeyNotAuthentic or InvalidParameters if a letter
+        does not fit.
+    """
+    n_clusters = _count_clusters(home, folder)
+    agreement, keys = _agreement(folder), folder.cluster_names.keys()
+    for path in files:
+        if path.stat().st_size > cluster_names.LARGEST:
+            raise EnvelopeRefused(f"{path} is too large for a letter.")
+        text = path.read_bytes()
+        said = cluster_names.read_letter(text, agreement, keys, folder.slot)
+        with folder.lock():
+            folder.cluster_names.receive(said, n_clusters)
+
+
+def _count_clusters(home: Home, folder: PartyFolder) -> int:
+    with home.resume(folder.session, folder.slot, Policy()) as member:
+        return len(member.result().own_sizes)
+
+
+def _agreement(folder: PartyFolder) -> bytes:
+    agreement = folder.load_agreement()
+    if agreement is None:
+        raise NotReady("Nobody has agreed to this session yet.")
+    return agreement
 
 
 def look_at_runs(

@@ -12,7 +12,13 @@ from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.terms import Terms, digest
 from clustering_protocols.wire.answers import RunLine
-from coterie_pages.models import NamedInstitution, Points, RunReport, SentLine
+from coterie_pages.models import (
+    GivenNames,
+    NamedInstitution,
+    Points,
+    RunReport,
+    SentLine,
+)
 from coterie_pages.views.result_views import matrix_of, outcomes_in, plain, sizes_of
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.home.identities import Acquaintances
@@ -92,6 +98,8 @@ def run_report(
         told["profiles"] = pair_profiles(member, result, data)
     told["outcomes"] = outcomes_in(terms, told.get("profiles", ()))
     way, measured = find_expected_figures(terms)
+    seats = () if roster is None else tuple(seats_of(roster, terms.layout, slot))
+    called = folder.cluster_names.read_received()
     return RunReport(
         session=terms.session,
         title=terms.title,
@@ -105,7 +113,7 @@ def run_report(
             you=None if line is None else own_line(line.institution, line.identity),
         ),
         agreement="" if agreement is None else digest(agreement),
-        seats=() if roster is None else tuple(seats_of(roster, terms.layout, slot)),
+        seats=seats,
         safety_number="" if roster is None else roster.safety_number,
         way=way,
         expected=measured,
@@ -117,6 +125,11 @@ def run_report(
         linked="" if result is None else linked_rows(terms, slot, result),
         points=points,
         names=folder.cluster_names.read(),
+        given=tuple(
+            GivenNames(slot=each.slot, who=each.who, names=called[each.slot])
+            for each in seats
+            if each.slot in called
+        ),
         accepted=terms.risks,
         mapping=folder.ledger.mapping_digest,
         left=tuple(left_of(folder.ledger)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -81,29 +81,60 @@ def export(
     metavar="NUMBER=NAME",
     help="What you call a cluster: 3=SIDD; 3= takes it back. Again for several.",
 )
+@click.option(
+    "--letters",
+    "place",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for sealed letters, one to each party that reads the profile.",
+)
+@click.option(
+    "--read",
+    "received",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    help="Letter of another party. Again for several.",
+)
 @here_options()
 @json_option
 def name(
     session: str,
     slot: str | None,
     named: tuple[str, ...],
+    place: Path | None,
+    received: tuple[Path, ...],
     here: Home,
     *,
     as_json: bool,
 ) -> None:
-    """Name clusters, for your own reports and exports.
+    """Name clusters, for your reports and exports, and for others who read the profile.
 
-    SESSION is its id, or your invitation. Names stay on this disk: nobody else reads
-    them. A name has 1 to 40 characters.
+    SESSION is its id, or your invitation. A name has 1 to 40 characters. Names stay on
+    this disk. With --letters they go to files, sealed to each party that reads the
+    profile, and signed. Hand these over as you like; --read takes in those of others.
     """
-    from party_sdk.application.exports import name_clusters
+    from party_sdk.application.exports import name_clusters, receive_names, send_names
 
-    kept = name_clusters(here, here.one_of(session, slot), dict(map(_parse, named)))
+    folder = here.one_of(session, slot)
+    kept = name_clusters(here, folder, dict(map(_parse, named)))
+    receive_names(here, folder, received)
+    written = [] if place is None else send_names(here, folder, place)
+    others = folder.cluster_names.read_received()
     if as_json:
-        say(json.dumps({"names": dict(enumerate(kept))}))
+        said: dict[str, Any] = {"names": dict(enumerate(kept))}
+        said["of_others"] = {
+            each: dict(enumerate(names)) for each, names in others.items()
+        }
+        said["letters"] = [str(path) for path in written]
+        say(json.dumps(said))
         return
     for cluster, called in enumerate(kept):
         say(f"cluster {cluster}: {called or '–'}")
+    for each, names in others.items():
+        for cluster, called in enumerate(names):
+            if called:
+                say(f"{each} calls cluster {cluster}: {called}")
+    for path in written:
+        say(f"{path}")
 
 
 def _parse(given: str) -> tuple[int, str]:
