@@ -11,6 +11,7 @@ go back into a file that waits for them. Opening the session is not counted.
 from __future__ import annotations
 
 import argparse
+import inspect
 import sys
 import tempfile
 import threading
@@ -72,7 +73,8 @@ class Trace:
             return
         stack = self._stacks.setdefault(threading.get_ident(), [])
         if event == "call":
-            if self.is_on:
+            # no body of a module or class: which are imported already is chance
+            if self.is_on and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
                 self._count(stack, name, frame.f_code.co_qualname)
             stack.append(name)
         elif event == "return" and stack:
