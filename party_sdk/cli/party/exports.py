@@ -106,7 +106,7 @@ def name(
     *,
     as_json: bool,
 ) -> None:
-    """Name clusters, for your reports and exports, and for others who read the profile.
+    """Name clusters, in your reports and exports or by letters.
 
     SESSION is its id, or your invitation. A name has 1 to 40 characters. Names stay on
     this disk. With --letters they go to files, sealed to each party that reads the
