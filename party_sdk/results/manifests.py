@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any, Final
@@ -37,7 +38,11 @@ def describe_session(terms: Terms, agreement: str) -> dict[str, Any]:
         "terms": json.loads(text),
         "terms_sha256": digest(text),
         "agreement_sha256": agreement,
-        "versions": _versions(terms),
+        "versions": {
+            **_versions(),
+            "protocol": {terms.protocol.name: terms.protocol.version},
+            "terms": terms.coterie,
+        },
     }
 
 
@@ -65,13 +70,13 @@ def digest_matrix(X: FloatArray | IntArray) -> str:
     return found.hexdigest()
 
 
-def _versions(terms: Terms) -> Mapping[str, Any]:
+@cache
+def _versions() -> Mapping[str, str | None]:
+    """Return the releases that this process has loaded: a checkout asks git for its own."""
     build = read_build()
     return {
         "coterie": build.version,
         "commit": build.commit,
-        "protocol": {terms.protocol.name: terms.protocol.version},
-        "terms": terms.coterie,
         "python": platform.python_version(),
         **{name: version(name) for name in LIBRARIES},
     }
