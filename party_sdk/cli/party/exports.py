@@ -116,7 +116,8 @@ def name(
 
     folder = here.one_of(session, slot)
     kept = name_clusters(here, folder, dict(map(_parse, named)))
-    receive_names(here, folder, received)
+    if received:
+        receive_names(here, folder, received)
     written = [] if place is None else send_names(here, folder, place)
     others = folder.cluster_names.read_received()
     if as_json:
