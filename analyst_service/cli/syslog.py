@@ -46,7 +46,7 @@ class Syslog(SysLogHandler):
             logging.LogRecord(__name__, level, "", 0, text + self._end, None, None)
         )
 
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  logging calls it so
         """Raise what failed: the line is sent again later."""
         del record
         raise  # noqa: PLE0704  within the handler of the base class

@@ -142,7 +142,7 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Simulate a session; return ``labels_``."""
         return self.fit(X, y, **more).labels_
 
-    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]
+    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def predict(self, X: Any) -> Any:
         """Label new rows with what the session lets its parties have.
 
@@ -311,7 +311,7 @@ class CentreDistances(FederatedClusterer):
         tags.transformer_tags = TransformerTags()
         return tags
 
-    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]
+    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def transform(self, X: Any) -> Any:
         """Return the distances of new rows to all centres.
 
@@ -332,7 +332,7 @@ class CentreDistances(FederatedClusterer):
         """
         return self._of_tables(X, lambda found: found.centre_distances)
 
-    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]
+    @available_if(labels_new_rows)  # type: ignore[untyped-decorator]  # of scikit-learn
     def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Any:
         """Simulate a session; return the distances of its rows to all centres."""
         return self.fit(X, y, **more).transform(X)
