@@ -20,6 +20,7 @@ from analyst_service.configuration.settings import Settings
 from analyst_service.contributions.endpoints import router as contributions
 from analyst_service.dashboard.keys import router as keys_pages
 from analyst_service.dashboard.landing import router as landing
+from analyst_service.dashboard.routes import pages_of
 from analyst_service.dashboard.sessions import router as session_pages
 from analyst_service.dashboard.sign_in import nothing as no_page, router as signing_in
 from analyst_service.dashboard.visits import router as visit_pages
@@ -150,6 +151,7 @@ def create_app(
     app.add_middleware(BoundedBodies, settings=settings)
     app.add_middleware(RequestLimits, settings=settings)
     app.add_middleware(RequestLog, metrics=metrics)
+    app.state.pages = pages_of(PAGES)
     for router in ROUTERS + (PAGES if settings.pages else ()):
         app.include_router(router)
     return app

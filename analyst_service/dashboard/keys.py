@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, TypeVar
+from typing import Annotated, Final, TypeVar
 
 from fastapi import APIRouter, Path, Request, Response
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import AuthService, Role
+from analyst_service.dashboard.form_answers import FormAnswer, answer_for, say_on_page
 from analyst_service.dashboard.routes import (
     ROOT,
     FormDep,
@@ -23,9 +24,8 @@ from analyst_service.process_context import Service
 from analyst_service.requests.deps import ServiceDep
 from clustering_protocols.common.errors import Forbidden, InvalidParameters
 
-router = APIRouter(
-    prefix=f"{ROOT}/keys", include_in_schema=False, route_class=PageRoute
-)
+_KEYS: Final = f"{ROOT}/keys"
+router = APIRouter(prefix=_KEYS, include_in_schema=False, route_class=PageRoute)
 
 _T = TypeVar("_T")
 _OVERLAP_SECONDS = 86_400
@@ -36,7 +36,14 @@ KeyId = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 @router.get("")
 def get_keys(request: Request, visitor: VisitorDep, service: ServiceDep) -> Response:
     """Show keys, never their secrets."""
-    return _show_keys(request, visitor, service)
+    visitor.caller.require(Role.ADMINISTRATOR)
+    with service.database.read() as transaction:
+        found = AuthService(transaction, service.clock).keys()
+        made = answer_for(request) or FormAnswer(page=_KEYS)
+        shown = keys_page(
+            found, visitor.caller, service.clock.now(), (made.made_for, made.made)
+        )
+    return page(request, shown, visitor)
 
 
 @router.post("")
@@ -54,7 +61,7 @@ def post_key(
     made = _do(
         service, visitor, lambda auth: auth.create_key(Role(role), label, seconds)
     )
-    return _show_keys(request, visitor, service, (label, made[1]))
+    return _say_secret(request, label, made[1])
 
 
 @router.post("/{key_id}/rotate")
@@ -72,7 +79,7 @@ def post_rotate(
     secret = _do(
         service, visitor, lambda auth: auth.rotate(key_id, seconds, _OVERLAP_SECONDS)
     )
-    return _show_keys(request, visitor, service, (key_id, secret))
+    return _say_secret(request, key_id, secret)
 
 
 @router.post("/{key_id}/revoke")
@@ -85,20 +92,13 @@ def post_revoke(
     if key_id == visitor.caller.credential_id:
         raise Forbidden("This is the key of this visit: revoke it by another one.")
     _do(service, visitor, lambda auth: auth.revoke(key_id))
-    return to(f"{ROOT}/keys")
+    return to(_KEYS)
 
 
-def _show_keys(
-    request: Request,
-    visitor: Visitor,
-    service: Service,
-    made: tuple[str, str] = ("", ""),
-) -> Response:
-    visitor.caller.require(Role.ADMINISTRATOR)
-    with service.database.read() as transaction:
-        found = AuthService(transaction, service.clock).keys()
-        shown = keys_page(found, visitor.caller, service.clock.now(), made)
-    return page(request, shown, visitor)
+def _say_secret(request: Request, made_for: str, secret: str) -> Response:
+    """Return the way to the page of keys, which shows a secret this once."""
+    answer = FormAnswer(page=_KEYS, made_for=made_for, made=secret)
+    return say_on_page(request, answer)
 
 
 def _do(service: Service, visitor: Visitor, change: Callable[[AuthService], _T]) -> _T:

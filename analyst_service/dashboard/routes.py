@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
-from fastapi import Depends, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session as Transaction
 from starlette.concurrency import run_in_threadpool
 
 from analyst_service.auth.service import Role
+from analyst_service.dashboard.form_answers import answer_for, drop_answer, refuse_form
 from analyst_service.dashboard.service import Visitor, VisitService
 from analyst_service.middleware.concurrency_limit import address
 from analyst_service.monitoring import request_context
@@ -25,14 +26,19 @@ from clustering_protocols.common.errors import (
     CoterieError,
     Forbidden,
     Malformed,
+    NotFound,
     Unauthenticated,
 )
-from coterie_pages.models.frame import Banner, Frame, Link
+from coterie_http.form_answers import page_above
+from coterie_pages.models.frame import Frame, Link
 from coterie_pages.models.screens import Refusal, Screen
 from coterie_pages.served_pages import HEADERS
 
 ROOT: Final = "/ui"
+HOME: Final = f"{ROOT}/sessions"
 SIGN_IN: Final = f"{ROOT}/sign-in"
+ANY: Final = f"{ROOT}/{{path:path}}"
+"""Every address that no page has."""
 _MOST_FIELDS: Final = 40
 _BY_ITSELF: Final = "hx-request"
 _COOKIE: Final = "coterie-visit"
@@ -41,6 +47,11 @@ _SECURE_COOKIE: Final = f"__Host-{_COOKIE}"  # a browser takes it over TLS alone
 
 class PageRoute(APIRoute):
     """A route of pages: what is refused is a page too, and no visit leads to the key."""
+
+    @property
+    def is_shown(self) -> bool:
+        """Return whether people look at it, and it is at an address of its own."""
+        return "GET" in (self.methods or ()) and self.path not in {ROOT, ANY}
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, whose refusals are pages."""
@@ -51,16 +62,40 @@ class PageRoute(APIRoute):
                 return await handle(request)
             except Unauthenticated as error:
                 if request.url.path == SIGN_IN:
-                    return refusal(request, error.problem, error.detail)
+                    return _refuse(request, error)
                 note(error.problem)
                 return to(SIGN_IN)
             except CoterieError as error:
-                return refusal(request, error.problem, error.detail)
+                return _refuse(request, error)
             except RequestValidationError:
-                said = "Nothing has this address."
-                return refusal(request, Problem.NOT_FOUND, said)
+                return _refuse(request, NotFound("Nothing has this address."))
 
         return show_page
+
+
+def pages_of(routers: Iterable[APIRouter]) -> tuple[PageRoute, ...]:
+    """Return what people look at, of which each has an address of its own."""
+    routes = [route for router in routers for route in router.routes]
+    return tuple(r for r in routes if isinstance(r, PageRoute) and r.is_shown)
+
+
+def _refuse(request: Request, error: CoterieError) -> Response:
+    """Return the page of a refusal; of a form of this site the way to its page."""
+    if request.method != "POST" or not _is_sent_here(request):
+        return refusal(request, error.problem, error.detail)
+    note(error.problem)
+    text = f"{error.problem.title}: {error.detail}"
+    return refuse_form(request, _page_of(request), error.problem, text, error.remedy)
+
+
+def _page_of(request: Request) -> str:
+    """Return the page to which a form belongs."""
+    pages: Sequence[PageRoute] = request.app.state.pages
+    found = page_above(
+        request.url.path,
+        lambda path: any(route.path_regex.match(path) for route in pages),
+    )
+    return found if found.startswith(f"{ROOT}/") else HOME
 
 
 def note(problem: Problem) -> None:
@@ -85,17 +120,16 @@ def page(
     model: Screen,
     visitor: Visitor | None,
     *,
-    notice: Banner | None = None,
     seconds: int = 0,
     waits: bool = False,
     status: int = 200,
 ) -> HTMLResponse:
-    """Return a model as a page with its frame."""
+    """Return a model as a page with its frame, and with what a form came to."""
     from coterie_pages.pages import (
         screen,
     )  # a service that shows none loads no templates
 
-    path = request.url.path
+    path, answer = request.url.path, answer_for(request)
     frame = Frame(
         place="analyst",
         root=ROOT,
@@ -104,11 +138,15 @@ def page(
         who="" if visitor is None else _describe_visitor(visitor),
         token="" if visitor is None else visitor.token,
         leave="" if visitor is None else f"{ROOT}/sign-out",
-        notice=notice,
+        notice=None if answer is None else answer.banner,
         seconds=seconds,
         waits=waits,
     )
-    return HTMLResponse(screen(model, frame), status_code=status, headers=dict(HEADERS))
+    shown = HTMLResponse(screen(model, frame), status, headers=dict(HEADERS))
+    if answer is not None:
+        shown.status_code = max(status, answer.status)
+        drop_answer(request, shown)
+    return shown
 
 
 def to(path: str) -> RedirectResponse:
@@ -217,7 +255,8 @@ async def read_form(request: Request) -> Mapping[str, str]:
     Raises Forbidden if another site sent it.
     Raises Malformed if it is no form, or a field stands in it twice.
     """
-    _check_origin(request)
+    if not _is_sent_here(request):
+        raise Forbidden("The form was sent from a page of another site.")
     try:
         pairs = parse_qsl(
             (await request.body()).decode(),
@@ -232,16 +271,13 @@ async def read_form(request: Request) -> Mapping[str, str]:
     return fields
 
 
-def _check_origin(request: Request) -> None:
-    """Refuse what another site makes a browser send: browsers say whose page it was."""
+def _is_sent_here(request: Request) -> bool:
+    """Return whether a form is of a page of this site: browsers say whose page it was."""
     origin = request.headers.get("origin")
     if origin is None:
-        sent_here = request.headers.get("sec-fetch-site") == "same-origin"
-    else:
-        host = request.headers.get("host", "")
-        sent_here = hmac.compare_digest(_host_of(origin).encode(), host.encode())
-    if not sent_here:
-        raise Forbidden("The form was sent from a page of another site.")
+        return request.headers.get("sec-fetch-site") == "same-origin"
+    host = request.headers.get("host", "")
+    return hmac.compare_digest(_host_of(origin).encode(), host.encode())
 
 
 def _host_of(origin: str) -> str:

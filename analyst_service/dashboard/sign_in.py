@@ -8,8 +8,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from analyst_service.auth.service import CredentialRefused
+from analyst_service.dashboard.form_answers import refuse_form
 from analyst_service.dashboard.routes import (
+    ANY,
+    HOME,
     ROOT,
+    SIGN_IN,
     FormDep,
     PageRoute,
     StrangerDep,
@@ -27,20 +31,17 @@ from analyst_service.requests.deps import ServiceDep
 from analyst_service.transactions.administrative_log import Act
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import Unauthenticated
-from coterie_pages.models.frame import Banner
 from coterie_pages.models.screens import SignIn
 from coterie_pages.served_pages import asset
 
 router = APIRouter(prefix=ROOT, include_in_schema=False, route_class=PageRoute)
-
-_HOME = f"{ROOT}/sessions"
 
 
 @router.get("")
 def get_home(visitor: VisitorDep) -> Response:
     """Lead to the sessions."""
     del visitor
-    return to(_HOME)
+    return to(HOME)
 
 
 @router.get("/static/{name}", dependencies=[StrangerDep])
@@ -74,14 +75,15 @@ def post_sign_in(
     except Unauthenticated as error:
         if isinstance(error, CredentialRefused):
             service.note_stranger(Act.SIGN_IN_REFUSED, credential=error.credential_id)
-        wrong = Banner(
-            text="This is no key, or it has expired or was revoked.",
-            remedy="Paste it whole, as 'coterie key create' printed it; an administrator "
-            "makes a new one.",
-            good=False,
+        return refuse_form(
+            request,
+            SIGN_IN,
+            error.problem,
+            "This is no key, or it has expired or was revoked.",
+            "Paste it whole, as 'coterie key create' printed it; an administrator makes "
+            "a new one.",
         )
-        return page(request, SignIn(), None, notice=wrong, status=401)
-    response = to(_HOME)
+    response = to(HOME)
     keep(request, response, secret, service.settings.visit_seconds)
     return response
 
@@ -93,7 +95,7 @@ def post_sign_out(request: Request, service: ServiceDep, fields: FormDep) -> Res
     service.database.transact(
         lambda transaction: visits(transaction, service).end(cookie_of(request))
     )
-    response = to(f"{ROOT}/sign-in")
+    response = to(SIGN_IN)
     drop(request, response)
     return response
 
@@ -101,7 +103,7 @@ def post_sign_out(request: Request, service: ServiceDep, fields: FormDep) -> Res
 nothing = APIRouter(prefix=ROOT, include_in_schema=False, route_class=PageRoute)
 
 
-@nothing.get("/{path:path}", dependencies=[StrangerDep])
+@nothing.get(ANY.removeprefix(ROOT), dependencies=[StrangerDep])
 def get_nothing(path: str, request: Request) -> Response:
     """Say that there is no such page, in the looks of those that there are."""
     del path

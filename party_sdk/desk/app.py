@@ -17,7 +17,8 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
 from coterie_pages.models.screens import Refusal
 from party_sdk.desk.coordinator import coordination
-from party_sdk.desk.gate import Gate
+from party_sdk.desk.form_answers import see_other
+from party_sdk.desk.gate import LEFT, Gate
 from party_sdk.desk.party import parties
 from party_sdk.desk.responses import (
     Desk,
@@ -25,7 +26,6 @@ from party_sdk.desk.responses import (
     desk_of,
     refusal,
     render_error,
-    render_in_frame,
     render_page,
 )
 from party_sdk.desk.tables import own_tables
@@ -34,35 +34,34 @@ ROOMS: Final[tuple[Room, ...]] = (parties.room, own_tables.room, coordination.ro
 """Ways in the frame, in their order; whoever adds pages adds a room."""
 
 
+def leave(request: Request) -> Response:
+    """End the visit; what runs goes on."""
+    desk_of(request).visits.end()
+    return see_other(LEFT)
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    Route("/leave", leave, methods=["POST"]),
+    *(route for room in ROOMS for route in room.routes),
+)
+"""All pages and forms, below the root."""
+
+
 def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
     """Return the pages of a desk.
 
     say: called with a line about a defect.
     """
-    rooms = [route for room in ROOMS for route in room.routes]
-    routes = [Route("/leave", leave, methods=["POST"]), *rooms]
     app = Starlette(
-        routes=[Mount(desk.root, routes=routes)],
+        routes=[Mount(desk.root, routes=ROUTES)],
         exception_handlers={
             CoterieError: _handle_error,
             HTTPException: _handle_not_found,
             Exception: _broken,
         },
     )
-    app.state.desk = replace(desk, rooms=ROOMS)
-    return Gate(app, desk, say)
-
-
-def leave(request: Request) -> Response:
-    """End the visit; what runs goes on."""
-    desk = desk_of(request)
-    desk.visits.end()
-    told = Refusal(
-        title="You left the desk",
-        detail="What runs goes on as long as 'coterie ui' or 'coterie party serve' does.",
-        remedy="Run 'coterie ui' again: it shows a new link.",
-    )
-    return render_in_frame(desk, told, None)
+    app.state.desk = full = replace(desk, rooms=ROOMS)
+    return Gate(app, full, say)
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -18,12 +19,15 @@ from clustering_protocols.common.errors import (
 )
 from coterie_pages.models.screens import Refusal
 from coterie_pages.served_pages import HEADERS, asset
-from party_sdk.desk.responses import Desk, Form, render_in_frame
+from party_sdk.desk.form_answers import AnswersByGet, see_other
+from party_sdk.desk.responses import Desk, Form, address_of, render_in_frame
 from party_sdk.home.defects import place_of
 
 COOKIE: Final = "coterie-desk"
 MOST_BYTES: Final = 65_536
 _MOST_FIELDS: Final = 2_000  # a tick for each column of a table
+LEFT: Final = "/left"
+"""Where somebody is who ended the visit: a page for everybody."""
 _OPEN: Final = "/open/"
 _STATIC: Final = "/static/"
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -46,7 +50,10 @@ class Gate:
     """
 
     def __init__(self, app: ASGIApp, desk: Desk, say: Callable[[str], None]) -> None:
-        self._app, self._desk, self._say = app, desk, say
+        self._desk, self._say = desk, say
+        self._pages = AnswersByGet(
+            app, desk.visits.answers, lambda request: address_of(request, desk)
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -56,16 +63,27 @@ class Gate:
         try:
             answer = await self._answer(request)
         except RequestRefused as no:
-            answer = render_in_frame(self._desk, no.told, None, status=no.status)
+            answer = self._refuse(request, no)
         except ClientDisconnect:
             return
         if answer is not None:
             await answer(scope, receive, send)
             return
         try:
-            await self._app(scope, receive, _add_headers(send))
+            await self._pages(scope, receive, _add_headers(send))
         except Exception as error:  # noqa: BLE001  the page of it is on its way
             self._say(f"defect: {place_of(error)}")
+
+    def _refuse(self, request: Request, no: RequestRefused) -> Response:
+        """Return the page of a refusal; that of a form of a visit by its own address."""
+        page = render_in_frame(self._desk, no.told, None, status=no.status)
+        if request.method != "POST":
+            return page
+        if no.status == HTTPStatus.UNAUTHORIZED:
+            return see_other(request.url.path)  # which says the same
+        if not hasattr(request.state, "visitor"):
+            return page
+        return self._pages.show(request, page)
 
     async def _answer(self, request: Request) -> Response | None:
         """Return the answer; None where it is a page that makes it."""
@@ -77,6 +95,8 @@ class Gate:
             )
         if request.method == "GET" and path.startswith(_OPEN):
             return self._begin_visit(path.removeprefix(_OPEN))
+        if request.method == "GET" and path == LEFT:
+            return render_in_frame(self._desk, _GOODBYE, None)
         if request.method == "GET" and (found := _static(path, self._desk.root)):
             return found
         if not path.startswith(f"{self._desk.root}/"):
@@ -163,6 +183,11 @@ class Gate:
             )
 
 
+_GOODBYE: Final = Refusal(
+    title="You left the desk",
+    detail="What runs goes on as long as 'coterie ui' or 'coterie party serve' does.",
+    remedy="Run 'coterie ui' again: it shows a new link.",
+)
 _BACK: Final = "Go back, and send the form from the page itself."
 
 

@@ -10,11 +10,12 @@ from threading import Event
 from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from coterie_http.form_answers import page_above
 from coterie_pages.models.frame import Banner, Frame, Link
 from coterie_pages.models.screens import Refusal, Screen
 from coterie_pages.pages import Report, screen
@@ -24,6 +25,7 @@ from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.transport import Trust
 from party_sdk.application.home import Home
 from party_sdk.desk.connection import Connection
+from party_sdk.desk.form_answers import see_other
 from party_sdk.desk.supervisor_thread import SupervisorThread
 from party_sdk.desk.visits import DeskVisitor, Openings, Visits
 from party_sdk.supervisor import Orders
@@ -40,7 +42,7 @@ class Room(NamedTuple):
 
     path: str
     text: str
-    routes: Sequence[BaseRoute]
+    routes: Sequence[Route]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,14 @@ class Desk:
         """Return this home, which asks analysts for no longer than a person waits."""
         trust = Trust(ca_file=self.ca_file, allow_http=self.allow_http)
         return Home(path=self.home, trust=trust, patience=_PATIENCE)
+
+    def has_page(self, path: str) -> bool:
+        """Return whether a path below the root is asked for by GET."""
+        routes = (route for room in self.rooms for route in room.routes)
+        return any(
+            "GET" in (route.methods or ()) and route.path_regex.match(path)
+            for route in routes
+        )
 
     def connect(self, url: str) -> CoordinatedAnalyst:
         """Return an analyst that is asked for no longer than a person waits."""
@@ -134,7 +144,7 @@ def render_page(
         desk_of(request),
         model,
         getattr(request.state, "visitor", None),
-        address=_address(request),
+        address=address_of(request, desk_of(request)),
         notice=notice,
         seconds=seconds,
         waits=waits,
@@ -171,9 +181,15 @@ def render_in_frame(
     return HTMLResponse(screen(model, frame), status_code=status, headers=dict(HEADERS))
 
 
-def _address(request: Request) -> str:
-    query = request.url.query
-    return request.url.path + (f"?{query}" if query else "")
+def address_of(request: Request, desk: Desk) -> str:
+    """Return the address at which the page of a request is asked for.
+
+    That of a form is the nearest page above it.
+    """
+    path, query = request.url.path, request.url.query
+    if request.method == "POST":
+        return desk.root + page_above(path.removeprefix(desk.root), desk.has_page)
+    return f"{path}?{query}" if query else path
 
 
 def _links(desk: Desk, address: str) -> list[Link]:
@@ -189,10 +205,9 @@ def _links(desk: Desk, address: str) -> list[Link]:
     ]
 
 
-def to(request: Request, path: str) -> RedirectResponse:
+def to(request: Request, path: str) -> Response:
     """Return the way to another page, named below the root, to be asked for by GET."""
-    address = f"{desk_of(request).root}{path}"
-    return RedirectResponse(address, status_code=303, headers=dict(HEADERS))
+    return see_other(f"{desk_of(request).root}{path}")
 
 
 def render_error(request: Request, error: CoterieError) -> HTMLResponse:

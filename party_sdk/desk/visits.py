@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Final
 
 from clustering_protocols.common.errors import Forbidden, Unauthenticated
+from party_sdk.desk.form_answers import FormAnswers
 from party_sdk.home.clock import now
 from party_sdk.home.files import private_folder, write_private
 
@@ -79,6 +80,8 @@ class DeskVisitor:
 class Visits:
     """The visit that goes on, if any: a new one ends the one before.
 
+    What its forms came to (``answers``) is forgotten with it.
+
     idle: after how long without anybody a visit ends.
     clock: returns the time.
     """
@@ -87,9 +90,11 @@ class Visits:
         self._idle, self._clock = idle, clock
         self._digest = ""
         self._last = clock()
+        self.answers = FormAnswers()
 
     def begin(self) -> str:
         """Return the secret of a new visit, which this process does not keep."""
+        self.end()
         secret = secrets.token_urlsafe(32)
         self._digest, self._last = _digest(secret), self._clock()
         return secret
@@ -115,6 +120,7 @@ class Visits:
     def end(self) -> None:
         """End the visit."""
         self._digest = ""
+        self.answers.clear()
 
 
 def _digest(secret: str) -> str:

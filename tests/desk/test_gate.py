@@ -174,7 +174,7 @@ def test_a_visit_ends_when_nobody_is_there(
 
 @pytest.mark.threat(129)
 def test_leaving_ends_the_visit(browser: DeskBrowser) -> None:
-    assert "You left the desk" in texts(browser.post("/leave", {}))
+    assert "You left the desk" in texts(browser.follow(browser.post("/leave", {})))
     assert browser.get("/").status_code == 401
 
 
@@ -184,7 +184,8 @@ def test_nothing_is_shown_without_a_visit(stranger: DeskBrowser, path: str) -> N
     refused = stranger.get(path)
     assert refused.status_code == 401
     assert "coterie ui" in texts(refused)
-    assert stranger.post("/invitations", INVITATION).status_code == 401
+    sent = stranger.post("/invitations", INVITATION)
+    assert stranger.follow(sent).status_code == 401
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from support.in_process import Api
 
 FORM = "application/x-www-form-urlencoded"
+ANSWER = "coterie-answer"
 
 
 @dataclass
@@ -31,14 +32,25 @@ class Browser:
     def post(
         self, path: str, fields: Mapping[str, str] | str, **headers: str
     ) -> httpx.Response:
-        """Send a form as a page of the same site would, unless headers say otherwise."""
+        """Send a form as a page of the same site would, unless headers say otherwise.
+
+        What it came to is looked at on the next page, as a browser does.
+        """
         own = {"Content-Type": FORM, "Origin": str(self.api.client.base_url)}
         said = {**own, **{k.replace("_", "-"): v for k, v in headers.items()}}
         content = fields if isinstance(fields, str) else urlencode(fields)
+        response = self.sent(path, content, said)
+        if not any(name.endswith(ANSWER) for name in self.cookies):
+            return response
+        return self.get(response.headers["location"])
+
+    def sent(
+        self, path: str, content: str, headers: Mapping[str, str]
+    ) -> httpx.Response:
+        """What a form comes to, before a browser goes on."""
+        given = self._headers(headers)
         return self._kept(
-            self.api.send(
-                "POST", path, headers=self._headers(said), content=content.encode()
-            )
+            self.api.send("POST", path, headers=given, content=content.encode())
         )
 
     def sign_in(self, key: str) -> httpx.Response:
@@ -67,6 +79,8 @@ class Browser:
             name, _, rest = line.partition("=")
             value = rest.partition(";")[0].strip('"')
             self.cookies[name] = value
+            if "Max-Age=0" in rest:
+                del self.cookies[name]
         return response
 
 

@@ -18,8 +18,10 @@ import httpx
 from anyio.from_thread import start_blocking_portal
 
 from clustering_protocols.numerics.data_source import DataSource, matrix
+from coterie_http.form_answers import is_page
 from coterie_pages.served_pages import HEADERS
 from party_sdk.desk.app import create_app
+from party_sdk.desk.form_answers import ANSWERED
 from party_sdk.desk.responses import Desk
 from party_sdk.desk.supervisor_thread import SupervisorThread
 from party_sdk.desk.visits import Openings, Visits
@@ -119,7 +121,10 @@ class DeskBrowser:
     def post(
         self, path: str, fields: Mapping[str, Any] | bytes, **headers: str
     ) -> httpx.Response:
-        """Send a form as a page of the desk does, unless headers say otherwise."""
+        """Send a form as a page of the desk does, unless headers say otherwise.
+
+        What it came to is looked at, as a browser does.
+        """
         if isinstance(fields, bytes):
             content = fields
         else:
@@ -127,7 +132,11 @@ class DeskBrowser:
             content = urlencode({**own, **fields}, doseq=True).encode()
         origin = str(self.client.base_url).rstrip("/")
         said = {"Content-Type": FORM, "Origin": origin, **headers}
-        return self.send("POST", path, headers=said, content=content)
+        response = self.send("POST", path, headers=said, content=content)
+        assert not is_page(response.status_code, response.headers) or not self.cookie
+        location = response.headers.get("location", "")
+        kept = f"?{ANSWERED}=" in location
+        return self.get(location, at_root=False) if kept else response
 
     def send(
         self,
