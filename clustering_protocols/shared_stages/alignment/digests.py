@@ -43,6 +43,7 @@ from clustering_protocols.contract import (
     Stage,
 )
 from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment import identifiers
@@ -229,13 +230,14 @@ def row_order(context: PartyContext, n_rows: int) -> RowOrder:
 
 
 def _digest(context: PartyContext, scope: Scope, names: Iterable[str]) -> str:
-    """Return an HMAC over a list of texts, each after its length."""
-    key = group_key(context, scope, f"alignment/{scope}")
+    return digest_names(group_key(context, scope, f"alignment/{scope}"), names)
+
+
+def digest_names(key: bytes, names: Iterable[str]) -> str:
+    """Return an HMAC-SHA256 (hex) over a list of texts, each after its length."""
     digest = hmac.new(key, digestmod=sha256)
     for name in names:
-        encoded = name.encode()
-        digest.update(len(encoded).to_bytes(8, "big"))
-        digest.update(encoded)
+        digest.update(length_prefixed(name))
     return digest.hexdigest()
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hpke
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
 from cryptography.hazmat.primitives.asymmetric.x25519 import (
     X25519PrivateKey,
     X25519PublicKey,
@@ -21,8 +26,18 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 P: Final = 2**61 - 1
+_QUANTILE: Final = NormalDist().inv_cdf
 Words = NDArray[np.uint64]
 Part = bytes | str | int
+
+
+class Refusal(Exception):
+    """Section 14: a call fails, with the code of a problem."""
+
+    def __init__(self, problem: str) -> None:
+        """Section 14: the code."""
+        super().__init__(problem)
+        self.problem = problem
 
 
 def lp(*parts: Part) -> bytes:
@@ -47,6 +62,7 @@ class Stream:
     """Section 2: the stream of a key."""
 
     def __init__(self, key: bytes) -> None:
+        """Section 2: begin it."""
         self._cipher = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
 
     def words(self, size: int) -> Words:
@@ -63,6 +79,11 @@ class Stream:
         words = self.words(size).tolist()
         return sorted(range(size), key=words.__getitem__)
 
+    def normal(self, *shape: int) -> NDArray[np.float64]:
+        """Section 2: normal numbers."""
+        drawn = self.uniform(int(np.prod(shape))).tolist()
+        return np.array([_QUANTILE(each) for each in drawn]).reshape(shape)
+
     def residues(self, size: int) -> list[int]:
         """Section 2: residues."""
         drawn = [int(word) & P for word in self.words(size)]
@@ -71,6 +92,46 @@ class Stream:
             for place, word in zip(rejected, again, strict=True):
                 drawn[place] = word & P
         return drawn
+
+
+def exchange(own: X25519PrivateKey, public: str) -> bytes:
+    """Section 2: what two keys share."""
+    try:
+        return own.exchange(X25519PublicKey.from_public_bytes(bytes.fromhex(public)))
+    except ValueError:
+        raise Refusal("key-not-authentic") from None
+
+
+def own_stream(
+    entropy: bytes, transcript: str, purpose: str, session: str, slot: str, stage: str
+) -> Stream:
+    """Section 2: a party's own chance, of one attempt or of all."""
+    labels: tuple[str, ...] = ("coterie/draw/2", transcript, purpose)
+    if not transcript:
+        labels = ("coterie/lasting-draw/1", purpose)
+    return Stream(derive(entropy, b"", *labels, session, slot, stage))
+
+
+def party_keys(
+    entropy: bytes, session: str, slot: str
+) -> tuple[X25519PrivateKey, Ed25519PrivateKey]:
+    """Section 2: the keys of a party in one session."""
+    stream = Stream(derive(entropy, b"", "coterie/keys/1", session, slot))
+    drawn = stream.words(8).tobytes()
+    return (
+        X25519PrivateKey.from_private_bytes(drawn[:32]),
+        Ed25519PrivateKey.from_private_bytes(drawn[32:]),
+    )
+
+
+def group_mark(
+    secret: bytes, agreement: str, purpose: str, names: Sequence[str]
+) -> str:
+    """Section 11: the digest of ids or names under a group's key."""
+    digest = hmac.new(group_key(secret, agreement, purpose), digestmod=sha256)
+    for name in names:
+        digest.update(lp(name))
+    return digest.hexdigest()
 
 
 def mark(session_secret: bytes, written_line: bytes) -> str:
@@ -84,14 +145,27 @@ def signed_line(session: str, terms: str, line: bytes) -> bytes:
     return lp("coterie/line/1", session, terms, line)
 
 
+_SUITE: Final = hpke.Suite(hpke.KEM.X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_128_GCM)
+
+
 def open_envelope(
     envelope: bytes, info: bytes, own: X25519PrivateKey, sender: Ed25519PublicKey
 ) -> bytes:
-    """Section 8: the content of an envelope; an error if anything differs."""
+    """Section 8: the content of an envelope."""
     signature, sealed = envelope[:64], envelope[64:]
-    sender.verify(signature, lp(info, sha256(sealed).digest()))
-    suite = hpke.Suite(hpke.KEM.X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AES_128_GCM)
-    return suite.decrypt(sealed, own, info=info)
+    try:
+        sender.verify(signature, lp(info, sha256(sealed).digest()))
+        return _SUITE.decrypt(sealed, own, info=info)
+    except (InvalidSignature, InvalidTag, ValueError):
+        raise Refusal("envelope-refused") from None
+
+
+def seal_envelope(
+    content: bytes, info: bytes, own: Ed25519PrivateKey, receiver: X25519PublicKey
+) -> bytes:
+    """Section 8: an envelope."""
+    sealed = _SUITE.encrypt(content, receiver, info=info)
+    return own.sign(lp(info, sha256(sealed).digest())) + sealed
 
 
 def group_key(secret: bytes, agreement: str, purpose: str) -> bytes:
@@ -114,32 +188,48 @@ def tag(words: Words, stream: Stream) -> int:
     return sum(terms) % P
 
 
+def fixed_point(
+    bounds: NDArray[np.float64], bits: int, numbers: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], Words]:
+    """Section 10: units, and real numbers as words."""
+    units = 2.0 ** np.minimum(bits - np.frexp(bounds)[1], 900).astype(np.float64)
+    whole = np.rint(numbers * units)
+    if not (np.abs(whole) <= bounds * units + 2.0**20).all():
+        raise Refusal("guard-refused")
+    return units, whole.astype(np.int64).view(np.uint64)
+
+
 def share(
     words: Words,
     label: str,
     transcript: str,
     slot: str,
-    keys: tuple[X25519PrivateKey, Mapping[str, X25519PublicKey]],
+    keys: tuple[X25519PrivateKey, Mapping[str, str]],
     group: tuple[bytes, str],
+    *,
+    blind: bool = True,
 ) -> Words:
-    """Section 10, 2 to 6: the share of a blind sum.
+    """Section 10, 2 to 6: the share of a sum.
 
     keys: the slot's own, and those of all members in the order of slots.
     group: secret, and digest of the agreement.
     """
     own, members = keys
     order = list(members)
+    if len(order) < 3 or slot not in members:
+        raise Refusal("guard-refused")
     hidden = words.copy()
     tagged = tag(words, Stream(group_key(*group, f"tag/{label}")))
     if slot == order[0]:
-        hidden += Stream(group_key(*group, f"blind/{label}")).words(len(words))
+        if blind:
+            hidden += Stream(group_key(*group, f"blind/{label}")).words(len(words))
         tagged += Stream(group_key(*group, f"blind-tag/{label}")).residues(1)[0]
     for peer in order:
         if peer != slot:
             earlier, later = sorted((slot, peer), key=order.index)
             stream = Stream(
                 derive(
-                    own.exchange(members[peer]),
+                    exchange(own, members[peer]),
                     bytes.fromhex(transcript),
                     *("coterie/pair/3", earlier, later, "coterie/mask/2", label),
                 )
@@ -149,3 +239,28 @@ def share(
             residue = stream.residues(1)[0]
             tagged += residue if slot == earlier else -residue
     return np.append(hidden, np.uint64(tagged % P))
+
+
+def read_total(
+    total: Words,
+    label: str,
+    group: tuple[bytes, str],
+    largest: NDArray[np.float64] | float,
+    *,
+    blind: bool = True,
+) -> Words:
+    """Section 10, 7 and 8: the words of a total.
+
+    largest: what no word exceeds, in units.
+    """
+    words, told = total[:-1].copy(), int(total[-1])
+    if blind:
+        words -= Stream(group_key(*group, f"blind/{label}")).words(len(words))
+    small = np.abs(words.view(np.int64).astype(np.float64))
+    if told >= P or not ((small < 2.0**60) & (small <= largest)).all():
+        raise Refusal("protocol-failed")
+    shift = Stream(group_key(*group, f"blind-tag/{label}")).residues(1)[0]
+    expected = tag(words, Stream(group_key(*group, f"tag/{label}")))
+    if (told - shift) % P != expected:
+        raise Refusal("protocol-failed")
+    return words

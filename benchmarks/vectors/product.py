@@ -1,0 +1,47 @@
+"""What the product answers to a call of the vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.vectors import product_calls, product_records
+from clustering_protocols.common.errors import CoterieError
+from party_sdk.conformance.vectors import VectorCase
+
+
+def answer(call: str, given: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """Return the output of a call, or the problem with which it fails."""
+    calls = {**product_calls.CALLS, **product_records.CALLS}
+    try:
+        return calls[call](given), ""
+    except CoterieError as error:
+        return None, error.problem.value.slug
+
+
+def build_case(
+    name: str,
+    section: str,
+    call: str,
+    given: dict[str, Any],
+    *,
+    fails: str = "",
+    tolerance: float = 0.0,
+) -> VectorCase:
+    """Return a case with what the product makes of it.
+
+    fails: the problem with which it has to fail; it has an output where that is empty.
+
+    Raises ValueError if the product does something else.
+    """
+    output, problem = answer(call, given)
+    if problem != fails:
+        raise ValueError(f"{name!r} of {call} fails with {problem!r}, not {fails!r}")
+    return VectorCase(
+        name=name,
+        section=section,
+        call=call,
+        input=given,
+        output=output,
+        problem=problem,
+        tolerance=tolerance,
+    )

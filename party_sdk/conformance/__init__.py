@@ -1,0 +1,1 @@
+"""Whether a party program, in whichever language, speaks the published wire."""
