@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax, xlogy
 
 from benchmarks.datasets import load
-from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.randomness import public_stream
 
 MAX_ITER, TOL = 200, 1e-6
 N_MADE = 5
@@ -198,8 +198,8 @@ def criterion(X: Matrix, run: Run, of: Fuzziness) -> float:
 
 def start(e: Experiment, seed: int) -> Matrix:
     """Return U(0) of a session with this seed, objects in the order of X."""
-    rng = generator(seed, "simulation", "fccm", "start")
-    drawn = rng.random((len(e.X), e.n_clusters))
+    stream = public_stream(seed, "simulation", "fccm", "start", 0)
+    drawn = stream.uniform(len(e.X), e.n_clusters)
     return drawn / drawn.sum(axis=1, keepdims=True)
 
 

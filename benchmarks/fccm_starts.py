@@ -30,6 +30,7 @@ from sklearn.metrics import adjusted_rand_score
 from benchmarks.fccm_experiments import Matrix, planted
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.coincidence import strongest
+from clustering_protocols.numerics.randomness import public_stream
 from clustering_protocols.protocols.fccm import CoClustering, kernels, pooled
 from clustering_protocols.terms.terms import Layout
 
@@ -68,8 +69,8 @@ def in_a_session(X: Matrix, blocks: NDArray[np.int64], seed: int, n_init: int) -
     """Return what a session of three sites finds."""
     parts = simulation.split(X, Layout.lattice(1, 3), seed)
     run = simulation.evaluate(chosen(n_init), X, parts, seed)
-    report = run.simulated.outcomes["r1c1"].report
-    return _found(X, blocks, run.labels, float(report["criterion"]))
+    (figures,) = run.simulated.outcomes["r1c1"].figures
+    return _found(X, blocks, run.labels, figures.criterion or 0.0)
 
 
 def on_pooled_rows(
@@ -131,8 +132,8 @@ def main() -> None:
 
 def _runs(X: Matrix, seed: int, n_starts: int) -> list[pooled.PooledCoclustering]:
     """Return FCCM from each of some starts."""
-    rngs = [np.random.default_rng(1000 * seed + lane) for lane in range(n_starts)]
-    starts = [kernels.first_memberships(len(X), 3, rng) for rng in rngs]
+    streams = [public_stream(seed, lane) for lane in range(n_starts)]
+    starts = [kernels.first_memberships(len(X), 3, stream) for stream in streams]
     return [pooled.run_from(chosen(1), csr_array(X), U) for U in starts]
 
 

@@ -14,7 +14,11 @@ from typing_extensions import TypeVar
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.data_source import DataSource, check_unique
-from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.randomness import (
+    KeyedStream,
+    generator,
+    public_stream,
+)
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.agreements import Agreement, Member
 from clustering_protocols.terms.preparation import ColumnPlan, Ranges
@@ -164,6 +168,10 @@ class SessionContext(Generic[P_co]):
     def generator(self, *labels: str | int) -> np.random.Generator:
         """Return the analyst's generator for one use, the same on every machine."""
         return generator(self.terms.seed, self.terms.session, *labels)
+
+    def public_stream(self, *labels: str | int) -> KeyedStream:
+        """Return the stream for one use that analyst and parties draw alike."""
+        return public_stream(self.terms.seed, self.terms.session, *labels)
 
     def n_rows(self, slot: str) -> int:
         """Return how many rows of a slot take part: by the roster, or as selected."""

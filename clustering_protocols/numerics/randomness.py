@@ -1,4 +1,4 @@
-"""Chance as an argument: keyed streams for secrets, seeded generators for the analyst.
+"""Chance as an argument: keyed streams, and seeded generators for the analyst alone.
 
 A :class:`KeyedStream` is ChaCha20 under a key derived by HKDF-SHA256. Every private
 draw of a party (keys, secrets, anchors, rotations, row orders) comes from one, so that
@@ -105,10 +105,23 @@ class KeyedStream:
         return np.ascontiguousarray(Q * signs)
 
 
+def public_stream(seed: int, *labels: str | int) -> KeyedStream:
+    """Return the stream that everybody draws alike for one labelled use of a seed.
+
+    Not for secrets: its key is HKDF of public numbers. A party in any language draws the
+    same, which numpy promises of no generator.
+
+    seed: 0 ≤ seed < 2^64, of the terms.
+    """
+    secret = seed.to_bytes(8, "big")
+    return KeyedStream(derive_key(secret, "coterie/public-stream/1", *labels))
+
+
 def generator(seed: int, *labels: str | int) -> np.random.Generator:
     """Return the analyst's generator for one labelled use of a public seed.
 
-    Not for secrets. By label and never by call order, so that a step that is repeated
+    Not for secrets, and for draws of the analyst alone: what parties draw comes from
+    :func:`public_stream`. By label and never by call order, so that a step that is repeated
     on another machine draws the same numbers.
     """
     digest = hashlib.sha256(length_prefixed("coterie/generator/1", seed, *labels))

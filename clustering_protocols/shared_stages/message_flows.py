@@ -38,7 +38,7 @@ def list_pooling_flows(
         yield from (
             Flow(2, answer=counts, task=counts),
             Flow(2, answer=sums, task=sums),
-            Flow(2, answer=WORD, task=WORD),
+            Flow(),
         )
     if ranges or min(sizes) < MINIMUM_MEMBERS:
         among = max(n for n in sizes if ranges or n < MINIMUM_MEMBERS)

@@ -28,7 +28,7 @@ from clustering_protocols.secrecy.masks import add_tagged
 from clustering_protocols.shared_stages.secrets import group_of
 
 Groups = Sequence[tuple[str, ...]]
-MOST_PHASES: Final = 6
+MOST_PHASES: Final = 5
 """Of any stage; each says how many it has."""
 
 

@@ -18,6 +18,7 @@ from clustering_protocols.numerics.randomness import (
     derive_key,
     generator,
     length_prefixed,
+    public_stream,
 )
 from clustering_protocols.records.arrays import WordArray
 
@@ -229,6 +230,22 @@ def test_rotations_have_the_distribution_of_haar() -> None:
     traces = np.trace(drawn, axis1=1, axis2=2)
     assert stats.ks_2samp(turned, traces).pvalue > 0.01
     assert stats.binomtest(int((np.linalg.det(drawn) > 0).sum()), 3000).pvalue > 0.01
+
+
+# The stream that everybody draws alike
+
+
+def test_a_public_stream_is_hkdf_of_seed_and_labels() -> None:
+    info = prefixed(b"coterie/public-stream/1", b"S", b"fccm", b"start", bytes(8))
+    key = hkdf((7).to_bytes(8, "big"), b"", info, 32)
+    drawn = public_stream(7, "S", "fccm", "start", 0).take(64)
+    assert drawn == KeyedStream(key).take(64)
+
+
+def test_public_streams_of_other_seeds_and_labels_differ() -> None:
+    named: list[tuple[int, tuple[str | int, ...]]]
+    named = [(7, ()), (8, ()), (7, ("a",)), (7, ("ab",)), (7, ("a", "b")), (7, (1,))]
+    assert len({public_stream(seed, *rest).take(16) for seed, rest in named}) == 6
 
 
 # The analyst's generator

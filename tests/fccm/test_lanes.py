@@ -14,6 +14,7 @@ from support.coclusters import Session, blocks, columns_of, kind_of, sites
 from benchmarks.fccm_experiments import planted
 from clustering_protocols import simulation
 from clustering_protocols.engine import packets
+from clustering_protocols.numerics.randomness import public_stream
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
@@ -49,9 +50,8 @@ def lane_of(array: FloatArray, lane: int, k: int = 4) -> FloatArray:
 
 def alone(s: Session, lane: int) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield U and W after every iteration of a start."""
-    drawn = s.session.generator("fccm", "start", *([lane] if lane else []))
     n, k = len(s.X), s.params.n_clusters
-    U = drawn.random((n, k))
+    U = s.session.public_stream("fccm", "start", lane).uniform(n, k)
     U = U / U.sum(axis=1, keepdims=True)
     parts = [csr_array(s.X[s.order][:, own]) for own in columns_of(GROUPS)]
     step = in_fixed_point if s.params.is_global else at_each_site
@@ -149,7 +149,7 @@ def test_one_start_is_that_of_a_session_without_more(
 
 
 def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:
-    s = Session(made(lambda_u=0.01, n_init=6), X, GROUPS)
+    s = Session(made(lambda_u=0.01, n_init=8), X, GROUPS)
     s.until(messages.Add)
     kept: dict[int, tuple[bytes, bytes]] = {}
     sizes = []
@@ -161,7 +161,7 @@ def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:
         sizes.append(len(asked))
         known = memory(s)
         assert known.lanes == asked
-        for lane in set(range(6)) - set(asked):
+        for lane in set(range(8)) - set(asked):
             own = lane_of(known.objects, lane), lane_of(known.items, lane)
             bits = own[0].tobytes(), own[1].tobytes()
             assert kept.setdefault(lane, bits) == bits
@@ -265,24 +265,24 @@ def test_of_equal_criteria_the_lowest_start_wins(
 
 
 def test_more_starts_find_what_one_start_misses() -> None:
-    """Planted co-clusters, 0.6 inside and 0.1 outside; sessions equal the pooled run."""
-    for n_init, expected in ((1, 19), (5, 20)):
-        assert sum(finds(seed, n_init) for seed in range(20)) == expected
+    """Planted co-clusters, 0.6 inside and 0.1 outside; sessions equal the pooled run.
+
+    On three matrices other labels have a larger criterion than the planted blocks.
+    """
+    for n_init, expected in ((1, 56), (5, 60)):
+        assert sum(reaches(seed, n_init) for seed in range(60)) == expected
 
 
-def finds(seed: int, n_init: int) -> bool:
+def reaches(seed: int, n_init: int) -> bool:
+    """Return whether the criterion is at least that of FCCM from the blocks."""
     R, groups = planted(seed)
-    rngs = [np.random.default_rng(1000 * seed + lane) for lane in range(n_init)]
-    runs = [
-        pooled.run_from(
-            CoClustering(n_clusters=3),
-            csr_array(R),
-            kernels.first_memberships(len(R), 3, rng),
-        )
-        for rng in rngs
-    ]
-    best = max(runs, key=lambda each: each.criterion)
-    return len(set(zip(groups, best.objects.argmax(axis=1), strict=True))) == 3
+    streams = [public_stream(seed, lane) for lane in range(n_init)]
+    chosen = CoClustering(n_clusters=3)
+    starts_ = [kernels.first_memberships(len(R), 3, stream) for stream in streams]
+    runs = [pooled.run_from(chosen, csr_array(R), U) for U in starts_]
+    truth = pooled.run_from(chosen, csr_array(R), np.eye(3)[groups])
+    best = max(each.criterion for each in runs)
+    return best >= truth.criterion * (1 - kernels.TIE)
 
 
 def test_a_criterion_is_sent_if_a_start_may_have_converged() -> None:

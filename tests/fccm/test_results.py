@@ -25,7 +25,7 @@ from clustering_protocols.numerics.data_source import (
     SparseSource,
     sparse_matrix,
 )
-from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.randomness import KeyedStream, public_stream
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
@@ -73,8 +73,8 @@ def shares(exponents: FloatArray, axis: int) -> FloatArray:
     return powers / powers.sum(axis=axis, keepdims=True)
 
 
-def start(rng: np.random.Generator, n: int, k: int) -> FloatArray:
-    drawn = rng.random((n, k))
+def start(stream: KeyedStream, n: int, k: int) -> FloatArray:
+    drawn = stream.uniform(n, k)
     return drawn / drawn.sum(axis=1, keepdims=True)
 
 
@@ -82,8 +82,8 @@ def expected(
     session: Session, n: int, columns: Sequence[IntArray] | None = None
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Return the first n iterations from the session's U(0), rows as they travelled."""
-    rng = session.session.generator("fccm", "start")
-    U = start(rng, len(session.X), session.params.n_clusters)
+    stream = session.session.public_stream("fccm", "start", 0)
+    U = start(stream, len(session.X), session.params.n_clusters)
     return list(islice(fccm(session.X[session.order], U, session.params, columns), n))
 
 
@@ -108,7 +108,7 @@ def test_the_pooled_reference_is_equations_2_and_3(
 ) -> None:
     chosen = made(max_iter=n_iterations, tol=1e-9, **params)
     found = pooled.run(chosen, X, None)
-    U = start(generator(0, "fccm"), *X.shape[:1], 4)
+    U = start(public_stream(0, "fccm", 0), *X.shape[:1], 4)
     after = list(islice(fccm(X, U, chosen), found.n_iterations))
     np.testing.assert_allclose(found.objects, after[-1][0], atol=1e-10)
     np.testing.assert_allclose(found.items, after[-1][1], atol=1e-10)
@@ -480,7 +480,7 @@ def test_sparse_data_of_one_axis_are_refused() -> None:
 def test_it_stops_once_no_object_moves_by_more_than_tol(tol: float) -> None:
     session = Session(made(tol=tol, max_iter=200, lambda_u=0.01), X, GROUPS).follow()
     n = len(session.found)
-    start_ = start(session.session.generator("fccm", "start"), 100, 4)
+    start_ = start(session.session.public_stream("fccm", "start", 0), 100, 4)
     Us = [start_, *(U for U, _ in expected(session, n))]
     moves = [np.abs(b - a).max() for a, b in pairwise(Us)]
     assert all(move > tol for move in moves[:-1])

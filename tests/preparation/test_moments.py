@@ -309,22 +309,6 @@ def test_a_phase_that_there_is_not_is_malformed(phase: int) -> None:
         AddUp.parse(header, task.arrays)
 
 
-def test_who_confirms_more_than_once_ends_the_session(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    session = open_moments(5)
-
-    def twice(context: Any, words: Any, *others: Any) -> Any:
-        mine = context.slot.name == "r2c1"
-        return honest(context, words * np.uint64(1 + mine), *others)
-
-    honest = moments.share
-    monkeypatch.setattr(moments, "share", twice)
-    session.turn()
-    with pytest.raises(ProtocolFailed, match="not the sum"):
-        session.turn()
-
-
 def test_groups_of_less_than_three_are_not_summed() -> None:
     assert moments.groups(ragged()) == [("p00", "p10", "p20")]
     known = SessionRequest(

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import softmax, xlogy
 
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import FloatArray
 
 TIE: Final = 1e-9
@@ -75,8 +75,8 @@ def criteria(
     return found
 
 
-def first_memberships(n: int, n_clusters: int, rng: np.random.Generator) -> FloatArray:
+def first_memberships(n: int, n_clusters: int, stream: KeyedStream) -> FloatArray:
     """Return U(0) (n, C): uniform numbers, normalised for each object."""
-    drawn = rng.random((n, n_clusters))
+    drawn = stream.uniform(n, n_clusters)
     normalised: FloatArray = drawn / drawn.sum(axis=1, keepdims=True)
     return normalised

@@ -12,7 +12,7 @@ from scipy.special import xlogy
 from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.contract import Trace
 from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.randomness import KeyedStream, public_stream
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import kernels, messages, starts as lanes
@@ -56,13 +56,13 @@ def starts(
 ) -> list[FloatArray]:
     """Return U(0) (n, C) of every start: those of the session that left a trace."""
 
-    def rng(*lane: int) -> np.random.Generator:
+    def stream(lane: int) -> KeyedStream:
         if trace is None:
-            return generator(0, "fccm", *lane)
-        return trace.session.generator("fccm", "start", *lane)
+            return public_stream(0, "fccm", lane)
+        return trace.session.public_stream("fccm", "start", lane)
 
     return [
-        kernels.first_memberships(n_rows, params.n_clusters, rng(*lanes.start(lane)))
+        kernels.first_memberships(n_rows, params.n_clusters, stream(lane))
         for lane in range(params.n_init)
     ]
 

@@ -39,8 +39,8 @@ def first(context: FccmContext, R: csr_array) -> Memberships:
     session, params = context.session, context.session.params
     n_rows, width = R.shape
     every, k = list(range(params.n_init)), params.n_clusters
-    drawn = [session.generator("fccm", "start", *starts.start(lane)) for lane in every]
-    U = np.hstack([kernels.first_memberships(n_rows, k, rng) for rng in drawn])
+    drawn = [session.public_stream("fccm", "start", lane) for lane in every]
+    U = np.hstack([kernels.first_memberships(n_rows, k, each) for each in drawn])
     nothing = np.zeros((width, U.shape[1]))
     known = Memberships(
         number=0,

@@ -39,11 +39,6 @@ def n_words(params: CoClustering, n_rows: int, n_lanes: int) -> int:
     return n_lanes * (n_rows * params.n_clusters + beside) + 1
 
 
-def start(lane: int) -> tuple[int, ...]:
-    """Return the labels of the generator that draws a lane's U(0), behind "start"."""
-    return (lane,) if lane else ()  # one start is the start of a session without lanes
-
-
 def columns(lanes: Sequence[int], n_clusters: int) -> IntArray:
     """Return the columns of lanes, in their order."""
     first = np.asarray(lanes, dtype=np.int64)[:, None] * n_clusters
@@ -51,10 +46,14 @@ def columns(lanes: Sequence[int], n_clusters: int) -> IntArray:
 
 
 def part(array: FloatArray, lanes: Sequence[int], n_clusters: int) -> FloatArray:
-    """Return the columns of lanes of an array (..., L·C): itself where these are all."""
+    """Return the columns of lanes of an array (..., L·C): itself where these are all.
+
+    Row by row in memory, since sums over it take their order from there: a lane shall
+    have the same bits whichever others are under way.
+    """
     if len(lanes) * n_clusters == array.shape[-1]:
         return array
-    return array[..., columns(lanes, n_clusters)]
+    return np.take(array, columns(lanes, n_clusters), axis=-1)
 
 
 def under_way(context: FccmContext, known: Memberships) -> list[int]:

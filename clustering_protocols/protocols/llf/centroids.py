@@ -157,10 +157,8 @@ def move(
 
 def nudge(session: LlfSession, column: int, number: int, scale: Scaler) -> FloatArray:
     """Return the small seeded steps (k, m) of an update, for a column group."""
-    rng = session.generator("llf", "nudge", column, number)
-    shape = (session.params.n_clusters, scale.step.size)
-    drawn: FloatArray = NUDGE * scale.step * rng.normal(size=shape)
-    return drawn
+    stream = session.public_stream("llf", "nudge", column, number)
+    return drawn_nudge(stream, scale, session.params.n_clusters)
 
 
 def nudge_purpose(column: int, number: int) -> str:
@@ -169,7 +167,7 @@ def nudge_purpose(column: int, number: int) -> str:
 
 
 def drawn_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
-    """Return small secret steps (k, m): with split columns the analyst must not know."""
+    """Return small steps (k, m): secret with split columns, by a row group's stream."""
     drawn: FloatArray = NUDGE * scale.step * stream.normal(k, scale.step.size)
     return drawn
 

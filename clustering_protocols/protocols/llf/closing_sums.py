@@ -147,15 +147,6 @@ class ClosingTotals:
     sizes: IntArray = field(repr=False)
     figures: Figures
 
-    @property
-    def mark(self) -> bytes:
-        """Return what all parties must find alike; figures to nine digits."""
-        told = [
-            f"{name}={value}"
-            for name, value in dict(self.figures.round_values(9)).items()
-        ]
-        return self.sizes.tobytes() + ",".join(told).encode()
-
 
 def totals_of(
     params: LosslessFederated,

@@ -46,9 +46,9 @@ def _share(session: LlfSession, at_hand: ByteArray, number: int) -> ByteArray:
     )
     if wanted >= len(there):
         return at_hand
-    rng = session.generator("llf", "cohort", number)
+    drawn = session.public_stream("llf", "cohort", number).permutation(len(there))
     cohort = np.zeros_like(at_hand)
-    cohort[rng.choice(there, wanted, replace=False)] = 1
+    cohort[there[drawn[:wanted]]] = 1
     return cohort
 
 

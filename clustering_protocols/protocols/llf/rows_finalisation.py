@@ -66,7 +66,7 @@ def tell(here: RowsRound, task: messages.ReportDigest) -> Reply:
     """Return a mark of the result; the leader says what the terms let out."""
     known = _last(here, task)
     totals = here.totals(task, known)
-    mark = digest(known.centroids, known.number) + totals.mark
+    mark = digest(known.centroids, known.number) + totals.sizes.tobytes()
     figures = None
     published = _publication(here, task, known, totals)
     if task.members[0] == here.context.slot.name:

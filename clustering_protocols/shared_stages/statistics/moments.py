@@ -13,8 +13,10 @@ squares would keep no digit of the spread.
 | 2 | `add-up` → `share`: sums of values |
 | 3 | `add-up` → `share`: powers of two of the largest deviations |
 | 4 | `add-up` → `share`: sums of squared deviations |
-| 5 | `add-up` → `share`: the constant 1, masked with keys derived from the outcome |
-| 6 | `add-up` → `share`, empty: the ones add up, so all have the same outcome |
+| 5 | `add-up` → `share`, empty: the moments follow from the total |
+
+Who was told another total than the others has another transcript: its next masks do not
+cancel, and it signs another closing.
 
 All sums are of whole units, one rounding per row: they do not depend on how rows are cut
 into parties and batches.
@@ -61,7 +63,7 @@ NAME = "moments"
 LOWEST_POWER: Final = -128
 HIGHEST_POWER: Final = 63
 _POWERS: Final = np.arange(LOWEST_POWER, HIGHEST_POWER + 1)
-_CONFIRM, _LAST_PHASE = 5, 6
+_LAST_PHASE: Final = 5
 _COUNTS: Final = frozenset({1, 3})
 
 
@@ -95,8 +97,6 @@ def _n_words(phase: int, n_columns: int) -> int:
     """Return the size of a phase's share: its ring elements, and a tag."""
     if phase in {0, _LAST_PHASE}:
         return 0
-    if phase == _CONFIRM:
-        return 2
     return 1 + n_columns * (_POWERS.size if phase in _COUNTS else 1)
 
 
@@ -114,22 +114,15 @@ class MomentsParty(PartyRole[Params, AddUp]):
             raise ProtocolFailed("The analyst asks for a phase out of order.")
         known = _learn(context, task) if task.phase > 1 else _nothing_yet(context)
         if task.phase == _LAST_PHASE:
-            _check_agreed(context, task)
-            return Reply(contribution=no_share())
-        remember: list[Record] = [known]
-        doubts = ""
-        if task.phase == _CONFIRM:
             outcome = _pool_moments(context, task, known)
             own = measure(data, moments=True, ranges=False)
             doubts = other_units.ask(context, data.columns, own, outcome)
-            remember.append(outcome)
-            words = np.ones(1, dtype=np.uint64)
-        else:
-            words = _share(context, task.phase, known, data)
+            remember = [known, outcome]
+            return Reply(contribution=no_share(), remember=remember, doubts=doubts)
+        words = _share(context, task.phase, known, data)
         of = _sum_of(context, task.phase, context.transcript)
         shared = share(context, words, of, "column")
-        told = Share(words=shared)
-        return Reply(contribution=told, remember=remember, doubts=doubts)
+        return Reply(contribution=Share(words=shared), remember=[known])
 
 
 def _nothing_yet(context: PartyContext) -> PartialMoments:
@@ -159,11 +152,6 @@ def _learn(context: PartyContext, asked: AddUp) -> PartialMoments:
     elif asked.phase == 4:
         learnt["deviation_powers"] = _largest_power(total)
     return PartialMoments.model_validate(dict(before) | learnt)
-
-
-def _check_agreed(context: PartyContext, asked: AddUp) -> None:
-    """Refuse an outcome that others do not have: their masks did not cancel."""
-    _read(context, asked, context.recall(PartialMoments))
 
 
 def _pool_moments(
@@ -260,8 +248,6 @@ def _fits(
 ) -> bool:
     """Return whether the total of a phase is one that members can have sent."""
     n_members = len(members(context))
-    if phase == _CONFIRM:
-        return bool((words == n_members).all())
     if phase in _COUNTS:  # in Python's integers: words would wrap around
         counts: list[list[int]] = words.reshape(-1, _POWERS.size).tolist()
         return all(max(row) <= n_members == sum(row) for row in counts)
