@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from clustering_protocols.contract.parameter_groups import KEYWORD, USUAL
 from coterie_pages.models.fields import FormField, Option
 
 _LIMITS: Final = {
@@ -18,32 +19,19 @@ _SWITCH: Final = (Option(value="true", text="yes"), Option(value="false", text="
 
 Schema = Mapping[str, Any]
 
-GROUPS: Final = (
-    "Starts and stopping",
-    "The method",
-    "What is published",
-    "Linking rows",
-)
-"""What parameters that need no value are about, in the order of forms."""
-_STARTS: Final = frozenset({"n_init", "max_iter", "tol", "init", "initial_centroids"})
-_PUBLISHED: Final = frozenset(
-    {
-        *("analyst_view", "min_cluster_rows", "small_cohorts", "allow_two_parties"),
-        *("publish", "output", "noise", "bits", "hide_segments", "jitter"),
-    }
-)
-
 
 class Parameter(NamedTuple):
     """A parameter that has a value of its own.
 
     name: a dot reaches into a part.
     schema: of its value.
+    group: what it, or the part that it is in, is about.
     """
 
     name: str
     schema: Schema
     is_required: bool
+    group: str = USUAL
 
     @property
     def kind(self) -> str:
@@ -62,29 +50,26 @@ def parameters_of(schema: Schema) -> Iterator[Parameter]:
 
 
 def _parts(
-    prefix: str, schema: Schema, known: Mapping[str, Schema], *, is_required: bool
+    prefix: str,
+    schema: Schema,
+    known: Mapping[str, Schema],
+    *,
+    is_required: bool,
+    group: str = USUAL,
 ) -> Iterator[Parameter]:
     required = schema.get("required", [])
     for name, each in schema.get("properties", {}).items():
         if each.get("deprecated"):
             continue
         needed = is_required and name in required
+        about = str(each.get(KEYWORD, group))
         inside = known.get(str(each.get("$ref", "")).rpartition("/")[2])
         if inside is None:
-            yield Parameter(f"{prefix}{name}", each, needed)
+            yield Parameter(f"{prefix}{name}", each, needed, about)
         else:
-            yield from _parts(f"{prefix}{name}.", inside, known, is_required=needed)
-
-
-def group_of(name: str) -> str:
-    """Return what a parameter is about: one of :data:`GROUPS`."""
-    part = name.partition(".")[0]
-    if part == "alignment":
-        return "Linking rows"
-    if part in _STARTS:
-        return "Starts and stopping"
-    is_published = part == "privacy" or part in _PUBLISHED
-    return "What is published" if is_published else "The method"
+            yield from _parts(
+                f"{prefix}{name}.", inside, known, is_required=needed, group=about
+            )
 
 
 def kind_of(schema: Schema) -> str:
@@ -131,6 +116,7 @@ def _field(
     return FormField(
         name=f"{prefix}{parameter.name}",
         label=parameter.name,
+        group=parameter.group,
         hint=str(parameter.schema.get("description", "")),
         kind="choice" if options else "text",
         options=options,

@@ -19,6 +19,7 @@ class FormField(Value):
 
     name: what the form sends; a dot reaches into a part.
     label, hint: what it is called, and what it means.
+    group: what it is about, of fields that forms put together.
     kind: ``choice``: one of the options, or empty for the default.
     limits: type and limits in words.
     usual: the default, as it would be written; empty where there is none.
@@ -29,6 +30,7 @@ class FormField(Value):
     name: str
     label: str
     hint: str = ""
+    group: str = ""
     kind: Literal["text", "number", "choice", "long"] = "text"
     options: tuple[Option, ...] = ()
     limits: str = ""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from clustering_protocols import catalogue
+from clustering_protocols.contract.parameter_groups import GROUPS
 from clustering_protocols.protocols.llf.params import INSTEAD
 from coterie_pages.form_fields import fields_of, parameters_of
 
@@ -72,3 +73,17 @@ def test_a_field_keeps_its_input_and_shows_its_error() -> None:
     assert found["param.anchor.kind"].usual == "gaussian"
     assert [o.text for o in found["param.predictor"].options] == ["yes", "no"]
     assert found["param.n_init"].limits == "integer from 1 to 1000"
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_each_parameter_is_in_a_known_group(name: str) -> None:
+    """It says so beside itself; one that says nothing is of the method."""
+    assert {field.group for field in fields_of(schema_of(name))} <= set(GROUPS)
+
+
+def test_a_part_is_in_the_group_of_the_whole() -> None:
+    groups = {field.name: field.group for field in fields_of(schema_of("pqmds"))}
+    assert groups["privacy.epsilon"] == "What is published"
+    assert groups["alignment.method"] == "Linking rows"
+    assert groups["n_init"] == "Starts and stopping"
+    assert groups["codebook_size"] == "The method"

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import PartyContext, SessionContext
+from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
@@ -49,26 +50,34 @@ class CoClustering(AlignedParams):
         description="Starts, which go through the same rounds; the one with the largest "
         "criterion is the result. Every start makes messages longer, and shows the other "
         "sites together as many sums again.",
+        json_schema_extra=STARTS,
     )
     max_iter: int = Field(
-        default=100, ge=1, le=1000, description="Most iterations of a start."
+        default=100,
+        ge=1,
+        le=1000,
+        description="Most iterations of a start.",
+        json_schema_extra=STARTS,
     )
     tol: float = Field(
         default=1e-6,
         ge=0,
         lt=1,
         description="ε: stop once no object membership changes by more.",
+        json_schema_extra=STARTS,
     )
     analyst_view: Literal["blind", "sums"] = Field(
         default="blind",
         description="blind: the analyst adds numbers that it cannot read. sums: it may "
         "read the totals, from which the objects' memberships follow (a risk).",
+        json_schema_extra=PUBLISHED,
     )
     min_cluster_rows: int = Field(
         default=10,
         ge=1,
         description="The analyst and the coordinator get no size of a cluster with "
         "fewer objects.",
+        json_schema_extra=PUBLISHED,
     )
 
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:

@@ -10,6 +10,7 @@ from pydantic.config import JsonDict
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import PartyContext, SessionContext
+from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
 from clustering_protocols.numerics import fuzziness
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
@@ -66,11 +67,13 @@ class LosslessFederated(AlignedParams):
         "uniform between minimum and maximum in the data dictionary. given: "
         "initial_centroids. random_rows (split columns): k joint rows that only the "
         "parties know.",
+        json_schema_extra=STARTS,
     )
     initial_centroids: tuple[tuple[float, ...], ...] | None = Field(
         default=None,
         description="Start 'given': k rows in the units of the data, the columns in "
         "the order of the column groups.",
+        json_schema_extra=STARTS,
     )
     n_init: int = Field(
         default=1,
@@ -79,12 +82,19 @@ class LosslessFederated(AlignedParams):
         description="For split rows: how many starts race. Each makes one update; the "
         "one of least inertia (fuzzy: of the least sum of μ^λ d²) goes on alone (a "
         "risk, above 1).",
+        json_schema_extra=STARTS,
     )
-    max_iter: int = Field(default=100, ge=1, le=1000, description="T, most updates.")
+    max_iter: int = Field(
+        default=100,
+        ge=1,
+        le=1000,
+        description="T, most updates.",
+        json_schema_extra=STARTS,
+    )
     tol: float = Field(
         default=1e-5,
         ge=0,
-        json_schema_extra={"maximum": LARGEST_TOL},
+        json_schema_extra={**STARTS, "maximum": LARGEST_TOL},
         description="ε, at most 0.1: stop once the centroids (split columns, fuzzy: the distances) "
         "move by no more, in the scaled units, as a Frobenius norm. 0: once nothing "
         "moves at all.",
@@ -119,6 +129,7 @@ class LosslessFederated(AlignedParams):
     allow_two_parties: bool = Field(
         default=False,
         description="Let two parties mask their sums; each can take its own off.",
+        json_schema_extra=PUBLISHED,
     )
     suppress_below: int = Field(
         default=1,
@@ -132,6 +143,7 @@ class LosslessFederated(AlignedParams):
         ge=1,
         description="The analyst and the coordinator get nothing of a cluster with "
         "fewer rows.",
+        json_schema_extra=PUBLISHED,
     )
     small_clusters: Literal["stay", "move"] = Field(
         default="stay",
@@ -146,17 +158,20 @@ class LosslessFederated(AlignedParams):
         "rounds. refuse: no session where the others' rows are fewer than "
         "2 (T + n_init + 1) k (1 + 1/F), so that these totals could be solved for them. allow: go on (a "
         "risk).",
+        json_schema_extra=PUBLISHED,
     )
     publish: Literal["centroids", "sizes", "nothing"] = Field(
         default="centroids",
         description="What they get of the result: final centroids and cluster sizes, "
         "sizes alone, or only that it is done. Centroids are told in round "
         "steps of at least max(1/20, 5/n) spreads of a cluster of n rows, sizes in fives.",
+        json_schema_extra=PUBLISHED,
     )
     output: Literal["labels", "memberships"] = Field(
         default="labels",
         description="memberships: each party also gets the memberships of its rows "
         "(fuzzy c-means).",
+        json_schema_extra=PUBLISHED,
     )
 
     def check_retired(self) -> None:

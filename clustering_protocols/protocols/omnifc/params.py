@@ -15,6 +15,7 @@ from clustering_protocols.common.limits import (
     graph_rows,
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
+from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
 from clustering_protocols.numerics import fuzziness
 from clustering_protocols.shared_stages import jitter
 from clustering_protocols.terms.preparation import ColumnPlan, Ranges, check_bounded
@@ -102,9 +103,14 @@ class OmniFC(Params):
         le=1000,
         description="Starts of kmeans, fuzzy_cmeans and kmedoids, and of the k-means "
         "that ends spectral and nmf.",
+        json_schema_extra=STARTS,
     )
     max_iter: int = Field(
-        default=300, ge=1, le=100_000, description="Of each iterative algorithm."
+        default=300,
+        ge=1,
+        le=100_000,
+        description="Of each iterative algorithm.",
+        json_schema_extra=STARTS,
     )
 
     segments: int = Field(
@@ -116,6 +122,7 @@ class OmniFC(Params):
         le=100,
         description="t, the parties that may put their shares together and learn "
         "nothing. 2 l + 2 t - 1 parties are needed.",
+        json_schema_extra=PUBLISHED,
     )
     bits: int | None = Field(
         default=None,
@@ -123,12 +130,14 @@ class OmniFC(Params):
         le=MAX_BITS,
         description="q, the binary digits kept after the point. Default: as many as "
         f"the ranges of the features allow, at most {MAX_BITS}.",
+        json_schema_extra=PUBLISHED,
     )
     hide_segments: bool = Field(
         default=True,
         description="Parties mask their answers so that the analyst learns their sum "
         "alone: the distances. Else it also learns each segment's own distances, but "
         "can go on without late parties and can find a corrupt answer.",
+        json_schema_extra=PUBLISHED,
     )
 
     max_rows: int = Field(
@@ -150,6 +159,7 @@ class OmniFC(Params):
         description="Move every number by at most half its last digit, as the "
         "dictionary tells it (decimals), the same in every session. Rounded numbers "
         "then do not show which directions are features. Without it they do (a risk).",
+        json_schema_extra=PUBLISHED,
     )
 
     @model_validator(mode="after")

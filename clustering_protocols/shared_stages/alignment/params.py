@@ -16,6 +16,7 @@ from pydantic import (
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Params
+from clustering_protocols.contract.parameter_groups import LINKING
 from clustering_protocols.numerics.data_source import (
     DataSource,
     check_unique,
@@ -177,7 +178,7 @@ class Alignment(Params):
 class AlignedParams(Params):
     """Parameters of a protocol in which parties of a row group hold the same rows."""
 
-    alignment: Alignment = Alignment()
+    alignment: Alignment = Field(default=Alignment(), json_schema_extra=LINKING)
 
     @property
     def selects_rows(self) -> bool:

@@ -8,10 +8,11 @@ from typing import Final
 
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.contract.parameter_groups import GROUPS
 from clustering_protocols.terms.captions import Group
 from clustering_protocols.terms.request_fields import request_fields
 from clustering_protocols.terms.terms import Layout
-from coterie_pages.form_fields import GROUPS, fields_of, group_of
+from coterie_pages.form_fields import fields_of
 from coterie_pages.formatting import figure
 from coterie_pages.models.desk_coordinator import (
     ColumnsLine,
@@ -74,7 +75,7 @@ def _groups(fields: Iterable[FormField]) -> Iterator[FieldGroup]:
     """Yield parameters that need no value, by what they are about."""
     found: dict[str, list[FormField]] = {}
     for each in fields:
-        found.setdefault(group_of(each.name.removeprefix(PARAM)), []).append(each)
+        found.setdefault(each.group, []).append(each)
     for title in sorted(found, key=GROUPS.index):
         changed = sum(bool(each.value or each.wrong) for each in found[title])
         yield FieldGroup(title=title, fields=tuple(found[title]), changed=changed)
