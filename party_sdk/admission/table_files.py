@@ -80,9 +80,11 @@ class NamedTable:
         """Return what hinders the table from taking part at a slot."""
         from clustering_protocols.common.errors import GuardRefused, InvalidData
         from party_sdk.admission.id_patterns import id_warnings
+        from party_sdk.admission.own_match_keys import found_keys
         from party_sdk.admission.table_admission import agreed_in, arrival_of
         from party_sdk.home.policy import Policy
         from party_sdk.tables import examine
+        from party_sdk.tables.linkage.key_preview import preview_keys
         from party_sdk.tables.report import Finding
 
         report, read = examine(self.path, self._build_how(agreed_in(terms, slot)))
@@ -95,10 +97,12 @@ class NamedTable:
             except (GuardRefused, InvalidData) as refused:
                 found = (Finding(what=refused.detail),)
         said = () if read is None else id_warnings(terms, slot, read)
+        keys = [] if read is None else found_keys(terms, slot, read)
         return report.model_copy(
             update={
                 "problems": (*report.problems, *found),
                 "warnings": (*report.warnings, *said),
+                "match_keys": preview_keys(keys),
             }
         )
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from party_sdk.cli.terminal.output import say
+from party_sdk.home.id_quota import describe_quota
 
 if TYPE_CHECKING:
     from party_sdk.tables import How
+    from party_sdk.tables.report import KeyPreview
 
 
 def show_match_keys(
@@ -24,11 +26,20 @@ def show_match_keys(
         how = replace(how, mapping=read_mapping(mapping_file))
     found = propose_match_keys(Path(file), how)
     if as_json:
-        say(json.dumps([{**asdict(each), "serves": each.serves} for each in found]))
+        say(json.dumps([_figures(each) for each in found]))
         return
     for each in found:
         if each.serves:
             say(each.key)
-        told = f"{each.filled:.1%} of the rows have a value, {each.unique:.1%} of these"
         word = "" if each.serves else f"not proposed: {each.key}: "
-        say(f"  {word}{told} one that no other row has", err=True)
+        say(f"  {word}{each.sentence}", err=True)
+        if each.serves:
+            say(f"  first: {each.first_values}", err=True)
+    if needs := describe_quota(sum(each.serves for each in found)):
+        say(needs, err=True)
+
+
+def _figures(each: KeyPreview) -> dict[str, object]:
+    """Return what a program may log: no value of a cell."""
+    shares = {"filled": each.completeness, "unique": each.uniqueness}
+    return {"key": each.key, **shares, "serves": each.serves}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from party_sdk.tables.mapping.model import Limit
 
 INPUT_UNUSABLE = 5
+CELLS: Final[Any] = {"cells": True, "match_keys": {"__all__": {"first"}}}
+"""The parts of a report that are values of cells."""
 
 
 @click.command()
@@ -115,7 +117,7 @@ def show_report(report: CheckReport, *, as_json: bool) -> None:
     """Print how a table is read, and what is wrong with it."""
     if as_json:
         # a program may log what it reads: values of cells are for people
-        say(report.model_dump_json(exclude={"cells"}))
+        say(report.model_dump_json(exclude=CELLS))
     else:
         _print(report)
 
@@ -132,6 +134,12 @@ def _print(report: CheckReport) -> None:
         low, high = column.range
         extent = f"{low} to {high}" if low else ""
         say(f"  {column.name:{width}}  {column.type:8}  {extent:24}  {gaps}".rstrip())
+    if report.match_keys:
+        say("match keys, with their values of the first rows; nothing of it is sent")
+    for each in report.match_keys:
+        say(f"  {each.key}")
+        say(f"    {each.sentence}")
+        say(f"    {each.first_values}")
     for warning in report.warnings:
         say(f"warning: {warning}")
     for problem in report.sentences:

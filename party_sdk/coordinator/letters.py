@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from party_sdk.home import id_quota
 from party_sdk.home.files import private_folder, write_private
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 _MARKS: Final = re.compile(r"[\\`*_\[<~]")
 """What begins a mark of Markdown within a line: emphasis, a link, HTML, another escape."""
 
+_WIDTH: Final = 90
 _LETTER: Final = """\
 # {title}
 
@@ -32,12 +35,12 @@ place. It should not reach you by way of the analyst.
 
 2. See whether your table fits, still without sending anything:
 
-       coterie party check @{file} --data TABLE --id-column ID
+       coterie party check @{file} --data TABLE{ids}
 
 3. Take part. Your rows stay with you:
 
-       coterie party run @{file} --data TABLE --id-column ID
-
+       coterie party run @{file} --data TABLE{ids}{quota}
+{reason}
 If you would rather not, `coterie party decline` tells the coordinator why.
 """
 
@@ -57,7 +60,8 @@ def letter(terms: Terms, slot: str) -> str:
     """
     from clustering_protocols.terms.captions import texts_of
 
-    place = terms.layout.slot(slot)
+    place, n_keys = terms.layout.slot(slot), id_quota.match_keys_at(terms, slot)
+    reason = id_quota.describe_quota(n_keys)
     told = {each.letter or each.label: text for each, text in texts_of(terms.about)}
     told["Method"] = f"{terms.protocol.name}, with {len(terms.layout.slots)} parties"
     facts = "\n".join(
@@ -69,6 +73,9 @@ def letter(terms: Terms, slot: str) -> str:
         facts=facts,
         days=f"{terms.deadlines.recruiting / 86_400:.3g}",
         file=f"{slot}.invitation",
+        ids="" if n_keys else " --id-column ID",
+        quota="".join(f" {word}" for word in id_quota.quota_options(n_keys)),
+        reason=f"\n{textwrap.fill(reason, _WIDTH)}\n" if reason else "",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clustering_protocols.common.errors import GuardRefused, RiskNotAccepted
+from party_sdk.home import id_quota
 from party_sdk.home.addresses import are_same, host_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Policy:
     accepted_risks: frozenset[str] = frozenset()
     protocols: frozenset[str] | None = None
     minimum_rows: int = 10
-    ids_per_row: float = 10.0
+    ids_per_row: float = id_quota.USUAL
     intersections_limit: int = 5
     least_known: int | None = None
     epsilon_limit: float | None = None
@@ -192,7 +193,8 @@ class Policy:
                 raise GuardRefused(
                     f"{name!r} may bring {brought} {what} for your {own} rows, "
                     f"{brought / own:.4g} times as many, and learn which of them you "
-                    f"hold; 'ids_per_row' is {self.ids_per_row:g}."
+                    f"hold; 'ids_per_row' is {self.ids_per_row:g}. To admit them: "
+                    f"{id_quota.quota_option(brought / own)}."
                 )
 
     def check_members(

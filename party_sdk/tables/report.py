@@ -12,6 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from clustering_protocols.common.errors import InvalidData
 
 MOST_SHOWN: Final = 10
+_LEAST_UNIQUE: Final = 0.998
+_LEAST_FILLED: Final = 0.05
 HEADER: Final = "repeats the names of columns: delete this row"
 _LONGEST_FORM: Final = 24
 _LONGEST_CELL: Final = 40
@@ -108,6 +110,54 @@ class ColumnReport(BaseModel):
         return low, high
 
 
+class KeyPreview(BaseModel):
+    """A match key, and how a table's rows look by it.
+
+    Its values are cells: they are shown on the operator's own terminal and desk, and
+    stand in no log, file or message.
+
+    n_filled: how many of the rows have a value.
+    n_unique: of these, how many have one that no other row has.
+    first: the values of the first rows; empty where one is missing, or shared.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    n_rows: int
+    n_filled: int
+    n_unique: int
+    first: tuple[str, ...] = Field(default=(), repr=False)
+
+    @property
+    def completeness(self) -> float:
+        """Return the share of the rows that have a value."""
+        return self.n_filled / self.n_rows if self.n_rows else 0.0
+
+    @property
+    def uniqueness(self) -> float:
+        """Return the share of the values that no other row has."""
+        return self.n_unique / self.n_filled if self.n_filled else 1.0
+
+    @property
+    def serves(self) -> bool:
+        """Return whether the key is proposed: rows have a value, nearly each its own."""
+        return self.completeness >= _LEAST_FILLED and self.uniqueness >= _LEAST_UNIQUE
+
+    @property
+    def sentence(self) -> str:
+        """Return its figures as people read them."""
+        return (
+            f"{self.n_filled:,} of {self.n_rows:,} rows have a value, {self.n_unique:,} "
+            "of these one that no other row has"
+        )
+
+    @property
+    def first_values(self) -> str:
+        """Return the first values as people read them, for the operator's own screen."""
+        return ", ".join(repr(value) if value else "none" for value in self.first)
+
+
 class CheckReport(BaseModel):
     """How a table is read, and whether it can be.
 
@@ -118,6 +168,7 @@ class CheckReport(BaseModel):
     dialect: how a text file is written; ``--csv NAME=VALUE`` freezes a part of it.
     problems: at most ten; ``more_problems`` counts the others.
     cells: the problems that are of cells, by value.
+    match_keys: how rows look by the match keys of a session, where these link them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -132,6 +183,7 @@ class CheckReport(BaseModel):
     warnings: tuple[str, ...] = ()
     not_read: int = 0
     cells: tuple[CellProblem, ...] = Field(default=(), repr=False)
+    match_keys: tuple[KeyPreview, ...] = Field(default=(), repr=False)
 
     @property
     def counted_rows(self) -> str:

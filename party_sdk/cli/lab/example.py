@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SEED = 1
 N_PEOPLE = 500
+COMMON = 0.9  # of the people, some not linked: above the share that parties expect
 
 
 @click.command()
@@ -63,7 +64,7 @@ def _write_people(folder: Path) -> None:
     from party_sdk.tables.linkage.proposed_keys import link_ids, propose_match_keys
     from party_sdk.tables.read_options import How
 
-    north, south = hospitals = make_hospitals(N_PEOPLE, seed=SEED)
+    north, south = hospitals = make_hospitals(N_PEOPLE, COMMON, seed=SEED)
     measured = (("glucose", "insulin", "weight"), ("pulse", "systolic", "diastolic"))
     paths = [folder / "north.csv", folder / "south.csv"]
     for path, each, names in zip(paths, hospitals, measured, strict=True):

@@ -94,8 +94,7 @@ def join(
         if mapping is not None:
             here.keep_mapping(member, mapping)
             say("The mapping is kept: later commands read your table by it.", err=True)
-        agreed, slot = member.terms, member.invitation.slot
-        own = member.identity
+        agreed, own = member.terms, member.identity
     if remember:
         remember_consent(member, here.path)
     if as_json:
@@ -105,11 +104,8 @@ def join(
     for address in addresses:
         say(f"{address} is told once you run with your data.", err=True)
     show_quota(member, policy)
-    typed = typed_invitation()
-    say(
-        f"Next: {next_command(typed, agreed.session, slot, option_words(here))}",
-        err=True,
-    )
+    following = next_command(typed_invitation(), member, policy, option_words(here))
+    say(f"Next: {following}", err=True)
 
 
 for _command in (

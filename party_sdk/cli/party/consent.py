@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from party_sdk.cli.terminal.output import say
+from party_sdk.home.id_quota import match_keys_at, quota_options
 
 if TYPE_CHECKING:
     from party_sdk.application.asker import Asks
+    from party_sdk.home.policy import Policy
     from party_sdk.party.participant import Party
 
 
@@ -32,13 +34,18 @@ def asks_of(*, confirm: bool) -> Asks:
     return Asks.EVERYTHING if confirm else Asks.READABLE
 
 
-def next_command(typed: str, session: str, slot: str, words: Sequence[str]) -> str:
+def next_command(
+    typed: str, member: Party, policy: Policy, words: Sequence[str]
+) -> str:
     """Return the command that takes part, for whoever has joined with an invitation.
 
     typed: what stood for the invitation. A file is named again; an invitation itself is
         a secret, and the session is named instead.
     words: options that the next command needs as well.
     """
-    party = ["run", typed] if typed.startswith("@") else ["resume", session, slot]
-    named = shlex.join(["coterie", "party", *party, *words])
-    return f"{named} --data FILE --id-column COLUMN"
+    terms, slot = member.terms, member.invitation.slot
+    place = ["run", typed] if typed.startswith("@") else ["resume", terms.session, slot]
+    n_keys = match_keys_at(terms, slot)
+    quota = quota_options(n_keys, policy.ids_per_row)
+    named = shlex.join(["coterie", "party", *place, *words, *quota])
+    return f"{named} --data FILE{'' if n_keys else ' --id-column COLUMN'}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from party_sdk.cli.terminal.output import say
+from party_sdk.home.id_quota import describe_quota
 from party_sdk.home.policy import Policy
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ def show_quota(member: Party, policy: Policy) -> None:
     from clustering_protocols.session_terms import check_terms
 
     params = check_terms(member.terms)
-    if params.selects_rows:
+    if needs := describe_quota(len(params.linked_by), policy.ids_per_row):
+        say(needs)
+    elif params.selects_rows:
         word = "values of match keys" if params.linked_by else "ids"
         say(
             f"{word}: each other party of your row group may bring at most "

@@ -35,6 +35,7 @@ from party_sdk.coordinator.option_parsing import (
     with_match_keys,
 )
 from party_sdk.coordinator.runs import read_runs
+from party_sdk.home.id_quota import describe_quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -183,6 +184,8 @@ def create(
         **{name: build_section(name, values) for name, values in said.items()},
     )
     hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)
+    if not as_json and (needs := describe_quota(len(agreed.linked_by))):
+        say(needs, err=True)
 
 
 def _layout(slots: tuple[str, ...], rows: int | None, columns: int | None) -> Layout:

@@ -7,7 +7,6 @@ two rows share one. Whether two parties then find the same people shows only bet
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidData
@@ -18,12 +17,11 @@ from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
 from clustering_protocols.shared_stages.alignment.match_keys.match_key import columns_of
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.tables.columns import texts, without_codes
+from party_sdk.tables.linkage.key_preview import preview_keys
 from party_sdk.tables.linkage.person_columns import person_columns
 from party_sdk.tables.read_options import How
+from party_sdk.tables.report import KeyPreview
 from party_sdk.tables.single_columns import column_names, read_cells
-
-LEAST_UNIQUE: Final = 0.998
-_LEAST_FILLED: Final = 0.05
 
 _PARTS: Final = {
     "number": "{number} | no-punctuation",
@@ -73,28 +71,10 @@ _KEYS: Final = (
 """What makes a key, the surest first; one that the columns do not make is left out."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedKey:
-    """A match key, and how a table's rows look by it.
-
-    filled: the share of the rows that have a value.
-    unique: of these the share whose value no other row has.
-    """
-
-    key: str
-    filled: float
-    unique: float
-
-    @property
-    def serves(self) -> bool:
-        """Return whether the key is proposed."""
-        return self.filled >= _LEAST_FILLED and self.unique >= LEAST_UNIQUE
-
-
-def propose_match_keys(table: Any, how: How) -> list[ProposedKey]:
+def propose_match_keys(table: Any, how: How) -> tuple[KeyPreview, ...]:
     """Return match keys of the columns that name people in a table, the surest first.
 
-    Also those whose values too many rows share: see :attr:`ProposedKey.serves`.
+    Also those whose values too many rows share: see :attr:`KeyPreview.serves`.
 
     Raises InvalidData if the table has no such columns, or cannot be read.
     """
@@ -106,15 +86,7 @@ def propose_match_keys(table: Any, how: How) -> list[ProposedKey]:
             "columns, or write keys yourself, e.g. 'surname | soundex + birth_date | date'."
         )
     ids = link_ids(table, how, keys)
-    usual = Alignment().normalisation
-    return [
-        ProposedKey(
-            each.key,
-            each.n_filled / len(ids) if ids else 0.0,
-            each.uniqueness,
-        )
-        for each in key_values(ids, keys, usual)
-    ]
+    return preview_keys(key_values(ids, keys, Alignment().normalisation))
 
 
 def candidate_keys(roles: Mapping[str, str]) -> list[str]:

@@ -50,6 +50,10 @@ class KeyValues:
         """Return the share of the filled rows whose value no other row has."""
         return self.n_unique / self.n_filled if self.n_filled else 1.0
 
+    def show(self, row: int) -> str:
+        """Return a row's value as its own people read it; empty where it has none."""
+        return (self.values[row] or "").replace(_BETWEEN, " + ")
+
 
 def key_values(
     names: Sequence[str], keys: Sequence[str], normalisation: Sequence[Step]

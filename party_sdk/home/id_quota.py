@@ -1,0 +1,45 @@
+"""How many values others may bring for each own row, and how many match keys make.
+
+Each row of another party brings one value of each match key, and each may be a guess. The
+policy caps them as it caps ids, so that many keys take a party's word.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from clustering_protocols.terms.terms import Terms
+
+USUAL: Final = 10.0
+"""The most ids for each own row, unless a party says otherwise."""
+
+
+def quota_option(brought: float) -> str:
+    """Return the option that admits so many values for each own row, in tenths."""
+    return f"--ids-per-row {math.ceil(10 * brought) / 10:g}"
+
+
+def quota_options(n_keys: int, admitted: float = USUAL) -> tuple[str, ...]:
+    """Return the words that admit tables of one's own length; none where they are."""
+    return tuple(quota_option(n_keys).split()) if n_keys > admitted else ()
+
+
+def describe_quota(n_keys: int, admitted: float = USUAL) -> str:
+    """Return why a party needs the option, or nothing where it needs none."""
+    if n_keys <= admitted:
+        return ""
+    return (
+        f"Each party needs {quota_option(n_keys)}. Another's row brings a value of each of "
+        f"{n_keys} match keys, and each may be a guess. Otherwise {admitted:g} are "
+        "admitted. A party with fewer rows than another needs more."
+    )
+
+
+def match_keys_at(terms: Terms, slot: str) -> int:
+    """Return by how many match keys rows of a slot are linked; 0 where ids name them."""
+    from clustering_protocols.session_terms import check_terms
+    from clustering_protocols.shared_stages.row_selection import shares_rows
+
+    return len(check_terms(terms).linked_by) if shares_rows(terms, slot) else 0
