@@ -1,0 +1,126 @@
+/** The analyst's calls for a party. */
+
+import type { Member } from "../roster/roster.ts";
+import { textOf } from "../wire/bytes.ts";
+import { MEDIA_TYPE } from "../wire/codec.ts";
+import { RECEIPT_HEADER, receiptInHeader, type Receipt } from "./receipts.ts";
+import { Transport, type Answer, type Request } from "./transport.ts";
+import { digestField, IN_PIECES_FROM, sendInPieces } from "./uploads.ts";
+
+const LONG_POLL_SECONDS = 25;
+const JSON_HEADERS = { "Content-Type": "application/json" };
+
+/** What an invitation is for. `joins`: how often the slot was joined so far. */
+export interface Preview {
+  readonly session: string;
+  readonly slot: string;
+  readonly terms: string;
+  readonly joins: number;
+}
+
+/** A receipt, and the next task where there is one already. */
+export interface Contributed {
+  readonly receipt: Receipt;
+  readonly task: Uint8Array | undefined;
+}
+
+export class Analyst {
+  readonly #transport: Transport;
+  readonly #session: string;
+  readonly #token: string | undefined;
+
+  /** `token`: of a party that has joined. */
+  constructor(transport: Transport, session: string, token?: string) {
+    this.#transport = transport;
+    this.#session = `/v1/sessions/${session}`;
+    this.#token = token;
+  }
+
+  async preview(code: string): Promise<Preview> {
+    return read(await this.#post("/v1/join/preview", { code }));
+  }
+
+  /** The token of the party that takes the slot of a code. */
+  async join(code: string, member: Member, proof: string): Promise<string> {
+    const answer = await this.#post("/v1/join", { code, member, proof });
+    return read<{ token: string }>(answer).token;
+  }
+
+  /** The exact bytes of the agreement. */
+  async agreement(): Promise<Uint8Array> {
+    return (await this.#get("/agreement")).body;
+  }
+
+  /** The open task; undefined where none came while the analyst waited. */
+  async task(): Promise<Uint8Array | undefined> {
+    const { status, body } = await this.#get(`/task?wait=${LONG_POLL_SECONDS}`);
+    return status === 200 ? body : undefined;
+  }
+
+  async result(): Promise<Uint8Array> {
+    return (await this.#get("/result")).body;
+  }
+
+  /** Where the session stands. */
+  async status(): Promise<{ state: string; round: number; attempt: number }> {
+    return read(await this.#get(""));
+  }
+
+  async contribute(
+    round: number,
+    attempt: number,
+    content: Uint8Array,
+  ): Promise<Contributed> {
+    const path = `${this.#session}/rounds/${round}/attempts/${attempt}/contribution`;
+    const prefer = { Prefer: `wait=${LONG_POLL_SECONDS}` };
+    const answer =
+      (content.length >= IN_PIECES_FROM
+        ? await this.#sendInPieces(`${path}/upload`, content, prefer)
+        : undefined) ?? (await this.#sendWhole(path, content, prefer));
+    const header = answer.headers.get(RECEIPT_HEADER);
+    if (header === null) return { receipt: read(answer), task: undefined };
+    const task = answer.body.length ? answer.body : undefined;
+    return { receipt: receiptInHeader(header), task };
+  }
+
+  #sendWhole(
+    path: string,
+    body: Uint8Array,
+    prefer: Readonly<Record<string, string>>,
+  ): Promise<Answer> {
+    const headers = {
+      "Content-Type": MEDIA_TYPE,
+      "Content-Digest": digestField(body),
+      ...prefer,
+    };
+    return this.#send({ method: "PUT", path, body, headers });
+  }
+
+  #sendInPieces(
+    path: string,
+    content: Uint8Array,
+    prefer: Readonly<Record<string, string>>,
+  ): Promise<Answer | undefined> {
+    const { patience } = this.#transport;
+    return sendInPieces((piece) => this.#send(piece), path, content, prefer, patience);
+  }
+
+  #post(path: string, value: object): Promise<Answer> {
+    const body = JSON.stringify(value);
+    return this.#send({ method: "POST", path, body, headers: JSON_HEADERS });
+  }
+
+  #get(path: string): Promise<Answer> {
+    return this.#send({ method: "GET", path: this.#session + path });
+  }
+
+  #send(request: Request): Promise<Answer> {
+    if (this.#token === undefined) return this.#transport.send(request);
+    const headers = { ...request.headers, Authorization: `Bearer ${this.#token}` };
+    return this.#transport.send({ ...request, headers });
+  }
+}
+
+function read<T>({ body }: Answer): T {
+  return JSON.parse(textOf(body)) as T;
+}

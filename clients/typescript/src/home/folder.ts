@@ -1,0 +1,122 @@
+/** What a party keeps of one session: who it is, where it stands, its receipts. */
+
+import path from "node:path";
+import { deserialize, serialize } from "node:v8";
+import type { Member } from "../roster/roster.ts";
+import { hexDigest, textOf } from "../wire/bytes.ts";
+import { Problem } from "../wire/problems.ts";
+import type { Memory } from "../session/contract.ts";
+import { NEW_JOURNAL, type Journal } from "../session/journal.ts";
+import type { Receipt } from "../analyst/receipts.ts";
+import { makeFolder, readIfThere, writeDurably } from "./durable-files.ts";
+import { takeLock } from "./lock.ts";
+
+/** Who a party is; `tableDigest` binds it to the rows with which it joined. */
+export interface Identity {
+  readonly invitation: string;
+  /** 32 bytes (hex) from which all private draws follow. */
+  readonly entropy: string;
+  readonly terms: string;
+  readonly member?: Member;
+  readonly tableDigest?: string;
+  readonly token?: string;
+}
+
+/** The last answer, and the memory before and after its round. */
+export interface DurableState {
+  readonly journal: Journal;
+  readonly before: Memory;
+  readonly after: Memory;
+  readonly taskDigest: string;
+  readonly contribution: Uint8Array;
+}
+
+const NOTHING_ANSWERED: DurableState = {
+  journal: NEW_JOURNAL,
+  before: new Map(),
+  after: new Map(),
+  taskDigest: "",
+  contribution: new Uint8Array(),
+};
+const FORMAT = 1;
+
+export class PartyFolder {
+  readonly #folder: string;
+
+  constructor(home: string, session: string, slot: string) {
+    this.#folder = path.join(home, "parties", session, slot);
+    makeFolder(this.#folder);
+  }
+
+  lock(): () => void {
+    return takeLock(this.#path("lock"));
+  }
+
+  loadIdentity(): Identity | undefined {
+    const found = readIfThere(this.#path("identity.json"));
+    return found && (JSON.parse(textOf(found)) as Identity);
+  }
+
+  saveIdentity(identity: Identity): void {
+    writeDurably(this.#path("identity.json"), JSON.stringify(identity));
+  }
+
+  loadAgreement(): Uint8Array | undefined {
+    return readIfThere(this.#path("agreement.json"));
+  }
+
+  saveAgreement(agreement: Uint8Array): void {
+    writeDurably(this.#path("agreement.json"), agreement);
+  }
+
+  /** Where the party stands; at its beginning if nothing is kept. */
+  loadState(): DurableState {
+    const found = readIfThere(this.#path("state"));
+    if (!found) return NOTHING_ANSWERED;
+    const kept = deserialize(found) as { format: number; state: DurableState };
+    if (kept.format !== FORMAT) {
+      throw new Problem("not-ready", "Another release of this client wrote the state.");
+    }
+    return kept.state;
+  }
+
+  saveState(state: DurableState): void {
+    writeDurably(this.#path("state"), serialize({ format: FORMAT, state }));
+  }
+
+  loadResult(): Uint8Array | undefined {
+    return readIfThere(this.#path("result"));
+  }
+
+  saveResult(result: Uint8Array): void {
+    writeDurably(this.#path("result"), result);
+  }
+
+  /** Keeps a receipt; throws `equivocation` where an earlier one says otherwise. */
+  keepReceipt(receipt: Receipt): void {
+    const kept = this.#receipts();
+    const known = kept.find(
+      ({ round, attempt }) => round === receipt.round && attempt === receipt.attempt,
+    );
+    if (known && JSON.stringify(known) !== JSON.stringify(receipt)) {
+      throw new Problem("equivocation", "Two receipts of one contribution differ.");
+    }
+    if (!known) {
+      writeDurably(this.#path("receipts.json"), JSON.stringify([...kept, receipt]));
+    }
+  }
+
+  hasReceipt(contribution: Uint8Array): boolean {
+    const digest = hexDigest(contribution);
+    return this.#receipts().some((receipt) => receipt.digest === digest);
+  }
+
+  #receipts(): readonly Receipt[] {
+    const found = readIfThere(this.#path("receipts.json"));
+    return found ? (JSON.parse(textOf(found)) as Receipt[]) : [];
+  }
+
+  #path(name: string): string {
+    return path.join(this.#folder, name);
+  }
+}

@@ -1,0 +1,353 @@
+/**
+ * A party in a session, from the invitation to the labels.
+ *
+ * Killed anywhere, it goes on where it was: what it sends is on its disk first, byte for
+ * byte, and everything that it asks of the analyst may be asked again.
+ */
+
+import { randomBytes } from "node:crypto";
+import { Analyst, type Preview } from "./analyst/analyst.ts";
+import { checkReceipt } from "./analyst/receipts.ts";
+import { Transport } from "./analyst/transport.ts";
+import { PartyFolder, type DurableState, type Identity } from "./home/folder.ts";
+import { loadInstitution, type Institution } from "./home/institution.ts";
+import { protocolOf } from "./protocols/index.ts";
+import { readInvitation, type Invitation } from "./roster/invitation.ts";
+import {
+  enrol,
+  proveJoin,
+  readAgreement,
+  type Agreement,
+  type Member,
+} from "./roster/roster.ts";
+import { readTerms, type Terms } from "./roster/terms.ts";
+import { derive } from "./secrecy/chance.ts";
+import { partyKeys, safetyNumber, verifyingKey } from "./secrecy/keys.ts";
+import type { Memory, Outcome, Table } from "./session/contract.ts";
+import { PartyEngine } from "./session/engine.ts";
+import { digestTable } from "./table/table-digest.ts";
+import { hex, hexDigest, unhex } from "./wire/bytes.ts";
+import { readPacket } from "./wire/packets.ts";
+import { asProblem, FINAL, Problem, refuse } from "./wire/problems.ts";
+
+const KEY_BYTES = 32;
+const JOIN_ATTEMPTS = 5;
+
+export interface PartyOptions {
+  /** The folder in which the party keeps its identity and its state. */
+  readonly home: string;
+  /** Codes of the risks that the operator accepts. */
+  readonly acceptedRisks: readonly string[];
+  /** 32 bytes from which all chance follows, the identity too; drawn if not given. */
+  readonly entropy?: Uint8Array;
+  /** The number that the other members read; another one stops this party. */
+  readonly safetyNumber?: string;
+  /** Told of what happens, in words for people. */
+  readonly onProgress?: (line: string) => void;
+}
+
+export class Party {
+  readonly #invitation: Invitation;
+  readonly #options: PartyOptions;
+  readonly #folder: PartyFolder;
+  readonly #transport: Transport;
+  #identity: Identity;
+
+  private constructor(
+    invitation: Invitation,
+    options: PartyOptions,
+    folder: PartyFolder,
+    transport: Transport,
+    identity: Identity,
+  ) {
+    this.#invitation = invitation;
+    this.#options = options;
+    this.#folder = folder;
+    this.#transport = transport;
+    this.#identity = identity;
+  }
+
+  /**
+   * Reads what an invitation is for, checks it, and remembers it.
+   *
+   * Throws Problem: `risk-not-accepted`, `agreement-mismatch` and others, before
+   * anything of the data is known to the analyst.
+   */
+  static async join(invitation: string, options: PartyOptions): Promise<Party> {
+    const parsed = readInvitation(invitation);
+    const folder = new PartyFolder(options.home, parsed.session, parsed.slot);
+    const transport = new Transport(parsed.url);
+    const known = folder.loadIdentity();
+    if (known) {
+      checkSameInvitation(readInvitation(known.invitation), parsed);
+      return new Party(parsed, options, folder, transport, known);
+    }
+    const analyst = new Analyst(transport, parsed.session);
+    const terms = checkPreview(await analyst.preview(parsed.code), parsed);
+    checkAcceptable(terms, options.acceptedRisks);
+    const entropy = options.entropy ?? randomBytes(KEY_BYTES);
+    const identity = { invitation, entropy: hex(entropy), terms: terms.text };
+    folder.saveIdentity(identity);
+    return new Party(parsed, options, folder, transport, identity);
+  }
+
+  get terms(): Terms {
+    return readTerms(this.#identity.terms, this.#invitation);
+  }
+
+  /** Takes part until there are labels; the same rows go on where they were. */
+  async run(table: Table): Promise<Outcome> {
+    const unlock = this.#folder.lock();
+    try {
+      await this.#enrol(table);
+      return await this.#toTheEnd(table);
+    } finally {
+      unlock();
+    }
+  }
+
+  get #analyst(): Analyst {
+    return new Analyst(this.#transport, this.#invitation.session, this.#identity.token);
+  }
+
+  get #entropy(): Uint8Array {
+    return unhex(this.#identity.entropy);
+  }
+
+  get #institution(): Institution {
+    const { entropy, home } = this.#options;
+    return entropy
+      ? { name: "", key: derive(entropy, ["coterie/identity/1"]) }
+      : loadInstitution(home);
+  }
+
+  async #enrol(table: Table): Promise<void> {
+    const digest = digestTable(table);
+    if (this.#identity.tableDigest && this.#identity.tableDigest !== digest) {
+      refuse("guard-refused", "This party joined with other rows.");
+    }
+    if (this.#identity.token) return;
+    const { terms } = this;
+    if (table.rows.length < terms.guards.minimum_rows) {
+      refuse("guard-refused", `The terms ask for ${terms.guards.minimum_rows} rows.`);
+    }
+    const member = this.#identity.member ?? this.#makeMember(table);
+    this.#keep({ member, tableDigest: digest });
+    this.#keep({ token: await this.#takeSlot(member) });
+  }
+
+  #makeMember(table: Table): Member {
+    const { name, key } = this.#institution;
+    const { session, slot, secret } = this.#invitation;
+    const line = {
+      slot,
+      n_rows: table.rows.length,
+      n_columns: table.columns.length,
+      keys: partyKeys(this.#entropy, session, slot).public,
+      institution: name,
+      identity: verifyingKey(key),
+    };
+    return enrol(this.terms, secret, line, key);
+  }
+
+  /** Joins; a repeat after a lost answer needs another proof. */
+  async #takeSlot(member: Member): Promise<string> {
+    const { session, slot, code } = this.#invitation;
+    const { signing } = partyKeys(this.#entropy, session, slot);
+    const analyst = new Analyst(this.#transport, session);
+    for (let attempt = 1; ; attempt++) {
+      const { joins } = await analyst.preview(code);
+      const proof = proveJoin(this.terms, member, code, joins, signing);
+      try {
+        return await analyst.join(code, member, proof);
+      } catch (error) {
+        const isLate = asProblem(error).type === "key-not-authentic";
+        if (!isLate || attempt === JOIN_ATTEMPTS) throw error;
+        if ((await analyst.preview(code)).joins === joins) throw error;
+      }
+    }
+  }
+
+  async #toTheEnd(table: Table): Promise<Outcome> {
+    const agreement = await this.#agreement();
+    const { slot } = this.#invitation;
+    const protocol = protocolOf(agreement.terms);
+    const engine = new PartyEngine(agreement, slot, this.#entropy, protocol);
+    const kept = this.#folder.loadResult();
+    if (kept) return this.#conclude(engine, kept, table);
+    let task = await this.#sendAgain();
+    for (;;) {
+      try {
+        task ??= await this.#analyst.task();
+      } catch (error) {
+        if (!isCompleted(error)) throw error;
+        return this.#conclude(engine, await this.#analyst.result(), table);
+      }
+      if (task) task = await this.#answer(engine, task, table);
+    }
+  }
+
+  /** The agreement, once all have joined; kept as it was checked first. */
+  async #agreement(): Promise<Agreement> {
+    const kept = this.#folder.loadAgreement();
+    const bytes = kept ?? (await this.#awaitAgreement());
+    const { secret } = this.#invitation;
+    const agreement = readAgreement(bytes, this.terms, secret, this.#identity.member!);
+    if (!kept) {
+      this.#checkNumber(safetyNumber(bytes));
+      this.#folder.saveAgreement(bytes);
+    }
+    return agreement;
+  }
+
+  async #awaitAgreement(): Promise<Uint8Array> {
+    for (;;) {
+      try {
+        return await this.#analyst.agreement();
+      } catch (error) {
+        if (asProblem(error).type !== "not-ready") throw error;
+      }
+      await this.#analyst.task(); // waits until all have joined
+    }
+  }
+
+  #checkNumber(number: string): void {
+    const told = this.#options.safetyNumber;
+    this.#say(`The safety number is ${number}.`);
+    if (
+      told !== undefined &&
+      told.replaceAll(/\s/g, "") !== number.replaceAll(" ", "")
+    ) {
+      refuse("key-not-authentic", "The others read another safety number.");
+    }
+  }
+
+  /** Sends what a crash, or a lost answer, has left without a receipt. */
+  async #sendAgain(): Promise<Uint8Array | undefined> {
+    const { journal, contribution } = this.#folder.loadState();
+    const isSent = !journal.round || this.#folder.hasReceipt(contribution);
+    return isSent ? undefined : this.#send(this.#folder.loadState());
+  }
+
+  /** The task that follows an answer, if there is one already. */
+  async #answer(
+    engine: PartyEngine,
+    task: Uint8Array,
+    table: Table,
+  ): Promise<Uint8Array | undefined> {
+    const last = this.#folder.loadState();
+    try {
+      const asked = readPacket(task);
+      const { stage, round, attempt } = asked.address;
+      const taskDigest = hexDigest(task);
+      if (round === last.journal.round && attempt === last.journal.attempt) {
+        if (taskDigest !== last.taskDigest) {
+          refuse("equivocation", `Round ${round}, attempt ${attempt}.`);
+        }
+        return await this.#send(last);
+      }
+      const before = memoryBefore(last, round, attempt);
+      const acknowledged = this.#folder.hasReceipt(last.contribution);
+      const standing = { journal: last.journal, memory: before };
+      const answer = await engine.reply(standing, asked, table, acknowledged);
+      const { journal, memory: after, contribution } = answer;
+      const state = { journal, before, after, taskDigest, contribution };
+      this.#folder.saveState(state);
+      this.#say(`Round ${round}: ${stage}, ${contribution.length} bytes.`);
+      return await this.#send(state);
+    } catch (error) {
+      this.#stopAt(error, last);
+      throw error;
+    }
+  }
+
+  async #send({
+    journal,
+    contribution,
+  }: DurableState): Promise<Uint8Array | undefined> {
+    const { round, attempt } = journal;
+    try {
+      const sent = await this.#analyst.contribute(round, attempt, contribution);
+      checkReceipt(sent.receipt, contribution, this.terms.identities?.analyst);
+      this.#folder.keepReceipt(sent.receipt);
+      return sent.task;
+    } catch (error) {
+      if (isCompleted(error)) return undefined;
+      if (asProblem(error).type !== "round-closed") throw error;
+      const status = await this.#analyst.status();
+      const isOpen = status.round === round && status.attempt === attempt;
+      if (status.state === "collecting" && isOpen) throw error;
+      return undefined; // the round went on without this answer
+    }
+  }
+
+  #conclude(engine: PartyEngine, result: Uint8Array, table: Table): Outcome {
+    const state = this.#folder.loadState();
+    const acknowledged = this.#folder.hasReceipt(state.contribution);
+    const standing = { journal: state.journal, memory: state.after };
+    try {
+      const outcome = engine.conclude(standing, result, table, acknowledged);
+      this.#folder.saveResult(result);
+      this.#keep({ entropy: "" }); // what was sent and got can no longer be opened
+      return outcome;
+    } catch (error) {
+      this.#stopAt(error, state);
+      throw error;
+    }
+  }
+
+  /** Keeps why the party answers nothing more, where the analyst broke the rules. */
+  #stopAt(error: unknown, state: DurableState): void {
+    const { type, message } = asProblem(error);
+    const { journal } = state;
+    if (!FINAL.has(type) || journal.stopped) return;
+    this.#folder.saveState({ ...state, journal: { ...journal, stopped: message } });
+  }
+
+  #keep(changes: Partial<Identity>): void {
+    this.#identity = { ...this.#identity, ...changes };
+    this.#folder.saveIdentity(this.#identity);
+  }
+
+  #say(line: string): void {
+    this.#options.onProgress?.(line);
+  }
+}
+
+/** The memory from which a round or a new attempt of it starts. */
+function memoryBefore(last: DurableState, round: number, attempt: number): Memory {
+  const { journal } = last;
+  if (round > journal.round) return last.after;
+  if (round === journal.round && attempt > journal.attempt) return last.before;
+  return refuse("equivocation", `Round ${round}, attempt ${attempt} came again.`);
+}
+
+function checkPreview(preview: Preview, invitation: Invitation): Terms {
+  const terms = readTerms(preview.terms, invitation);
+  if (preview.slot !== invitation.slot) {
+    refuse("agreement-mismatch", "The analyst previews another slot.");
+  }
+  return terms;
+}
+
+/** Refuses terms with risks that nobody accepted, or that this client cannot keep. */
+function checkAcceptable(terms: Terms, accepted: readonly string[]): void {
+  const open = terms.risks.filter((code) => !accepted.includes(code));
+  if (open.length) refuse("risk-not-accepted", `Not accepted: ${open.join(", ")}.`);
+  protocolOf(terms);
+}
+
+function checkSameInvitation(first: Invitation, later: Invitation): void {
+  const [a, b] = [first, later].map(({ url, secret, terms, coordinator }) =>
+    [url, hex(secret), terms, coordinator].join(),
+  );
+  if (a !== b) refuse("guard-refused", "This party joined with another invitation.");
+}
+
+function isCompleted(error: unknown): boolean {
+  return (
+    error instanceof Problem &&
+    error.type === "session-over" &&
+    error.state === "completed"
+  );
+}

@@ -1,0 +1,21 @@
+/** The protocols of which this client is a party. */
+
+import type { Terms } from "../roster/terms.ts";
+import type { Protocol } from "../session/engine.ts";
+import { refuse } from "../wire/problems.ts";
+import { dummy } from "./dummy.ts";
+
+const PROTOCOLS: Readonly<Record<string, (terms: Terms) => Protocol>> = { dummy };
+
+/** The protocol of terms; refuses what this client does not speak. */
+export function protocolOf(terms: Terms): Protocol {
+  const { name, version } = terms.protocol;
+  const known = Object.hasOwn(PROTOCOLS, name) ? PROTOCOLS[name] : undefined;
+  if (!known)
+    return refuse("invalid-parameters", `This client has no part in ${name}.`);
+  const protocol = known(terms);
+  if (protocol.version !== version) {
+    refuse("version-mismatch", `${name} is spoken here in v${protocol.version}.`);
+  }
+  return protocol;
+}

@@ -1,0 +1,44 @@
+/** Invitations: one string with everything that a party needs to join. */
+
+import { isSigned } from "../secrecy/keys.ts";
+import { lengthPrefixed, unhex } from "../wire/bytes.ts";
+import { refuse } from "../wire/problems.ts";
+
+export interface Invitation {
+  readonly url: string;
+  readonly session: string;
+  readonly slot: string;
+  readonly code: string;
+  readonly secret: Uint8Array;
+  /** Digest of the terms, which the coordinator signed. */
+  readonly terms: string;
+  readonly coordinator: string;
+}
+
+const NAME = "[a-z0-9][a-z0-9._-]{0,62}";
+const FORM = new RegExp(
+  `^(?<url>https?://[^\\s#]+)#coterie-2/(?<session>${NAME})/(?<slot>${NAME})/` +
+    "(?<code>[\\w-]+)/(?<secret>[0-9a-f]{64})/(?<terms>[0-9a-f]{64})/" +
+    "(?<coordinator>[0-9a-f]{64})/(?<signature>[0-9a-f]{128})$",
+);
+
+/** The invitation in a string; throws `invitation-unreadable` where it is none. */
+export function readInvitation(text: string): Invitation {
+  const found = FORM.exec(text.trim())?.groups;
+  if (!found) return refuse("invitation-unreadable", "This is not an invitation.");
+  const { url, session, slot, code, secret, terms, coordinator, signature } =
+    found as Record<string, string>;
+  const statement = lengthPrefixed("coterie/terms/1", terms!);
+  if (!isSigned(coordinator!, statement, unhex(signature!))) {
+    refuse("invitation-unreadable", "The coordinator did not sign this invitation.");
+  }
+  return {
+    url: url!.replace(/\/+$/, ""),
+    session: session!,
+    slot: slot!,
+    code: code!,
+    secret: unhex(secret!),
+    terms: terms!,
+    coordinator: coordinator!,
+  };
+}

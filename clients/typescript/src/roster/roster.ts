@@ -1,0 +1,151 @@
+/** Lines of the roster: made, proved and checked (spec, section 5). */
+
+import { timingSafeEqual } from "node:crypto";
+import { hmacHex, isSigned, sign, type PublicKeys } from "../secrecy/keys.ts";
+import {
+  digest,
+  hex,
+  hexDigest,
+  lengthPrefixed,
+  textOf,
+  unhex,
+  utf8,
+} from "../wire/bytes.ts";
+import { canonicalJson, type Json } from "../wire/canonical-json.ts";
+import { readObject } from "../wire/json-reading.ts";
+import { refuse } from "../wire/problems.ts";
+import { slotNames, type Terms } from "./terms.ts";
+
+export interface Line {
+  readonly slot: string;
+  readonly n_rows: number;
+  readonly n_columns: number;
+  readonly keys: PublicKeys;
+  readonly institution: string;
+  readonly identity: string;
+}
+
+export interface Member extends Line {
+  readonly mark: string;
+  readonly signature: string;
+}
+
+/** The roster of a session, and the digest of the agreement's exact bytes. */
+export interface Agreement {
+  readonly terms: Terms;
+  readonly digest: string;
+  readonly roster: readonly Member[];
+}
+
+const LINE_FIELDS = ["identity", "institution", "keys", "n_columns", "n_rows", "slot"];
+const MEMBER_FIELDS = [...LINE_FIELDS, "mark", "signature"].sort().join();
+
+/** A party's line, marked with the session secret and signed by its institution. */
+export function enrol(
+  terms: Terms,
+  secret: Uint8Array,
+  line: Line,
+  identity: Uint8Array,
+): Member {
+  const written = writtenLine(terms, line);
+  return {
+    ...line,
+    mark: markOf(secret, written),
+    signature: hex(sign(identity, written)),
+  };
+}
+
+/** The proof of a join (hex): it covers how often the slot was joined before. */
+export function proveJoin(
+  terms: Terms,
+  member: Member,
+  code: string,
+  joins: number,
+  signing: Uint8Array,
+): string {
+  const written = utf8(canonicalJson(asJson(member)));
+  const statement = lengthPrefixed(
+    ...["coterie/join/2", terms.session, written, digest(code), joins],
+  );
+  return hex(sign(signing, statement));
+}
+
+/**
+ * The agreement in the bytes that the analyst shows, checked line by line.
+ *
+ * Throws `agreement-mismatch` for other terms than were accepted or another own line,
+ * and `key-not-authentic` for a foreign mark, signature or institution.
+ */
+export function readAgreement(
+  bytes: Uint8Array,
+  terms: Terms,
+  secret: Uint8Array,
+  own: Member,
+): Agreement {
+  const fields = readObject(textOf(bytes));
+  if (fields["terms"] !== terms.text) {
+    refuse("agreement-mismatch", "The terms changed after they were accepted.");
+  }
+  const roster = readRoster(fields["roster"]);
+  if (roster.map(({ slot }) => slot).join() !== slotNames(terms).join()) {
+    refuse("malformed", "The roster does not list each slot of the layout once.");
+  }
+  const shown = roster.find(({ slot }) => slot === own.slot);
+  if (!shown || canonicalJson(asJson(shown)) !== canonicalJson(asJson(own))) {
+    refuse("agreement-mismatch", `The roster changed the line of slot '${own.slot}'.`);
+  }
+  for (const member of roster) checkLine(terms, secret, member);
+  return { terms, digest: hexDigest(bytes), roster };
+}
+
+function readRoster(value: unknown): readonly Member[] {
+  const lines = Array.isArray(value) ? (value as unknown[]) : [];
+  for (const line of lines) {
+    const names = line && typeof line === "object" ? Object.keys(line) : [];
+    if (names.sort().join() !== MEMBER_FIELDS) {
+      refuse("malformed", "A line of the roster has other fields.");
+    }
+  }
+  return lines as Member[];
+}
+
+function checkLine(terms: Terms, secret: Uint8Array, member: Member): void {
+  const { mark, signature, ...line } = member;
+  const written = writtenLine(terms, line);
+  if (!isSame(markOf(secret, written), mark)) {
+    refuse(
+      "key-not-authentic",
+      `The line of slot '${line.slot}' carries a foreign mark.`,
+    );
+  }
+  const expected = terms.identities?.slots?.[line.slot] ?? line.identity;
+  if (line.identity !== expected) {
+    refuse(
+      "key-not-authentic",
+      `Slot '${line.slot}' is taken by another institution than the terms expect.`,
+    );
+  }
+  if (!isSigned(line.identity, written, unhex(signature))) {
+    refuse(
+      "key-not-authentic",
+      `The line of slot '${line.slot}' is not what its institution signed.`,
+    );
+  }
+}
+
+function writtenLine(terms: Terms, line: Line): Uint8Array {
+  const written = utf8(canonicalJson(asJson(line)));
+  return lengthPrefixed("coterie/line/1", terms.session, terms.digest, written);
+}
+
+function markOf(secret: Uint8Array, written: Uint8Array): string {
+  return hmacHex(secret, lengthPrefixed("coterie/mark/2", written));
+}
+
+function isSame(a: string, b: string): boolean {
+  return a.length === b.length && timingSafeEqual(utf8(a), utf8(b));
+}
+
+function asJson(line: Line): Json {
+  return line as unknown as Json;
+}

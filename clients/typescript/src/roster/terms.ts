@@ -1,0 +1,97 @@
+/** The terms of a session: what a party agrees to when it joins. */
+
+import { hexDigest } from "../wire/bytes.ts";
+import { readObject } from "../wire/json-reading.ts";
+import { refuse } from "../wire/problems.ts";
+import type { Invitation } from "./invitation.ts";
+
+export interface Slot {
+  readonly name: string;
+  readonly row: number;
+  readonly column: number;
+}
+
+export type Audience = "all" | "row" | "column" | "slot";
+
+/** A column's name in the dictionary of a column group (Table Schema). */
+export interface Field {
+  readonly name: string;
+  readonly type?: string;
+  readonly role?: string;
+}
+
+export interface Terms {
+  readonly text: string;
+  readonly digest: string;
+  readonly coterie: number;
+  readonly session: string;
+  readonly seed: number;
+  readonly protocol: {
+    readonly name: string;
+    readonly version: number;
+    readonly params: Readonly<Record<string, unknown>>;
+  };
+  readonly layout: { readonly slots: readonly Slot[] };
+  readonly identities?: {
+    readonly coordinator?: string | null;
+    readonly analyst?: string | null;
+    readonly slots?: Readonly<Record<string, string>>;
+  };
+  readonly guards: { readonly minimum_rows: number };
+  readonly risks: readonly string[];
+}
+
+/** Sections of terms that this client reads; others change what a party has to do. */
+const KNOWN_SECTIONS = new Set([
+  ...["coterie", "session", "about", "protocol", "layout", "identities", "seed"],
+  ...["deadlines", "guards", "risks", "retention"],
+]);
+const TERMS_VERSION = 2;
+
+/** The terms that the analyst shows; refuses others than the coordinator signed. */
+export function readTerms(text: string, invitation: Invitation): Terms {
+  const digest = hexDigest(text);
+  if (digest !== invitation.terms) {
+    refuse(
+      "agreement-mismatch",
+      "The analyst shows other terms than the coordinator signed.",
+    );
+  }
+  const fields = readObject(text);
+  if (fields["coterie"] !== TERMS_VERSION) {
+    refuse("version-mismatch", "These terms are of another version.");
+  }
+  const unknown = Object.keys(fields).filter((name) => !KNOWN_SECTIONS.has(name));
+  if (unknown.length) {
+    refuse("invalid-parameters", `This client does not read: ${unknown.join(", ")}.`);
+  }
+  // the coordinator signed them, and the analyst checked their form
+  const terms = { ...(fields as unknown as Terms), text, digest };
+  if (terms.session !== invitation.session) {
+    refuse("agreement-mismatch", "The analyst previews another session.");
+  }
+  if (terms.identities?.coordinator !== invitation.coordinator) {
+    refuse(
+      "agreement-mismatch",
+      "Somebody else than the coordinator signed the terms.",
+    );
+  }
+  return terms;
+}
+
+export function slotNames(terms: Terms): readonly string[] {
+  return terms.layout.slots.map(({ name }) => name);
+}
+
+/** The groups of slots that are told the same, in order. */
+export function audiences(terms: Terms, audience: Audience): readonly string[][] {
+  const groups = new Map<string | number, string[]>();
+  for (const slot of terms.layout.slots) {
+    const group =
+      audience === "all" ? 0 : slot[audience === "slot" ? "name" : audience];
+    groups.set(group, [...(groups.get(group) ?? []), slot.name]);
+  }
+  const sorted = [...groups.entries()];
+  if (audience !== "slot") sorted.sort(([a], [b]) => Number(a) - Number(b));
+  return sorted.map(([, slots]) => slots);
+}

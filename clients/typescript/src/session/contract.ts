@@ -1,0 +1,152 @@
+/** What a protocol's roles are given, and what they return. */
+
+import type { Agreement, Member } from "../roster/roster.ts";
+import { audiences, type Audience, type Slot } from "../roster/terms.ts";
+import { derive, KeyedStream } from "../secrecy/chance.ts";
+import { exchange, partyKeys, type PartyKeys } from "../secrecy/keys.ts";
+import { unhex } from "../wire/bytes.ts";
+import type { Message } from "../wire/messages.ts";
+import { refuse } from "../wire/problems.ts";
+import { transcriptAt, type Told } from "./journal.ts";
+
+/** Rows of a table, each with a number per column; ids where rows are named. */
+export interface Table {
+  readonly columns: readonly string[];
+  readonly rows: readonly Float64Array[];
+  readonly ids?: readonly string[];
+}
+
+/** What roles keep from round to round, by a name of their own. */
+export type Memory = ReadonlyMap<string, unknown>;
+
+export interface PeerMessage {
+  readonly peer: string;
+  readonly content: Message;
+}
+
+/** `awaits`: slots of which envelopes have to come with the next task. */
+export interface Reply {
+  readonly contribution: Message;
+  readonly envelopes?: readonly PeerMessage[];
+  readonly awaits?: readonly string[];
+  readonly remember?: Readonly<Record<string, unknown>>;
+}
+
+/** Labels of the own rows, in their order; -1 for rows of no cluster. */
+export interface Outcome {
+  readonly labels: readonly number[];
+}
+
+/** A party's side of a stage; the engine refuses messages that it does not declare. */
+export interface Role {
+  reply(context: PartyContext, task: Message, table: Table): Reply | Promise<Reply>;
+  /** What to remember of envelopes that came. */
+  receive?(
+    context: PartyContext,
+    envelopes: readonly PeerMessage[],
+  ): Readonly<Record<string, unknown>>;
+  conclude?(context: PartyContext, result: Message, table: Table): Outcome;
+}
+
+/** A task, what answers it, and how often it comes; `own`: see packets. */
+export interface Exchange {
+  readonly task: string;
+  readonly answer: string;
+  readonly least?: number;
+  readonly most?: number;
+  readonly audience?: Audience;
+  readonly own?: readonly string[];
+}
+
+export interface Stage {
+  readonly name: string;
+  readonly exchanges: readonly Exchange[];
+  readonly envelopes?: readonly string[];
+  readonly results?: readonly string[];
+  readonly resultsTo?: Audience;
+  readonly role: Role;
+}
+
+/** Where a party stands in a session, and what it may draw from. */
+export class PartyContext {
+  readonly slots: readonly string[];
+
+  constructor(
+    readonly agreement: Agreement,
+    readonly slot: string,
+    readonly stage: string,
+    readonly round: number,
+    readonly attempt: number,
+    readonly memory: Memory,
+    private readonly told: readonly Told[],
+    private readonly entropy: Uint8Array,
+  ) {
+    this.slots = agreement.roster.map((member) => member.slot);
+  }
+
+  get params(): Readonly<Record<string, unknown>> {
+    return this.agreement.terms.protocol.params;
+  }
+
+  get keys(): PartyKeys {
+    return partyKeys(this.entropy, this.agreement.terms.session, this.slot);
+  }
+
+  /** The transcript (hex) up to the attempt in hand. */
+  get transcript(): string {
+    return this.transcriptAt(this.round, this.attempt);
+  }
+
+  transcriptAt(round: number, attempt: number): string {
+    return transcriptAt(this.told, round, attempt);
+  }
+
+  member(slot: string): Member {
+    const found = this.agreement.roster.find((member) => member.slot === slot);
+    return found ?? refuse("malformed", "A slot is none of this session.");
+  }
+
+  get place(): Slot {
+    const slots = this.agreement.terms.layout.slots;
+    return slots.find(({ name }) => name === this.slot)!;
+  }
+
+  /** The slots of this party's row or column group, in order; the first one leads. */
+  group(scope: "row" | "column"): readonly string[] {
+    const groups = audiences(this.agreement.terms, scope);
+    return groups.find((group) => group.includes(this.slot))!;
+  }
+
+  /** What an earlier round must have left in memory. */
+  recall<T>(name: string): T {
+    const found = this.memory.get(name);
+    if (found === undefined) {
+      refuse("protocol-failed", `No '${name}' came in an earlier round.`);
+    }
+    return found as T;
+  }
+
+  /** The party's own stream for one purpose of this attempt. */
+  stream(purpose: string): KeyedStream {
+    return this.ownStream("coterie/draw/2", this.transcript, purpose);
+  }
+
+  /** The party's own stream for one purpose, whatever the attempt. */
+  lastingStream(purpose: string): KeyedStream {
+    return this.ownStream("coterie/lasting-draw/1", purpose);
+  }
+
+  /** The stream that this party and another one draw alike, in this attempt. */
+  pairStream(peer: string, ...labels: string[]): KeyedStream {
+    const shared = exchange(this.keys.opening, this.member(peer).keys.x25519);
+    const pair = this.slots.filter((slot) => slot === peer || slot === this.slot);
+    const info = ["coterie/pair/3", ...pair, ...labels];
+    return new KeyedStream(derive(shared, info, unhex(this.transcript)));
+  }
+
+  private ownStream(...labels: string[]): KeyedStream {
+    const { session } = this.agreement.terms;
+    const info = [...labels, session, this.slot, this.stage];
+    return new KeyedStream(derive(this.entropy, info));
+  }
+}

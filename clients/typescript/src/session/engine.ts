@@ -1,0 +1,286 @@
+/** A party's side of a session: envelopes opened, tasks answered, results read. */
+
+import type { Agreement } from "../roster/roster.ts";
+import { openEnvelope, sealEnvelope, type Binding } from "../secrecy/envelopes.ts";
+import {
+  decodeMessage,
+  readMessage,
+  writeMessage,
+  type Message,
+  type MessageSpec,
+  type Role as MessageRole,
+} from "../wire/messages.ts";
+import {
+  readPacket,
+  writePacket,
+  type Envelope,
+  type EnvelopeLabel,
+  type Packet,
+} from "../wire/packets.ts";
+import { refuse } from "../wire/problems.ts";
+import { Admission, kindOf } from "./admission.ts";
+import {
+  PartyContext,
+  type Memory,
+  type Outcome,
+  type PeerMessage,
+  type Stage,
+  type Table,
+} from "./contract.ts";
+import type { Journal } from "./journal.ts";
+import { CLOSING, closingStage, OPENING, openingStage } from "./signatures.ts";
+
+/** A protocol: its messages, and its stages under an agreement. */
+export interface Protocol {
+  readonly version: number;
+  readonly messages: readonly MessageSpec[];
+  stages(agreement: Agreement): readonly Stage[];
+}
+
+/** Where a party stands: what it has answered, and what its roles remember. */
+export interface Standing {
+  readonly journal: Journal;
+  readonly memory: Memory;
+}
+
+export interface TaskOutcome extends Standing {
+  readonly contribution: Uint8Array;
+}
+
+const AWAITED = "engine.awaited";
+
+export class PartyEngine {
+  readonly #agreement: Agreement;
+  readonly #slot: string;
+  readonly #entropy: Uint8Array;
+  readonly #protocol: Protocol;
+  readonly #stages: readonly Stage[];
+  readonly #admission: Admission;
+
+  /** `entropy`: 32 bytes from which every private draw follows. */
+  constructor(
+    agreement: Agreement,
+    slot: string,
+    entropy: Uint8Array,
+    protocol: Protocol,
+  ) {
+    const own = protocol.stages(agreement);
+    this.#agreement = agreement;
+    this.#slot = slot;
+    this.#entropy = entropy;
+    this.#protocol = protocol;
+    this.#stages = [openingStage(), ...own, closingStage(own.at(-1)!)];
+    this.#admission = new Admission(agreement, slot, this.#stages);
+  }
+
+  /**
+   * What follows from a task; the caller keeps it before it sends the first byte.
+   *
+   * A new attempt is answered from the memory before its round.
+   */
+  async reply(
+    standing: Standing,
+    asked: Packet,
+    table: Table,
+    acknowledged: boolean,
+  ): Promise<TaskOutcome> {
+    this.#checkGoing(standing.journal);
+    this.#checkAddress(asked);
+    const stage = this.#stageOf(asked.address.stage);
+    const followed = this.#admission.follow(standing.journal, asked, acknowledged);
+    const journal = this.#admission.admit(followed, asked);
+    const received = await this.#receive(standing.memory, journal, asked);
+    const context = this.#context(journal, received, asked, stage.name);
+    const task = readMessage(this.#spec(stage, "task", kindOf(asked)), asked.record);
+    const reply = await stage.role.reply(context, task, table);
+    const { answer } = stage.exchanges.find((each) => each.task === task.kind)!;
+    const content = writeMessage(
+      this.#spec(stage, "contribution", answer),
+      reply.contribution,
+    );
+    const envelopes = await Promise.all(
+      (reply.envelopes ?? []).map((each) => this.#seal(context, stage, each)),
+    );
+    const memory = remember(received, {
+      ...reply.remember,
+      [AWAITED]: reply.awaits ?? [],
+    });
+    const contribution = writePacket(asked.address, content, envelopes);
+    return { journal, memory, contribution };
+  }
+
+  /** What a result says to this party. */
+  conclude(
+    standing: Standing,
+    body: Uint8Array,
+    table: Table,
+    acknowledged: boolean,
+  ): Outcome {
+    this.#checkGoing(standing.journal);
+    const result = readPacket(body);
+    this.#checkAddress(result);
+    const stage = this.#stages.at(-1)!;
+    const journal = this.#admission.follow(standing.journal, result, acknowledged);
+    this.#admission.checkResult(journal, result);
+    const read = readMessage(
+      this.#spec(stage, "result", kindOf(result)),
+      result.record,
+    );
+    const context = this.#context(journal, standing.memory, result, stage.name);
+    const { conclude } = stage.role;
+    return conclude
+      ? conclude(context, read, table)
+      : refuse("malformed", "This protocol has no result for parties.");
+  }
+
+  #checkGoing(journal: Journal): void {
+    if (journal.stopped) {
+      refuse("task-refused", `This party has stopped: ${journal.stopped}`);
+    }
+  }
+
+  #checkAddress({ address }: Packet): void {
+    const { terms, digest } = this.#agreement;
+    if (
+      address.session !== terms.session ||
+      address.agreement !== digest ||
+      address.slot !== this.#slot
+    ) {
+      refuse("agreement-mismatch", "The analyst sent a message of another session.");
+    }
+  }
+
+  #context(
+    journal: Journal,
+    memory: Memory,
+    packet: Packet,
+    stage: string,
+  ): PartyContext {
+    const { round, attempt } = packet.address;
+    return new PartyContext(
+      ...([this.#agreement, this.#slot, stage, round, attempt] as const),
+      ...([memory, journal.told, this.#entropy] as const),
+    );
+  }
+
+  #stageOf(name: string): Stage {
+    const stage = this.#stages.find((each) => each.name === name);
+    return (
+      stage ?? refuse("malformed", "The message names a stage of no session here.")
+    );
+  }
+
+  #spec(stage: Stage, role: MessageRole, kind: string): MessageSpec {
+    const isOurs = stage.name === OPENING || stage.name === CLOSING;
+    const isDeclared =
+      (role === "task" && stage.exchanges.some((each) => each.task === kind)) ||
+      (role === "contribution" &&
+        stage.exchanges.some((each) => each.answer === kind)) ||
+      (role === "envelope" && stage.envelopes?.includes(kind)) ||
+      (role === "result" && (isOurs ? stage.results : [])?.includes(kind));
+    const found = this.#protocol.messages.find(
+      (spec) => spec.stage === stage.name && spec.role === role && spec.kind === kind,
+    );
+    return isDeclared && found
+      ? found
+      : refuse("malformed", "A record of that kind has no place here.");
+  }
+
+  async #receive(memory: Memory, journal: Journal, asked: Packet): Promise<Memory> {
+    const came = new Set(asked.envelopes.map(({ label }) => label.peer));
+    for (const slot of (memory.get(AWAITED) as readonly string[] | undefined) ?? []) {
+      if (!came.has(slot)) {
+        refuse("envelope-refused", `The analyst withholds the envelope of '${slot}'.`);
+      }
+    }
+    let kept = memory;
+    for (const [round, envelopes] of byRound(asked.envelopes)) {
+      checkFresh(journal, asked.address.round, round, envelopes);
+      // one round belongs to one stage
+      const stage = this.#stageOf(envelopes[0]!.label.stage);
+      const context = this.#context(journal, kept, asked, stage.name);
+      const opened: PeerMessage[] = [];
+      for (const each of envelopes) opened.push(await this.#open(context, stage, each));
+      if (!stage.role.receive)
+        refuse("envelope-refused", "Nobody reads this envelope.");
+      kept = remember(kept, stage.role.receive(context, opened));
+    }
+    return kept;
+  }
+
+  async #open(
+    context: PartyContext,
+    stage: Stage,
+    { label, sealed }: Envelope,
+  ): Promise<PeerMessage> {
+    if (label.stage !== stage.name || !context.slots.includes(label.peer)) {
+      refuse("envelope-refused", "Its label names no known sender or stage.");
+    }
+    const spec = this.#spec(stage, "envelope", label.kind);
+    const bound = this.#bind(context, label, label.peer, this.#slot);
+    const peer = context.member(label.peer).keys;
+    const content = await openEnvelope(sealed, bound, context.keys, peer);
+    return { peer: label.peer, content: decodeMessage(spec, content) };
+  }
+
+  async #seal(
+    context: PartyContext,
+    stage: Stage,
+    { peer, content }: PeerMessage,
+  ): Promise<Envelope> {
+    const label: EnvelopeLabel = {
+      stage: stage.name,
+      round: context.round,
+      attempt: context.attempt,
+      peer,
+      kind: content.kind,
+    };
+    const written = writeMessage(this.#spec(stage, "envelope", content.kind), content);
+    const bound = this.#bind(context, label, this.#slot, peer);
+    const keys = context.member(peer).keys;
+    return { label, sealed: await sealEnvelope(written, bound, context.keys, keys) };
+  }
+
+  #bind(
+    context: PartyContext,
+    label: EnvelopeLabel,
+    sender: string,
+    receiver: string,
+  ): Binding {
+    const { stage, round, attempt, kind } = label;
+    const transcript = context.transcriptAt(round, attempt);
+    const { session } = this.#agreement.terms;
+    return { transcript, session, stage, round, attempt, sender, receiver, kind };
+  }
+}
+
+function remember(memory: Memory, more: Readonly<Record<string, unknown>>): Memory {
+  return new Map<string, unknown>([...memory, ...Object.entries(more)]);
+}
+
+function byRound(envelopes: readonly Envelope[]): [number, Envelope[]][] {
+  const found = new Map<number, Envelope[]>();
+  for (const envelope of envelopes) {
+    const { round } = envelope.label;
+    found.set(round, [...(found.get(round) ?? []), envelope]);
+  }
+  return [...found].sort(([a], [b]) => a - b);
+}
+
+/** Refuses envelopes but those of rounds since the last answer, and of void attempts. */
+function checkFresh(
+  journal: Journal,
+  asked: number,
+  round: number,
+  envelopes: readonly Envelope[],
+): void {
+  const answered = Math.max(0, ...journal.recent.filter((each) => each < asked));
+  const attempts = journal.told.filter((told) => told.round === round);
+  const last = attempts.at(-1)?.attempt ?? 0;
+  const isNew = answered <= round && round < asked;
+  if (!isNew || envelopes.some(({ label }) => label.attempt !== last)) {
+    refuse("envelope-refused", "It was not sealed since the last answer, or in vain.");
+  }
+}
+
+export type { Message };

@@ -1,0 +1,99 @@
+/** What a party has answered so far, and what it was told. */
+
+import { refuse } from "../wire/problems.ts";
+import { START, type Entry } from "./transcript.ts";
+
+/** A sum's total is read two answers later at most. */
+const RECENT = 3;
+
+export interface Told {
+  readonly round: number;
+  readonly attempt: number;
+  readonly transcript: string;
+}
+
+/**
+ * round, attempt: of the last task that was answered; 0 before the first.
+ * stage, exchange: where that task stands.
+ * answered: for each kind of task of this stage, how many rounds were answered.
+ * asked: digest of what is the same in all attempts of the round.
+ * members: who took part in the last attempt, where the task says so.
+ * stopped: why this party answers nothing any more; empty while it does.
+ * line: number of the transcript's last line that is known.
+ * recent: the last rounds that were answered.
+ * told: the attempts since the first of these, in order.
+ */
+export interface Journal {
+  readonly round: number;
+  readonly attempt: number;
+  readonly stage: number;
+  readonly exchange: number;
+  readonly answered: Readonly<Record<string, number>>;
+  readonly asked: string;
+  readonly members: readonly string[];
+  readonly stopped: string;
+  readonly line: number;
+  readonly recent: readonly number[];
+  readonly told: readonly Told[];
+}
+
+export const NEW_JOURNAL: Journal = {
+  round: 0,
+  attempt: 0,
+  stage: -1,
+  exchange: 0,
+  answered: {},
+  asked: "",
+  members: [],
+  stopped: "",
+  line: 0,
+  recent: [],
+  told: [],
+};
+
+/** The transcript up to the last line that is known. */
+export function transcriptOf(journal: Journal): string {
+  return journal.told.at(-1)?.transcript ?? START;
+}
+
+/** The transcript up to an attempt of the last rounds. */
+export function transcriptAt(
+  told: readonly Told[],
+  round: number,
+  attempt: number,
+): string {
+  const found = told.find((each) => each.round === round && each.attempt === attempt);
+  return (
+    found?.transcript ??
+    refuse(
+      "protocol-failed",
+      `Nobody was told of attempt ${attempt} of round ${round}.`,
+    )
+  );
+}
+
+/** The journal with entries that follow; attempts and rounds count up by one. */
+export function appendEntries(journal: Journal, entries: readonly Entry[]): Journal {
+  const first = journal.recent[0] ?? 0;
+  const told = journal.told.filter(({ round }) => round >= first);
+  let here = journal.told.at(-1) ?? { round: 0, attempt: 0 };
+  for (const { round, attempt, transcript } of entries) {
+    const isNextAttempt = round === here.round && attempt === here.attempt + 1;
+    if (!isNextAttempt && !(round === here.round + 1 && attempt === 1)) {
+      refuse("task-refused", `Attempt ${attempt} of round ${round} is no next.`);
+    }
+    here = { round, attempt };
+    told.push({ round, attempt, transcript });
+  }
+  return { ...journal, line: entries.at(-1)?.number ?? journal.line, told };
+}
+
+/** The journal once a round is answered, with these fields changed. */
+export function recordAnswer(
+  journal: Journal,
+  here: { readonly round: number; readonly attempt: number },
+  changes: Partial<Journal>,
+): Journal {
+  const recent = [...journal.recent, here.round].slice(-RECENT);
+  return { ...journal, ...changes, round: here.round, attempt: here.attempt, recent };
+}

@@ -1,0 +1,58 @@
+/** Reads tables from comma-separated text (RFC 4180). */
+
+import type { Table } from "../session/contract.ts";
+import { refuse } from "../wire/problems.ts";
+
+const CELL = /(?:^|,)(?:"((?:[^"]|"")*)"|([^",]*))/y;
+
+/**
+ * The rows of a text whose first line names the columns.
+ *
+ * Every cell but those of the id column is a finite number: this client fills no missing
+ * value, and codes no category.
+ */
+export function readCsv(text: string, idColumn?: string): Table {
+  const lines = text.replace(/^\ufeff/, "").split(/\r?\n/);
+  const [head, ...body] = lines.filter((line) => line !== "").map(cellsOf);
+  if (!head || !body.length) return refuse("invalid-data", "The table has no rows.");
+  const idAt = idColumn === undefined ? -1 : head.indexOf(idColumn);
+  if (idColumn !== undefined && idAt < 0) {
+    refuse("invalid-data", `The table has no column '${idColumn}'.`);
+  }
+  const columns = head.filter((_, place) => place !== idAt);
+  if (new Set(columns).size < columns.length) {
+    refuse("invalid-data", "Two columns have one name.");
+  }
+  const rows = body.map((cells, index) => {
+    if (cells.length !== head.length) {
+      refuse("invalid-data", `Line ${index + 2} has ${cells.length} cells.`);
+    }
+    const values = cells.filter((_, place) => place !== idAt);
+    return Float64Array.from(values, (cell) => numberIn(cell, index + 2));
+  });
+  return idAt < 0
+    ? { columns, rows }
+    : { columns, rows, ids: body.map((c) => c[idAt]!) };
+}
+
+function cellsOf(line: string): string[] {
+  const cells: string[] = [];
+  CELL.lastIndex = 0;
+  while (CELL.lastIndex < line.length || !cells.length) {
+    const [whole, quoted, plain] = CELL.exec(line) ?? [];
+    if (whole === undefined || (whole === "" && cells.length)) {
+      refuse("invalid-data", "A line of the table cannot be read.");
+    }
+    cells.push(quoted?.replaceAll('""', '"') ?? plain ?? "");
+  }
+  return cells;
+}
+
+/** The number in a cell; the message names its line, never what stands there. */
+function numberIn(cell: string, line: number): number {
+  const number = cell.trim() === "" ? NaN : Number(cell);
+  if (!Number.isFinite(number)) {
+    refuse("invalid-data", `Line ${line} holds a cell that is no number.`);
+  }
+  return number;
+}

@@ -1,0 +1,65 @@
+/** Bytes, texts and numbers, and how they are joined (spec, section 1). */
+
+import { sha256 } from "@noble/hashes/sha2.js";
+
+export type Part = string | number | Uint8Array;
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export function utf8(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+/** The text in UTF-8 bytes; throws TypeError where they are none. */
+export function textOf(bytes: Uint8Array): string {
+  return UTF8.decode(bytes);
+}
+
+export function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex");
+}
+
+/** The bytes of hex digits; throws RangeError unless all are lower-case hex. */
+export function unhex(digits: string): Uint8Array {
+  if (!/^([0-9a-f]{2})*$/.test(digits))
+    throw new RangeError("These are no hex digits.");
+  return new Uint8Array(Buffer.from(digits, "hex"));
+}
+
+export function concat(...parts: readonly Uint8Array[]): Uint8Array {
+  return new Uint8Array(Buffer.concat(parts));
+}
+
+/** SHA-256 of bytes, or of a text in UTF-8: 32 bytes. */
+export function digest(content: Uint8Array | string): Uint8Array {
+  return sha256(typeof content === "string" ? utf8(content) : content);
+}
+
+export function hexDigest(content: Uint8Array | string): string {
+  return hex(digest(content));
+}
+
+/** `lp(a, b, …)`: each part behind its length in 8 bytes, big-endian. */
+export function lengthPrefixed(...parts: readonly Part[]): Uint8Array {
+  return concat(
+    ...parts.flatMap((part) => {
+      const bytes = bytesOf(part);
+      return [bigEndian(bytes.length), bytes];
+    }),
+  );
+}
+
+function bytesOf(part: Part): Uint8Array {
+  if (typeof part === "number") return bigEndian(part);
+  return typeof part === "string" ? utf8(part) : part;
+}
+
+function bigEndian(value: number): Uint8Array {
+  const bytes = new Uint8Array(8);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(value));
+  return bytes;
+}
+
+export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

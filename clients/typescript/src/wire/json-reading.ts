@@ -1,0 +1,50 @@
+/** Reads JSON objects, and refuses what readers understand differently. */
+
+import { refuse } from "./problems.ts";
+
+export type JsonObject = { readonly [name: string]: unknown };
+
+const MAX_DEPTH = 64;
+const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]/gs;
+
+/** One JSON object; throws `malformed`, also for a name that stands twice. */
+export function readObject(text: string): JsonObject {
+  checkNames(text);
+  let value: unknown;
+  try {
+    value = JSON.parse(text, (_, item: unknown) => {
+      if (item === Infinity || item === -Infinity) throw new RangeError();
+      return item;
+    });
+  } catch {
+    refuse("malformed", "This is not JSON.");
+  }
+  if (!value || typeof value !== "object" || Array.isArray(value)) {
+    refuse("malformed", "Expected a JSON object.");
+  }
+  return value as JsonObject;
+}
+
+/** Refuses objects in which a name stands twice, and those that are too deep. */
+function checkNames(text: string): void {
+  const open: (Set<string> | null)[] = [];
+  let last = "";
+  for (const [token] of text.matchAll(TOKEN)) {
+    if (token === "{" || token === "[") open.push(token === "{" ? new Set() : null);
+    else if (token === "}" || token === "]") open.pop();
+    else if (token === ":") addName(open.at(-1), last);
+    if (open.length > MAX_DEPTH) refuse("malformed", "Objects and lists are too deep.");
+    last = token;
+  }
+}
+
+function addName(names: Set<string> | null | undefined, token: string): void {
+  let name = token;
+  try {
+    name = JSON.parse(token) as string;
+  } catch {
+    return; // the parser refuses the whole text
+  }
+  if (names?.has(name)) refuse("malformed", "A name stands twice in one object.");
+  names?.add(name);
+}
