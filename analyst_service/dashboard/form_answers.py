@@ -24,7 +24,8 @@ _SECURE_COOKIE: Final = f"__Host-{_COOKIE}"  # a browser takes it over TLS alone
 _SECONDS: Final = 60
 _MOST_TEXT: Final = 600  # characters; a browser keeps 4,096 bytes
 _MOST_COOKIE: Final = 4_000
-_BY_ITSELF: Final = "hx-request"
+BY_ITSELF: Final = "hx-request"
+"""The header of a page that asks by itself."""
 
 
 class FormAnswer(Value):
@@ -78,7 +79,7 @@ def answer_for(request: Request) -> FormAnswer | None:
     A page that asks by itself is not the one that follows a form.
     """
     held = request.cookies.get(_name(request), "")
-    if not held or len(held) > _MOST_COOKIE or _BY_ITSELF in request.headers:
+    if not held or len(held) > _MOST_COOKIE or BY_ITSELF in request.headers:
         return None
     try:
         found = FormAnswer.model_validate_json(base64.urlsafe_b64decode(held))

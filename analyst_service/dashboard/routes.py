@@ -15,7 +15,12 @@ from sqlalchemy.orm import Session as Transaction
 from starlette.concurrency import run_in_threadpool
 
 from analyst_service.auth.service import Role
-from analyst_service.dashboard.form_answers import answer_for, drop_answer, refuse_form
+from analyst_service.dashboard.form_answers import (
+    BY_ITSELF,
+    answer_for,
+    drop_answer,
+    refuse_form,
+)
 from analyst_service.dashboard.service import Visitor, VisitService
 from analyst_service.middleware.concurrency_limit import address
 from analyst_service.monitoring import request_context
@@ -40,7 +45,6 @@ SIGN_IN: Final = f"{ROOT}/sign-in"
 ANY: Final = f"{ROOT}/{{path:path}}"
 """Every address that no page has."""
 _MOST_FIELDS: Final = 40
-_BY_ITSELF: Final = "hx-request"
 _COOKIE: Final = "coterie-visit"
 _SECURE_COOKIE: Final = f"__Host-{_COOKIE}"  # a browser takes it over TLS alone
 
@@ -228,7 +232,7 @@ def _look_up(request: Request) -> Visitor:
     service.count(caller.credential_id)
     request.state.visitor = visitor
     # a page that asks by itself is no sign of a person
-    if visitor.is_due and _BY_ITSELF not in request.headers:
+    if visitor.is_due and BY_ITSELF not in request.headers:
         service.database.transact(lambda t: visits(t, service).put_off(secret))
     return visitor
 

@@ -56,10 +56,10 @@ class Figures(Record):
     n_iter: int | None = Field(default=None, ge=0)
     converged: bool | None = None
 
-    def round_values(self, digits: int = DIGITS) -> Figures:
-        """Return the same to so many significant digits: what is told outside."""
+    def round_values(self) -> Figures:
+        """Return the same to six significant digits: what is told outside."""
         return Figures.model_validate(
-            {name: _round_value(value, digits) for name, value in dict(self).items()}
+            {name: _round_value(value) for name, value in dict(self).items()}
         )
 
     def agrees(self, told: Figures) -> bool:
@@ -73,5 +73,5 @@ class Figures(Record):
         )
 
 
-def _round_value(value: Any, digits: int) -> Any:
-    return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+def _round_value(value: Any) -> Any:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

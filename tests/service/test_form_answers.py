@@ -130,7 +130,7 @@ def test_what_a_browser_made_up_is_not_said(api: Api, held: str) -> None:
 def test_over_tls_an_answer_is_sent_over_tls_alone(api: Api) -> None:
     browser = Browser(api)
     answer = sent(browser, "https://127.0.0.1/ui/sign-in", {"key": "none"})
-    if answer.status_code == 303:
-        cookie = answer.headers["set-cookie"]
-        assert cookie.startswith(f"__Host-{ANSWER}=")
-        assert {"Secure", "Path=/"} <= set(cookie.split("; "))
+    assert answer.status_code == 303
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith(f"__Host-{ANSWER}=")
+    assert {"Secure", "Path=/"} <= set(cookie.split("; "))
