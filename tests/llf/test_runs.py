@@ -131,11 +131,7 @@ def test_published_measures_must_equal_the_computed_ones(
     monkeypatch.setattr(
         Figures,
         "round_values",
-        lambda self, digits=6: (
-            rounded(self, digits).model_copy(update={"inertia": 1.0})
-            if digits == 6
-            else rounded(self, digits)
-        ),
+        lambda self: rounded(self).model_copy(update={"inertia": 1.0}),
     )
     with pytest.raises(ProtocolFailed, match="other figures than were added up"):
         several().to_the_end()
