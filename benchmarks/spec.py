@@ -1,4 +1,4 @@
-"""Writes the generated parts of spec/: tables of messages, and the registry of labels.
+"""Writes the generated parts of spec/: messages, risks, schemas, registry of labels.
 
     python -m benchmarks.spec
 
@@ -15,14 +15,9 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from clustering_protocols.engine.message_tables import (
-    ArrayField,
-    StageOrder,
-    WireMessage,
-    build_message_table,
-)
+from benchmarks import spec_pages
 from clustering_protocols.protocol_packages import own_modules
 
 ROOT: Final = Path(__file__).parents[1]
@@ -47,8 +42,16 @@ _HEAD: Final = (
 
 def generated() -> dict[Path, str]:
     """Return the text of each generated file of spec/."""
-    pages = {SPEC / "messages" / f"{name}.md": page(name) for name in own_modules()}
-    return {**pages, REGISTRY: registry(REGISTRY)}
+    messages, schemas = SPEC / "messages", SPEC / "schemas"
+    return {
+        **{messages / f"{n}.md": spec_pages.write_page(n) for n in own_modules()},
+        **{
+            schemas / f"{name}.json": spec_pages.write_schema(name)
+            for name in spec_pages.SCHEMAS
+        },
+        SPEC / "risks.md": spec_pages.write_risks(),
+        REGISTRY: registry(REGISTRY),
+    }
 
 
 def registry(known: Path) -> str:
@@ -126,75 +129,6 @@ def _template(given: ast.expr) -> str:
     return "".join(
         str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts
     )
-
-
-def page(name: str) -> str:
-    """Return the page of a protocol's messages."""
-    table = build_message_table(name)
-    text = [
-        f"# Messages of `{name}`, version {table.version}\n\n",
-        (
-            "Written by `python -m benchmarks.spec` from the code's declarations. "
-            f"`GET /v1/protocols/{name}/messages` serves the same, with a JSON Schema "
-            "of the other fields.\n\n"
-        ),
-        (
-            "Equal symbols of axes are equal sizes in one message. `[low, high]` "
-            "bounds every item; a blank bound is none.\n\n## Messages\n\n"
-        ),
-        "| stage | kind, version | is a | sender → reader | arrays | other fields |\n",
-        "|---|---|---|---|---|---|\n",
-        *(_row(message) for message in table.messages),
-        "\n## Order of stages\n\n",
-        (
-            "Each session is one of the protocol's examples. `n to m` says how often a "
-            "party is asked. The group in brackets is told the same task; fields behind "
-            "`but for` differ within it.\n"
-        ),
-    ]
-    for number, session in enumerate(table.sessions, 1):
-        params = json.dumps(session.params, sort_keys=True, ensure_ascii=False)
-        text.append(f"\n### Session {number}\n\nSlots: {', '.join(session.slots)}. ")
-        text.append(f"Parameters other than defaults: `{params}`\n\n")
-        text += [_stage(stage) for stage in session.stages]
-    return "".join(text)
-
-
-def _row(message: WireMessage) -> str:
-    arrays = "; ".join(_array(each) for each in message.arrays)
-    fields = message.values["properties"]
-    values = "; ".join(f"`{name}`: {_type(each)}" for name, each in fields.items())
-    return (
-        f"| {message.stage} | `{message.kind}`, {message.version} | {message.role} "
-        f"| {message.sender} → {message.reader} | {arrays} | {values} |\n"
-    )
-
-
-def _array(array: ArrayField) -> str:
-    shape = ", ".join(str(axis) for axis in array.shape)
-    low, high = ("" if bound is None else f"{bound:g}" for bound in array.bounds)
-    return f"`{array.name}`: {array.dtype} ({shape})" + f" [{low}, {high}]" * bool(
-        low or high
-    )
-
-
-def _type(schema: dict[str, Any]) -> str:
-    if "anyOf" in schema:
-        return " or ".join(_type(each) for each in schema["anyOf"])
-    if "$ref" in schema:
-        return str(schema["$ref"]).rpartition("/")[2]
-    if schema.get("type") == "array":
-        return f"list of {_type(schema.get('items', {}))}"
-    return str(schema.get("type", schema.get("const", "any value")))
-
-
-def _stage(stage: StageOrder) -> str:
-    rounds = "; ".join(
-        f"`{each.task}` → `{each.contribution}`, {each.least} to {each.most} "
-        f"({each.audience}{', but for ' + ', '.join(each.own) if each.own else ''})"
-        for each in stage.rounds
-    )
-    return f"- **{stage.name}**: {rounds}\n"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,48 @@
+"""The pages hang together: sections, links, labels, and sentences that can be read."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import pytest
+
+from benchmarks.spec import REGISTRY, SPEC
+
+BY_HAND = [path for path in SPEC.glob("*.md") if path.name != "risks.md"]
+TEXT = {path.name: path.read_text() for path in BY_HAND}
+MOST_WORDS = 25
+
+
+def test_each_section_stands_once() -> None:
+    headings = [
+        int(number)
+        for text in TEXT.values()
+        for number in re.findall(r"^## (\d+) ", text, re.MULTILINE)
+    ]
+    assert sorted(headings) == list(range(1, 16))
+    listed = re.findall(r"^\| (\d+) ", TEXT["README.md"], re.MULTILINE)
+    assert [int(number) for number in listed] == list(range(1, 16))
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_links_lead_to_files(page: str) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", TEXT[page]):
+        assert "://" in target or (SPEC / target).exists(), target
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_labels_are_those_of_the_registry(page: str) -> None:
+    known = tomllib.loads(REGISTRY.read_text())["labels"]
+    for name, version in re.findall(r"coterie/([a-z-]+)/(\d+)", TEXT[page]):
+        assert known[name]["versions"] == [int(version)], name
+
+
+@pytest.mark.parametrize("page", TEXT)
+def test_sentences_are_short(page: str) -> None:
+    for line in TEXT[page].splitlines():
+        if line.startswith("|"):
+            continue
+        for sentence in re.split(r"(?<=[.:;!?]) +", re.sub(r"`[^`]*`", "x", line)):
+            words = re.findall(r"[\w'-]+", sentence)
+            assert len(words) <= MOST_WORDS, sentence
