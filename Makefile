@@ -7,7 +7,11 @@ BIN := $(VENV)/bin
 RUNS := $(VENV)/runs
 READY := $(VENV)/ready
 
-.PHONY: demo test check image thorough golden lint types imports migrations bench lock sbom audit clean
+# The party in TypeScript, once its packages are there.
+CLIENT := clients/typescript
+INSTALLED := $(CLIENT)/node_modules/.package-lock.json
+
+.PHONY: demo test check client image thorough golden lint types imports migrations bench lock sbom audit clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -18,8 +22,17 @@ demo: $(RUNS)
 
 # One worker more than processors: some tests wait, for a deadline or a process. Each
 # worker gets neighbouring tests, which share an analyst, and steals when it is done.
-test: $(READY)
+test: $(READY) client
 	$(BIN)/python -m pytest -n $$(($$(getconf _NPROCESSORS_ONLN) + 1)) --dist worksteal
+
+# npm refuses a Node below 20. Tests that need the client then say so and are left out.
+client:
+	@$(MAKE) --silent $(INSTALLED) || \
+	  echo "There is no client in TypeScript here: it needs npm, Node 20 or newer, and its packages." >&2
+
+$(INSTALLED): $(CLIENT)/package-lock.json $(CLIENT)/package.json
+	npm ci --prefix $(CLIENT) --no-audit --no-fund --prefer-offline --fetch-retries=1
+	touch $@
 
 # What differs between Pythons, at most 90 seconds: `make check PYTHON=python3.13
 # VENV=.venv-3.13`. All modules are imported, and every protocol has a session.
@@ -41,9 +54,10 @@ thorough: $(READY)
 golden: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tests.engine.golden $(GOLDEN)
 
-lint: $(READY)
+lint: $(READY) client
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	[ ! -e $(INSTALLED) ] || npm --prefix $(CLIENT) run lint
 
 types: $(READY)
 	$(BIN)/mypy
@@ -109,4 +123,4 @@ $(VENV)/audit: requirements-audit.lock
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-3.* coterie-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-3.* $(CLIENT)/node_modules coterie-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -32,13 +32,18 @@ NGINX = Need("nginx", "COTERIE_REQUIRE_TOOLS", "install nginx")
 COMPOSE = Need("docker-compose", "COTERIE_REQUIRE_TOOLS", "install docker-compose")
 PROMTOOL = Need("promtool", "COTERIE_REQUIRE_TOOLS", "install prometheus")
 CHROMIUM = Need("chromium", "COTERIE_REQUIRE_TOOLS", "install chromium")
+NODE = Need(
+    "Node 20",
+    "COTERIE_REQUIRE_TOOLS",
+    "install npm and Node 20 or newer, and run: make client",
+)
 CEPH = Need(
     "Ceph",
     "COTERIE_REQUIRE_CEPH",
     "install ceph-mon, ceph-osd, radosgw and ceph-common",
 )
 R = Need("R", "COTERIE_REQUIRE_R", "install r-base-core")
-ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, CEPH, R)
+ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, NODE, CEPH, R)
 
 
 def leave_out(need: Need, why: str) -> NoReturn:

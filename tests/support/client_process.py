@@ -1,0 +1,70 @@
+"""A party of clients/typescript, as a process of its own."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from support.needs import NODE, leave_out
+
+CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
+OLDEST_NODE = 20
+RUN = ("node", "--import", "tsx")
+
+
+def require_client() -> None:
+    """Leave the test out, aloud, where Node cannot run the client."""
+    if why := _find_obstacle():
+        leave_out(NODE, why)
+
+
+def _find_obstacle() -> str:
+    node = shutil.which("node")
+    if node is None:
+        return "there is no Node"
+    said = subprocess.run(
+        [node, "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    if int(re.sub(r"\D.*", "", said.lstrip("v"))) < OLDEST_NODE:
+        return f"Node is older than {OLDEST_NODE}"
+    if not (CLIENT / "node_modules" / ".package-lock.json").is_file():
+        return "the client's packages are not installed"
+    return ""
+
+
+def write_rows(
+    file: Path, columns: Sequence[str], rows: Sequence[Sequence[float]]
+) -> None:
+    """Write a table as the client reads it; all digits of each number."""
+    lines = [",".join(columns), *(",".join(map(repr, row)) for row in rows)]
+    file.write_text("\n".join(lines), encoding="utf-8")
+
+
+def start_party(
+    folder: Path, invitation: str, risks: Sequence[str], *more: str
+) -> subprocess.Popen[str]:
+    """Start a party with folder/rows.csv; folder/labels is what it writes."""
+    (folder / "invitation").write_text(invitation, encoding="utf-8")
+    places = {
+        "home": "client",
+        "invitation": "invitation",
+        "data": "rows.csv",
+        "labels": "labels",
+    }
+    words = [*RUN, "src/cli.ts", *more]
+    for option, name in places.items():
+        words += [f"--{option}", str(folder / name)]
+    for risk in risks:
+        words += ["--accept-risk", risk]
+    return subprocess.Popen(
+        words, cwd=CLIENT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def read_labels(folder: Path) -> list[int]:
+    """Return the labels that a party wrote, in the order of its rows."""
+    lines = (folder / "labels").read_text(encoding="utf-8").splitlines()[1:]
+    return [int(line.rpartition(",")[2]) for line in lines]
