@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.client_process import require_client
+
+from tests.interop.client_process import require_client
 
 
 @pytest.fixture(autouse=True)

@@ -10,12 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.analyst_process import Crowd
-from support.client_process import CLIENT, RUN, read_labels, start_party, write_rows
 
 from clustering_protocols import simulation
 from clustering_protocols.engine.message_tables import build_message_table
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
+from tests.interop.client_process import (
+    CLIENT,
+    RUN,
+    read_labels,
+    start_party,
+    write_rows,
+)
 
 LAYOUT = Layout.lattice(3)
 X = np.random.default_rng(0).normal(size=(40, 3))

@@ -20,7 +20,7 @@ import {
   type Agreement,
   type Member,
 } from "./roster/roster.ts";
-import { readTerms, type Terms } from "./roster/terms.ts";
+import { readShownTerms, type Terms } from "./roster/terms.ts";
 import { derive } from "./secrecy/chance.ts";
 import { partyKeys, safetyNumber, verifyingKey } from "./secrecy/keys.ts";
 import type { Memory, Outcome, Table } from "./session/contract.ts";
@@ -92,7 +92,7 @@ export class Party {
   }
 
   get terms(): Terms {
-    return readTerms(this.#identity.terms, this.#invitation);
+    return readShownTerms(this.#identity.terms, this.#invitation);
   }
 
   /** Takes part until there are labels; the same rows go on where they were. */
@@ -323,7 +323,7 @@ function memoryBefore(last: DurableState, round: number, attempt: number): Memor
 }
 
 function checkPreview(preview: Preview, invitation: Invitation): Terms {
-  const terms = readTerms(preview.terms, invitation);
+  const terms = readShownTerms(preview.terms, invitation);
   if (preview.slot !== invitation.slot) {
     refuse("agreement-mismatch", "The analyst previews another slot.");
   }

@@ -16,15 +16,20 @@ export interface Invitation {
 }
 
 const NAME = "[a-z0-9][a-z0-9._-]{0,62}";
+const SIGN = "#coterie-2/";
 const FORM = new RegExp(
   `^(?<url>https?://[^\\s#]+)#coterie-2/(?<session>${NAME})/(?<slot>${NAME})/` +
     "(?<code>[\\w-]+)/(?<secret>[0-9a-f]{64})/(?<terms>[0-9a-f]{64})/" +
-    "(?<coordinator>[0-9a-f]{64})/(?<signature>[0-9a-f]{128})$",
+    "(?<coordinator>[0-9a-f]{64})/(?<signature>[0-9a-f]{128})",
 );
 
-/** The invitation in a string; throws `invitation-unreadable` where it is none. */
+/**
+ * The invitation in a string, such as a mail that has wrapped it.
+ *
+ * Throws `invitation-unreadable` where it is none.
+ */
 export function readInvitation(text: string): Invitation {
-  const found = FORM.exec(text.trim())?.groups;
+  const found = FORM.exec(unwrapped(text))?.groups;
   if (!found) return refuse("invitation-unreadable", "This is not an invitation.");
   const { url, session, slot, code, secret, terms, coordinator, signature } =
     found as Record<string, string>;
@@ -41,4 +46,12 @@ export function readInvitation(text: string): Invitation {
     terms: terms!,
     coordinator: coordinator!,
   };
+}
+
+function unwrapped(text: string): string {
+  const at = text.lastIndexOf(SIGN);
+  if (at < 0) return text;
+  const address = text.slice(0, at).split(/\s+/).at(-1)!;
+  const rest = text.slice(at + SIGN.length).replaceAll(/[\s>]+/g, "");
+  return address.replace(/^[<("']+/, "") + SIGN + rest;
 }

@@ -40,24 +40,35 @@ export interface Agreement {
 const LINE_FIELDS = ["identity", "institution", "keys", "n_columns", "n_rows", "slot"];
 const MEMBER_FIELDS = [...LINE_FIELDS, "mark", "signature"].sort().join();
 
+/** What lines of a roster are bound to: a session, and the digest of its terms. */
+export type LinePlace = Pick<Terms, "session" | "digest">;
+
 /** A party's line, marked with the session secret and signed by its institution. */
 export function enrol(
-  terms: Terms,
+  place: LinePlace,
   secret: Uint8Array,
   line: Line,
   identity: Uint8Array,
 ): Member {
-  const written = writtenLine(terms, line);
-  return {
-    ...line,
-    mark: markOf(secret, written),
-    signature: hex(sign(identity, written)),
-  };
+  const { mark, signature } = signedLine(place, secret, line, identity);
+  return { ...line, mark, signature };
+}
+
+/** The written line, its mark and its signature. */
+export function signedLine(
+  place: LinePlace,
+  secret: Uint8Array,
+  line: Line,
+  identity: Uint8Array,
+): { written: Uint8Array; mark: string; signature: string } {
+  const written = writtenLine(place, line);
+  const signature = hex(sign(identity, written));
+  return { written, mark: markOf(secret, written), signature };
 }
 
 /** The proof of a join (hex): it covers how often the slot was joined before. */
 export function proveJoin(
-  terms: Terms,
+  { session }: Pick<Terms, "session">,
   member: Member,
   code: string,
   joins: number,
@@ -65,7 +76,7 @@ export function proveJoin(
 ): string {
   const written = utf8(canonicalJson(asJson(member)));
   const statement = lengthPrefixed(
-    ...["coterie/join/2", terms.session, written, digest(code), joins],
+    ...["coterie/join/2", session, written, digest(code), joins],
   );
   return hex(sign(signing, statement));
 }
@@ -74,13 +85,14 @@ export function proveJoin(
  * The agreement in the bytes that the analyst shows, checked line by line.
  *
  * Throws `agreement-mismatch` for other terms than were accepted or another own line,
- * and `key-not-authentic` for a foreign mark, signature or institution.
+ * and `key-not-authentic` for a foreign mark, signature or institution. Without an own
+ * line it is checked as a coordinator does.
  */
 export function readAgreement(
   bytes: Uint8Array,
   terms: Terms,
   secret: Uint8Array,
-  own: Member,
+  own: Member | undefined,
 ): Agreement {
   const fields = readObject(textOf(bytes));
   if (fields["terms"] !== terms.text) {
@@ -90,12 +102,16 @@ export function readAgreement(
   if (roster.map(({ slot }) => slot).join() !== slotNames(terms).join()) {
     refuse("malformed", "The roster does not list each slot of the layout once.");
   }
+  if (own) checkOwn(roster, own);
+  for (const member of roster) checkLine(terms, secret, member);
+  return { terms, digest: hexDigest(bytes), roster };
+}
+
+function checkOwn(roster: readonly Member[], own: Member): void {
   const shown = roster.find(({ slot }) => slot === own.slot);
   if (!shown || canonicalJson(asJson(shown)) !== canonicalJson(asJson(own))) {
     refuse("agreement-mismatch", `The roster changed the line of slot '${own.slot}'.`);
   }
-  for (const member of roster) checkLine(terms, secret, member);
-  return { terms, digest: hexDigest(bytes), roster };
 }
 
 function readRoster(value: unknown): readonly Member[] {
@@ -133,9 +149,9 @@ function checkLine(terms: Terms, secret: Uint8Array, member: Member): void {
   }
 }
 
-function writtenLine(terms: Terms, line: Line): Uint8Array {
+function writtenLine({ session, digest }: LinePlace, line: Line): Uint8Array {
   const written = utf8(canonicalJson(asJson(line)));
-  return lengthPrefixed("coterie/line/1", terms.session, terms.digest, written);
+  return lengthPrefixed("coterie/line/1", session, digest, written);
 }
 
 function markOf(secret: Uint8Array, written: Uint8Array): string {

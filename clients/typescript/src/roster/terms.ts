@@ -25,7 +25,7 @@ export interface Terms {
   readonly digest: string;
   readonly coterie: number;
   readonly session: string;
-  readonly seed: number;
+  readonly seed: number | bigint;
   readonly protocol: {
     readonly name: string;
     readonly version: number;
@@ -48,15 +48,8 @@ const KNOWN_SECTIONS = new Set([
 ]);
 const TERMS_VERSION = 2;
 
-/** The terms that the analyst shows; refuses others than the coordinator signed. */
-export function readTerms(text: string, invitation: Invitation): Terms {
-  const digest = hexDigest(text);
-  if (digest !== invitation.terms) {
-    refuse(
-      "agreement-mismatch",
-      "The analyst shows other terms than the coordinator signed.",
-    );
-  }
+/** The terms in a text; refuses those that change what a party of this client does. */
+export function readTerms(text: string): Terms {
   const fields = readObject(text);
   if (fields["coterie"] !== TERMS_VERSION) {
     refuse("version-mismatch", "These terms are of another version.");
@@ -66,7 +59,18 @@ export function readTerms(text: string, invitation: Invitation): Terms {
     refuse("invalid-parameters", `This client does not read: ${unknown.join(", ")}.`);
   }
   // the coordinator signed them, and the analyst checked their form
-  const terms = { ...(fields as unknown as Terms), text, digest };
+  return { ...(fields as unknown as Terms), text, digest: hexDigest(text) };
+}
+
+/** The terms that the analyst shows; refuses others than the coordinator signed. */
+export function readShownTerms(text: string, invitation: Invitation): Terms {
+  if (hexDigest(text) !== invitation.terms) {
+    refuse(
+      "agreement-mismatch",
+      "The analyst shows other terms than the coordinator signed.",
+    );
+  }
+  const terms = readTerms(text);
   if (terms.session !== invitation.session) {
     refuse("agreement-mismatch", "The analyst previews another session.");
   }

@@ -13,7 +13,7 @@ import {
   transcriptOf,
   type Journal,
 } from "./journal.ts";
-import { CLOSING, checkSignatures, OPENING } from "./signatures.ts";
+import { CLOSING, checkAllSigned, OPENING } from "./signatures.ts";
 import { followTranscript, lastEntry, type Entry } from "./transcript.ts";
 
 const MAX_ATTEMPTS = 5;
@@ -57,7 +57,7 @@ export class Admission {
       refuse("task-refused", "A task of an earlier round came.");
     if (journal.stage === 0) {
       const opened = transcriptAt(journal.told, journal.round, journal.attempt);
-      checkSignatures(this.agreement, OPENING, opened, asked.signatures);
+      checkAllSigned(this.agreement, OPENING, opened, asked.signatures);
     }
     return this.nextRound(journal, asked);
   }
@@ -68,7 +68,7 @@ export class Admission {
     const closing = this.stages[last]!;
     this.checkSkipped(journal, [last, closing.exchanges.length]);
     const transcript = transcriptOf(journal);
-    checkSignatures(this.agreement, CLOSING, transcript, result.signatures);
+    checkAllSigned(this.agreement, CLOSING, transcript, result.signatures);
     checkOwn(result, []);
     const entry = this.entryOf(result);
     this.checkTold(entry.told, closing.resultsTo ?? "all", result.contentDigest);

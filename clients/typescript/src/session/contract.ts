@@ -2,9 +2,9 @@
 
 import type { Agreement, Member } from "../roster/roster.ts";
 import { audiences, type Audience, type Slot } from "../roster/terms.ts";
-import { derive, KeyedStream } from "../secrecy/chance.ts";
-import { exchange, partyKeys, type PartyKeys } from "../secrecy/keys.ts";
-import { unhex } from "../wire/bytes.ts";
+import type { KeyedStream } from "../secrecy/chance.ts";
+import { partyKeys, type PartyKeys } from "../secrecy/keys.ts";
+import { ownStream, pairStream, type Place } from "../secrecy/own-streams.ts";
 import type { Message } from "../wire/messages.ts";
 import { refuse } from "../wire/problems.ts";
 import { transcriptAt, type Told } from "./journal.ts";
@@ -128,25 +128,23 @@ export class PartyContext {
 
   /** The party's own stream for one purpose of this attempt. */
   stream(purpose: string): KeyedStream {
-    return this.ownStream("coterie/draw/2", this.transcript, purpose);
+    return ownStream(this.entropy, this.origin, purpose, this.transcript);
   }
 
   /** The party's own stream for one purpose, whatever the attempt. */
   lastingStream(purpose: string): KeyedStream {
-    return this.ownStream("coterie/lasting-draw/1", purpose);
+    return ownStream(this.entropy, this.origin, purpose);
   }
 
   /** The stream that this party and another one draw alike, in this attempt. */
   pairStream(peer: string, ...labels: string[]): KeyedStream {
-    const shared = exchange(this.keys.opening, this.member(peer).keys.x25519);
     const pair = this.slots.filter((slot) => slot === peer || slot === this.slot);
-    const info = ["coterie/pair/3", ...pair, ...labels];
-    return new KeyedStream(derive(shared, info, unhex(this.transcript)));
+    const { x25519 } = this.member(peer).keys;
+    return pairStream(this.keys.opening, x25519, this.transcript, pair, labels);
   }
 
-  private ownStream(...labels: string[]): KeyedStream {
+  private get origin(): Place {
     const { session } = this.agreement.terms;
-    const info = [...labels, session, this.slot, this.stage];
-    return new KeyedStream(derive(this.entropy, info));
+    return { session, slot: this.slot, stage: this.stage };
   }
 }

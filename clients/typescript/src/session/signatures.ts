@@ -39,19 +39,28 @@ export function closingStage(last: Stage): Stage {
   };
 }
 
-/** Refuses signatures of fewer than all slots, or of another transcript. */
+/**
+ * Refuses signatures of fewer slots than `least`, or of another transcript.
+ *
+ * @param keys Ed25519 keys (hex) of all slots, in order
+ * @param signatures of all slots; 64 zeros of those that did not sign
+ */
 export function checkSignatures(
-  agreement: Agreement,
+  keys: Readonly<Record<string, string>>,
   stage: string,
   transcript: string,
   signatures: readonly Uint8Array[],
+  least: number,
 ): void {
-  if (signatures.length !== agreement.roster.length) {
+  const slots = Object.entries(keys);
+  const signed = signatures.filter((each) => each.some(Boolean));
+  if (signatures.length !== slots.length || signed.length < least) {
     refuse("protocol-failed", "The signatures of all slots are missing.");
   }
   const said = statement(stage, transcript);
-  agreement.roster.forEach(({ slot, keys }, index) => {
-    if (!isSigned(keys.ed25519, said, signatures[index]!)) {
+  slots.forEach(([slot, key], index) => {
+    const signature = signatures[index]!;
+    if (signature.some(Boolean) && !isSigned(key, said, signature)) {
       refuse(
         "protocol-failed",
         `'${slot}' has signed something else than was told here.`,
@@ -60,6 +69,18 @@ export function checkSignatures(
   });
 }
 
-function statement(stage: string, transcript: string): Uint8Array {
+/** Refuses what not all slots of an agreement have signed. */
+export function checkAllSigned(
+  { roster }: Agreement,
+  stage: string,
+  transcript: string,
+  signatures: readonly Uint8Array[],
+): void {
+  const keys = Object.fromEntries(roster.map(({ slot, keys }) => [slot, keys.ed25519]));
+  checkSignatures(keys, stage, transcript, signatures, roster.length);
+}
+
+/** What is signed: the transcript (hex) of the opening or of the closing. */
+export function statement(stage: string, transcript: string): Uint8Array {
   return lengthPrefixed("coterie/transcript/1", stage, transcript);
 }

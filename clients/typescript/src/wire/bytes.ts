@@ -2,7 +2,7 @@
 
 import { sha256 } from "@noble/hashes/sha2.js";
 
-export type Part = string | number | Uint8Array;
+export type Part = string | number | bigint | Uint8Array;
 
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
@@ -50,11 +50,11 @@ export function lengthPrefixed(...parts: readonly Part[]): Uint8Array {
 }
 
 function bytesOf(part: Part): Uint8Array {
-  if (typeof part === "number") return bigEndian(part);
-  return typeof part === "string" ? utf8(part) : part;
+  if (typeof part === "string") return utf8(part);
+  return part instanceof Uint8Array ? part : bigEndian(part);
 }
 
-function bigEndian(value: number): Uint8Array {
+function bigEndian(value: number | bigint): Uint8Array {
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(value));
   return bytes;

@@ -42,6 +42,15 @@ export function codeOf(array: NumberArray): string {
   return found ? found[0] : refuse("invalid-array", "An array has no known dtype.");
 }
 
+/** The array of a known dtype's code, in little-endian bytes. */
+export function arrayFrom(
+  code: string,
+  shape: readonly number[],
+  bytes: Uint8Array,
+): NumberArray {
+  return { shape, data: dtypeNumbers(DTYPES[code]!, bytes) };
+}
+
 /** Header and arrays as one file: sorted names, arrays by item size, then by name. */
 export function encode(header: Json, arrays: Arrays = {}): Uint8Array {
   const ordered = Object.entries(arrays).sort(
@@ -172,7 +181,10 @@ function checkCover(spans: readonly Span[], length: number): void {
 }
 
 function arrayOf({ dtype, shape, begin, end }: Span, data: Uint8Array): NumberArray {
-  // a copy, which is aligned wherever the file lies
-  const copy = data.slice(begin, end).buffer as ArrayBuffer;
-  return { shape, data: new dtype.type(copy) };
+  return { shape, data: dtypeNumbers(dtype, data.subarray(begin, end)) };
+}
+
+function dtypeNumbers({ type }: Dtype, bytes: Uint8Array): Numbers {
+  // of a copy, which is aligned wherever the file lies
+  return new type(bytes.slice().buffer as ArrayBuffer);
 }

@@ -7,15 +7,28 @@ export type JsonObject = { readonly [name: string]: unknown };
 const MAX_DEPTH = 64;
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]/gs;
 
+const VALUE = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/gs;
+const LONG_NUMBER = /^-?\d{16,}$/;
+const MARK = "\ud800"; // half a letter, which no text of the wire holds
+
+/** Any JSON; whole numbers of 16 digits and more are bigints. */
+export function readJson(text: string): unknown {
+  const marked = text.replace(VALUE, (token) =>
+    LONG_NUMBER.test(token) ? `"${MARK}${token}"` : token,
+  );
+  return JSON.parse(marked, (_, item: unknown) => {
+    if (item === Infinity || item === -Infinity) throw new RangeError();
+    const isLong = typeof item === "string" && item.startsWith(MARK);
+    return isLong ? BigInt(item.slice(MARK.length)) : item;
+  });
+}
+
 /** One JSON object; throws `malformed`, also for a name that stands twice. */
 export function readObject(text: string): JsonObject {
   checkNames(text);
   let value: unknown;
   try {
-    value = JSON.parse(text, (_, item: unknown) => {
-      if (item === Infinity || item === -Infinity) throw new RangeError();
-      return item;
-    });
+    value = readJson(text);
   } catch {
     refuse("malformed", "This is not JSON.");
   }

@@ -33,6 +33,7 @@ export interface Envelope {
 /** `content`: the record's bytes as they came; `own`: names of the own fields. */
 export interface Packet {
   readonly address: Address;
+  readonly expects: unknown;
   readonly record: Decoded;
   readonly contentDigest: string;
   readonly own: readonly string[];
@@ -67,12 +68,13 @@ export function readPacket(body: Uint8Array): Packet {
   const [record, names] = putBackOwn(decode(content), own);
   const packet = {
     address: readAddress(header["address"]),
+    expects: header["expects"] ?? null,
     record,
     contentDigest: hexDigest(content),
     own: names,
     history: readLines(popBytes(beside, "transcript.lines")),
     signatures: popSignatures(beside),
-    envelopes: popEnvelopes(beside, header["envelopes"]),
+    envelopes: popEnvelopes(beside, header["envelopes"] ?? []),
   };
   if (beside.size) refuse("malformed", "The envelopes do not match their labels.");
   return packet;

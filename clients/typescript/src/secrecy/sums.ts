@@ -1,0 +1,119 @@
+/** Masked, checked sums: the analyst adds up what it cannot read (spec, section 10). */
+
+import { hexDigest, lengthPrefixed } from "../wire/bytes.ts";
+import { refuse } from "../wire/problems.ts";
+import type { WordSource } from "./chance.ts";
+import { drawResidue, P, residueOf, tagOf } from "./field.ts";
+import { signedOf } from "./fixed-point.ts";
+
+/** Members in the order of slots, the first of which leads; what is added up, when. */
+export interface Sum {
+  readonly members: readonly string[];
+  readonly name: string;
+  readonly transcript: string;
+}
+
+/** What a member draws: alike with one peer, and alike with its whole group. */
+export interface SumMember {
+  readonly slot: string;
+  /** All slots of the session, in order. */
+  readonly slots: readonly string[];
+  pairStream(peer: string, ...labels: string[]): WordSource;
+  groupStream(purpose: string): WordSource;
+}
+
+export interface SumKind {
+  /** Whether the analyst shall not read the total. */
+  readonly blind: boolean;
+  /** Fewer members are refused. */
+  readonly leastMembers?: number;
+}
+
+const LEAST_MEMBERS = 3;
+const LARGEST_WORD = 2 ** 60;
+
+/** A text (hex) that differs for any two sums of a session. */
+export function labelOf({ transcript, name, members }: Sum): string {
+  return hexDigest(lengthPrefixed(transcript, name, ...members));
+}
+
+/** A member's share: hidden words, then a hidden tag. */
+export function share(
+  words: BigUint64Array,
+  sum: Sum,
+  member: SumMember,
+  { blind, leastMembers = LEAST_MEMBERS }: SumKind,
+): BigUint64Array {
+  checkMembers(sum.members, member, leastMembers);
+  const label = labelOf(sum);
+  const hidden = words.slice();
+  let tag = tagOf(hidden, member.groupStream(`tag/${label}`));
+  if (sum.members[0] === member.slot) {
+    if (blind) addStream(hidden, member.groupStream(`blind/${label}`), 1n);
+    tag = residueOf(tag + drawResidue(member.groupStream(`blind-tag/${label}`)));
+  }
+  for (const peer of sum.members.filter((slot) => slot !== member.slot)) {
+    const sign = isLater(peer, member) ? 1n : -1n;
+    const stream = member.pairStream(peer, "coterie/mask/2", label);
+    addStream(hidden, stream, sign);
+    tag = residueOf(tag + sign * drawResidue(stream));
+  }
+  const shared = new BigUint64Array(hidden.length + 1);
+  shared.set(hidden);
+  shared[hidden.length] = tag;
+  return shared;
+}
+
+/**
+ * The words of a total; throws `protocol-failed` where it is not what members sent.
+ *
+ * Range and tag fail alike, so that a refusal tells nothing about the sum.
+ */
+export function readTotal(
+  total: BigUint64Array,
+  sum: Sum,
+  member: SumMember,
+  blind: boolean,
+  fits: (words: BigUint64Array) => boolean,
+): BigUint64Array {
+  const label = labelOf(sum);
+  const words = total.slice(0, -1);
+  const told = total[total.length - 1] ?? P;
+  if (blind) addStream(words, member.groupStream(`blind/${label}`), -1n);
+  const shift = drawResidue(member.groupStream(`blind-tag/${label}`));
+  const isSmall = words.every((word) => Math.abs(signedOf(word)) < LARGEST_WORD);
+  const isTagged = () =>
+    residueOf(told - shift) === tagOf(words, member.groupStream(`tag/${label}`));
+  if (!isSmall || told >= P || !fits(words) || !isTagged()) {
+    refuse("protocol-failed", "A total is not the sum of what the members sent.");
+  }
+  return words;
+}
+
+function checkMembers(
+  members: readonly string[],
+  { slot, slots }: SumMember,
+  least: number,
+): void {
+  const known = slots.filter((each) => members.includes(each));
+  if (members.join() !== known.join() || !known.includes(slot)) {
+    refuse(
+      "guard-refused",
+      "The analyst named members that are none, or not this party.",
+    );
+  }
+  if (known.length < least) {
+    refuse("guard-refused", `A masked sum has at least ${least} members.`);
+  }
+}
+
+function isLater(peer: string, { slot, slots }: SumMember): boolean {
+  return slots.indexOf(peer) > slots.indexOf(slot);
+}
+
+function addStream(words: BigUint64Array, stream: WordSource, sign: bigint): void {
+  // an array of this type keeps 64 bits of what it is given
+  stream.words(words.length).forEach((drawn, place) => {
+    words[place] = words[place]! + sign * drawn;
+  });
+}
