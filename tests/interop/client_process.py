@@ -36,11 +36,16 @@ def _find_obstacle() -> str:
 
 
 def write_rows(
-    file: Path, columns: Sequence[str], rows: Sequence[Sequence[float]]
+    file: Path,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[float]],
+    ids: Sequence[str] | None = None,
 ) -> None:
     """Write a table as the client reads it; all digits of each number."""
-    lines = [",".join(columns), *(",".join(map(repr, row)) for row in rows)]
-    file.write_text("\n".join(lines), encoding="utf-8")
+    table = [columns, *(map(repr, row) for row in rows)]
+    if ids is not None:
+        table = [(name, *row) for name, row in zip(["id", *ids], table, strict=True)]
+    file.write_text("\n".join(map(",".join, table)), encoding="utf-8")
 
 
 def start_party(

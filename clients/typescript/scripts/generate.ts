@@ -12,7 +12,7 @@ import { format } from "prettier";
 import { typesOf, type Table } from "./message-types.ts";
 
 const ARRAY_TYPES = ["Bytes", "Floats", "Ints", "Words"];
-const PROTOCOLS = ["dummy"];
+const PROTOCOLS = ["dummy", "dc"];
 const FOLDER = path.join(import.meta.dirname, "..", "src", "generated");
 const PRETTIER = path.join(import.meta.dirname, "..", ".prettierrc.json");
 

@@ -17,21 +17,15 @@ import type { Protocol } from "../session/engine.ts";
 import { ints, numbers, words } from "../wire/arrays.ts";
 import type { Message } from "../wire/messages.ts";
 import { refuse } from "../wire/problems.ts";
+import { checkParams } from "./params.ts";
 
 interface HeardWord {
   readonly sender: string;
   readonly word: bigint;
 }
 
-const KNOWN_PARAMS = new Set(["n_clusters", "void_attempts"]);
-
 export function dummy(terms: Terms): Protocol {
-  const unknown = Object.keys(terms.protocol.params).filter(
-    (p) => !KNOWN_PARAMS.has(p),
-  );
-  if (unknown.length) {
-    refuse("invalid-parameters", `This client does not know: ${unknown.join(", ")}.`);
-  }
+  checkParams(terms, { n_clusters: "any", void_attempts: "any" });
   return { version: VERSION, messages: MESSAGES, stages: () => STAGES };
 }
 

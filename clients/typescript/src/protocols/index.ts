@@ -3,9 +3,13 @@
 import type { Terms } from "../roster/terms.ts";
 import type { Protocol } from "../session/engine.ts";
 import { refuse } from "../wire/problems.ts";
+import { dc } from "./dc/dc.ts";
 import { dummy } from "./dummy.ts";
 
-const PROTOCOLS: Readonly<Record<string, (terms: Terms) => Protocol>> = { dummy };
+const PROTOCOLS: Readonly<Record<string, (terms: Terms) => Protocol>> = {
+  dummy,
+  dc,
+};
 
 /** The protocol of terms; refuses what this client does not speak. */
 export function protocolOf(terms: Terms): Protocol {

@@ -99,3 +99,12 @@ export function audiences(terms: Terms, audience: Audience): readonly string[][]
   if (audience !== "slot") sorted.sort(([a], [b]) => Number(a) - Number(b));
   return sorted.map(([, slots]) => slots);
 }
+
+/** The slots of a slot's row or column group, in order; the first one leads. */
+export function groupOf(
+  terms: Terms,
+  slot: string,
+  scope: "row" | "column",
+): readonly string[] {
+  return audiences(terms, scope).find((group) => group.includes(slot))!;
+}

@@ -1,7 +1,7 @@
 /** What a protocol's roles are given, and what they return. */
 
 import type { Agreement, Member } from "../roster/roster.ts";
-import { audiences, type Audience, type Slot } from "../roster/terms.ts";
+import { groupOf, type Audience, type Slot } from "../roster/terms.ts";
 import type { KeyedStream } from "../secrecy/chance.ts";
 import { partyKeys, type PartyKeys } from "../secrecy/keys.ts";
 import { ownStream, pairStream, type Place } from "../secrecy/own-streams.ts";
@@ -113,8 +113,7 @@ export class PartyContext {
 
   /** The slots of this party's row or column group, in order; the first one leads. */
   group(scope: "row" | "column"): readonly string[] {
-    const groups = audiences(this.agreement.terms, scope);
-    return groups.find((group) => group.includes(this.slot))!;
+    return groupOf(this.agreement.terms, this.slot, scope);
   }
 
   /** What an earlier round must have left in memory. */

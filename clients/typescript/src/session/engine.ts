@@ -30,11 +30,11 @@ import {
 import type { Journal } from "./journal.ts";
 import { CLOSING, closingStage, OPENING, openingStage } from "./signatures.ts";
 
-/** A protocol: its messages, and its stages under an agreement. */
+/** A protocol: its messages, and the stages of a slot under an agreement. */
 export interface Protocol {
   readonly version: number;
   readonly messages: readonly MessageSpec[];
-  stages(agreement: Agreement): readonly Stage[];
+  stages(agreement: Agreement, slot: string): readonly Stage[];
 }
 
 /** Where a party stands: what it has answered, and what its roles remember. */
@@ -64,7 +64,7 @@ export class PartyEngine {
     entropy: Uint8Array,
     protocol: Protocol,
   ) {
-    const own = protocol.stages(agreement);
+    const own = protocol.stages(agreement, slot);
     this.#agreement = agreement;
     this.#slot = slot;
     this.#entropy = entropy;

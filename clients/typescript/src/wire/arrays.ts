@@ -27,6 +27,13 @@ export function ints(
   return { shape, data: BigInt64Array.from(data, BigInt) };
 }
 
+export function floats(
+  data: ArrayLike<number>,
+  shape: readonly number[] = [data.length],
+): Floats {
+  return { shape, data: Float64Array.from(data) };
+}
+
 export function words(data: BigUint64Array): Words {
   return { shape: [data.length], data };
 }
