@@ -1,4 +1,11 @@
-"""In which order clusters are numbered: by told size, ties by the told centroid."""
+"""In which order clusters are numbered: by told size, ties by the centroid.
+
+That is the published centroid, or where none is published the one that all parties read:
+whoever reads sizes alone learns nothing by the order of equal ones. Where parties read no
+common centroid (split columns, masked spaces) equal sizes stand as they were found. Only
+rows could tell these clusters apart: their order is drawn in each session, so they would
+come out no steadier, and numbers would say whose row is in which cluster.
+"""
 
 from __future__ import annotations
 
@@ -38,11 +45,17 @@ def order_told_first(
     told: IntArray,
     sizes: IntArray,
     centroids: FloatArray | None = None,
+    common: FloatArray | None = None,
 ) -> IntArray:
     """Return all clusters: those of which outsiders are told by size, then the others.
 
     told: int64 (p,); the clusters of which outsiders are told.
-    sizes, centroids: of these, as they are told.
+    sizes, centroids: of these, as they are told; no centroids (0, m) where none are.
+    common: float64 (k, m); centroids that all parties read, for what is not told.
     """
     others = np.setdiff1d(np.arange(n_clusters), told)
+    if common is not None:
+        others = others[order_by_size(np.zeros_like(others), common[others])]
+        if centroids is None or not len(centroids):
+            centroids = common[told]
     return np.concatenate([told[order_by_size(sizes, centroids)], others])

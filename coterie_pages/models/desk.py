@@ -38,6 +38,8 @@ class PartyRow(Value):
 class PartyList(Screen):
     """The parties of a home, those that wait for a person first.
 
+    institution: the name of this home's institution; empty where it has none yet.
+    fingerprint: of its public key; empty where there is none yet.
     process: which process runs orders; None if none does.
     here: whether it is the desk's own.
     trouble, remedy: why no process does, and what to do; empty where one does.
@@ -45,6 +47,8 @@ class PartyList(Screen):
 
     template = "desk/parties.html.j2"
     rows: tuple[PartyRow, ...]
+    institution: str = ""
+    fingerprint: str = ""
     process: int | None = None
     here: bool = False
     trouble: str = ""
@@ -304,10 +308,12 @@ class RunOutcome(RunReport, Screen):
     note: what a spreadsheet may do to ids in that file; empty where it does nothing.
     labels_new_rows: whether the result labels new rows.
     exports: files for other programs, such as ``table.xlsx``.
+    profile_readers: to which other slots letters with names of clusters go.
     """
 
     template = "desk/outcome.html.j2"
     exports: tuple[str, ...] = ()
+    profile_readers: tuple[str, ...] = ()
     labels: bool = False
     note: str = ""
     undrawn: str = ""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustering_protocols.common.errors import (
-    EnvelopeRefused,
-    InvalidParameters,
-    NotReady,
-)
+from clustering_protocols.common.errors import InvalidParameters, NotReady
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Rows
 from party_sdk.home.files import private_folder, write_private
@@ -75,8 +71,8 @@ def name_clusters(
         return folder.cluster_names.change(names, n_clusters)
 
 
-def send_names(home: Home, folder: PartyFolder, place: Path) -> list[Path]:
-    """Write a letter with the own names to each who reads the profile; return the files.
+def seal_names(home: Home, folder: PartyFolder) -> dict[str, bytes]:
+    """Return a letter with the own names to each who reads the profile, by slot.
 
     Raises NotReady if there is no result yet, or nothing has a name.
     Raises InvalidParameters if nobody else reads the profile.
@@ -88,19 +84,32 @@ def send_names(home: Home, folder: PartyFolder, place: Path) -> list[Path]:
     with folder.lock():
         names = {c: name for c, name in enumerate(kept.read()) if name}
         if not names:
-            raise NotReady("No cluster has a name yet.", remedy="Add --name 3=SIDD.")
+            raise NotReady(
+                "No cluster has a name yet.",
+                remedy="Name a cluster first; as a command: --name 3=SIDD.",
+            )
         number = kept.number_letters()
-    letters = cluster_names.write_letters(names, number, _agreement(folder), sender)
+    return cluster_names.write_letters(names, number, _agreement(folder), sender)
+
+
+def name_letter_file(folder: PartyFolder, receiver: str) -> str:
+    """Return how the file of a letter is called."""
+    return f"{folder.session}-names-{folder.slot}-to-{receiver}.letter"
+
+
+def send_names(home: Home, folder: PartyFolder, place: Path) -> list[Path]:
+    """Write these letters to a folder; return the files."""
+    letters = seal_names(home, folder)
     private_folder(place)
     written = []
     for receiver, letter in letters.items():
-        path = place / f"{folder.session}-names-{folder.slot}-to-{receiver}.letter"
+        path = place / name_letter_file(folder, receiver)
         write_private(path, letter)
         written.append(path)
     return written
 
 
-def receive_names(home: Home, folder: PartyFolder, files: Sequence[Path]) -> None:
+def receive_names(home: Home, folder: PartyFolder, letters: Iterable[bytes]) -> None:
     """Keep the names in other parties' letters; of one that is refused, nothing.
 
     Raises NotReady if there is no result yet.
@@ -109,10 +118,7 @@ def receive_names(home: Home, folder: PartyFolder, files: Sequence[Path]) -> Non
     """
     n_clusters = _count_clusters(home, folder)
     agreement, keys = _agreement(folder), folder.cluster_names.keys()
-    for path in files:
-        if path.stat().st_size > cluster_names.LARGEST:
-            raise EnvelopeRefused(f"{path} is too large for a letter.")
-        text = path.read_bytes()
+    for text in letters:
         said = cluster_names.read_letter(text, agreement, keys, folder.slot)
         with folder.lock():
             folder.cluster_names.receive(said, n_clusters)

@@ -252,10 +252,13 @@ def read_letter(
     keys: of the reader, see :func:`pair_keys`.
 
     Raises Malformed if the bytes are no letter.
-    Raises EnvelopeRefused if it is of another session, to another party, changed, of a
-        party that does not read this profile, or not sealed by whom it names.
+    Raises EnvelopeRefused if it is too large, of another session, to another party,
+        changed, of a party that does not read this profile, or not sealed by whom it
+        names.
     Raises KeyNotAuthentic if that party's institution did not sign it.
     """
+    if len(text) > LARGEST:
+        raise EnvelopeRefused("This is too large for a letter.")
     letter = read_as(NameLetter, text)
     agreed, terms = read_agreement(agreement)
     if letter.session != terms.session or letter.receiver != slot:

@@ -110,12 +110,13 @@ def test_new_rows_get_the_numbers_of_the_session() -> None:
         assert np.array_equal(found.distances.argmin(axis=1), outcome.labels)
 
 
-def test_a_second_session_gives_the_same_numbers() -> None:
+@pytest.mark.parametrize("publish", ["centroids", "sizes", "nothing"])
+def test_a_second_session_gives_the_same_numbers(publish: Any) -> None:
     """Whatever the start, and with two clusters of one size: by their centroids then."""
     X, _ = blobs(sizes=(45, 45, 30))
+    params = Llf(n_clusters=3, publish=publish, **FEW)
     found = {
-        labels_of(run_rows(Llf(n_clusters=3, **FEW), X, seed), rows=True).tobytes()
-        for seed in range(4)
+        labels_of(run_rows(params, X, seed), rows=True).tobytes() for seed in range(4)
     }
     assert len(found) == 1
 
@@ -154,6 +155,16 @@ def test_given_starts_keep_their_numbers() -> None:
 def test_clusters_of_which_nothing_is_told_come_last() -> None:
     told, sizes = np.array([1, 3]), np.array([10, 40])
     assert order_told_first(4, told, sizes).tolist() == [3, 1, 0, 2]
+
+
+def test_centroids_that_all_parties_read_decide_where_none_is_published() -> None:
+    told, sizes = np.array([1, 3]), np.array([10, 10])
+    V = np.array([[7.0], [5.0], [6.0], [4.0]])
+    for nothing in (None, V[:0]):
+        order = order_told_first(4, told, sizes, nothing, V)
+        assert order.tolist() == [3, 1, 2, 0]
+    rounded = np.array([[4.0], [5.0]])  # what is published stands above it
+    assert order_told_first(4, told, sizes, rounded, V).tolist() == [1, 3, 2, 0]
 
 
 def test_equal_sizes_stand_by_the_centroid_feature_by_feature() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 from support.analyst_process import House
-from support.in_process import in_process
+from support.browsing import texts
+from support.desks import desk_at
+from support.in_process import HandClock, in_process
 
 from clustering_protocols.common.errors import (
     EnvelopeRefused,
@@ -116,7 +119,7 @@ def test_names_reach_the_reports_of_those_who_read_the_profile(
     ]
     assert all("SIDD" not in path.read_text() for path in written)
     there, at_b = at(house, B)
-    receive_names(there, at_b, written[:1])
+    receive_names(there, at_b, [written[0].read_bytes()])
     assert at_b.cluster_names.read_received() == {A: ("SIDD", "", "Old <b>&")}
     assert at_b.cluster_names.read() == (), "own names are the party's own"
     report = run_report(house.last[B], there.path)
@@ -128,7 +131,7 @@ def test_names_reach_the_reports_of_those_who_read_the_profile(
     assert done.exit_code == 0, done.output
     assert "cluster 2: Old &lt;b&gt;&amp;" in page.read_text()
     with pytest.raises(EnvelopeRefused, match="to 'r3c1'"):
-        receive_names(there, at_b, written[1:])
+        receive_names(there, at_b, [written[1].read_bytes()])
 
 
 def test_the_command_writes_and_reads_letters(house: House, tmp_path: Path) -> None:
@@ -146,6 +149,35 @@ def test_the_command_writes_and_reads_letters(house: House, tmp_path: Path) -> N
     assert party(A, "--read", path)["of_others"][C] == {"0": "", "1": "Young"}
     path.write_bytes(path.read_bytes()[:-9])
     party(A, "--read", path, code=7)
+
+
+def test_the_desk_writes_and_reads_letters(house: House, tmp_path: Path) -> None:
+    with ExitStack() as opened:
+        desks = {
+            slot: opened.enter_context(
+                desk_at(house.home_of(slot), tmp_path, HandClock())
+            )
+            for slot in (A, B, OTHER)
+        }
+        for slot, desk in desks.items():
+            desk.open()
+            shown = texts(desk.get(f"/parties/s/{slot}/report"))
+            assert (f"Letter to {A}" in shown) == (slot == B)
+        here, there = (f"/parties/s/{slot}" for slot in (A, B))
+        desks[A].post(f"{here}/names", {"name-0": "SIDD", "name-1": ""})
+        assert f"Letter to {B}" in texts(desks[A].get(f"{here}/report"))
+        nobody = desks[A].post(f"{here}/letters/own", {"reader": OTHER})
+        assert "No such party reads the profile" in texts(nobody)
+        sealed = desks[A].post(f"{here}/letters/own", {"reader": B})
+        disposition = sealed.headers["content-disposition"]
+        assert f"s-names-{A}-to-{B}.letter" in disposition
+        read = desks[B].post(f"{there}/letters", {"letter": sealed.text})
+        assert "SIDD" in texts(desks[B].follow(read))
+        (tmp_path / "cut.letter").write_bytes(sealed.content[:-9])
+        refused = desks[B].post(f"{there}/letters", {"file": "cut.letter"})
+        assert texts(refused).count("SIDD") == texts(desks[B].follow(read)).count(
+            "SIDD"
+        )
 
 
 @pytest.mark.parametrize(
@@ -260,12 +292,13 @@ def test_names_that_are_no_line_are_refused_from_members_too(
 
 @pytest.mark.threat(178)
 def test_a_file_that_is_too_large_is_not_read(house: House, tmp_path: Path) -> None:
-    here, folder = at(house, B)
     path = tmp_path / "large.letter"
     with path.open("wb") as file:
         file.truncate(cluster_names.LARGEST + 1)
-    with pytest.raises(EnvelopeRefused, match="too large"):
-        receive_names(here, folder, [path])
+    words = ["party", "name", "s", "--read", str(path)]
+    env = {"COTERIE_HOME": str(house.home_of(B))}
+    done = CliRunner().invoke(main, words, env=env)
+    assert "too large for a letter" in done.output
 
 
 def test_without_names_there_is_no_letter(house: House, tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def _order(
     if here.params.publish == "nothing":
         return order_by_size(totals.sizes, known.centroids)
     shown = published.clusters, published.sizes, published.centroids
-    return order_told_first(len(totals.sizes), *shown)
+    return order_told_first(len(totals.sizes), *shown, common=known.centroids)
 
 
 def outcome(

@@ -117,7 +117,7 @@ def name(
     folder = here.one_of(session, slot)
     kept = name_clusters(here, folder, dict(map(_parse, named)))
     if received:
-        receive_names(here, folder, received)
+        receive_names(here, folder, map(_read_letter, received))
     written = [] if place is None else send_names(here, folder, place)
     others = folder.cluster_names.read_received()
     if as_json:
@@ -136,6 +136,14 @@ def name(
                 say(f"{each} calls cluster {cluster}: {called}")
     for path in written:
         say(f"{path}")
+
+
+def _read_letter(path: Path) -> bytes:
+    """Return a letter; of a file that is too large for one, enough to be refused."""
+    from party_sdk.party.cluster_names import LARGEST
+
+    with path.open("rb") as file:
+        return file.read(LARGEST + 1)
 
 
 def _parse(given: str) -> tuple[int, str]:

@@ -9,7 +9,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from party_sdk.desk.party import (
+    cluster_names,
     consent,
+    institution,
     mended_table,
     new_rows,
     order_pages,
@@ -46,6 +48,8 @@ room: Final = Room(
     text="Taking part",
     routes=(
         Route("/", party_list.get_parties),
+        Route("/institution", institution.post_name, methods=["POST"]),
+        Route("/card.json", institution.get_card),
         Route("/invitations", party_list.post_invitation, methods=["POST"]),
         Route(PLACE, get_party),
         Route(f"{PLACE}/terms", consent.get_terms),
@@ -65,7 +69,9 @@ room: Final = Room(
         Route(f"{PLACE}/report.html", run_results.get_report_file),
         Route(f"{PLACE}/labels", run_results.get_labels),
         Route(f"{PLACE}/exports/{{part}}/{{ending}}", result_files.get_export),
-        Route(f"{PLACE}/names", result_files.post_names, methods=["POST"]),
+        Route(f"{PLACE}/names", cluster_names.post_names, methods=["POST"]),
+        Route(f"{PLACE}/letters", cluster_names.post_letter, methods=["POST"]),
+        Route(f"{PLACE}/letters/own", cluster_names.post_own_letter, methods=["POST"]),
         Route(f"{PLACE}/new-rows", new_rows.get_new_rows),
         Route(f"{PLACE}/new-rows", new_rows.post_new_rows, methods=["POST"]),
         Route(f"{PLACE}/new-rows/labels", new_rows.post_file, methods=["POST"]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -17,36 +16,37 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     NotReady,
 )
+from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.wire.states import OVER
 from coterie_pages.models.desk import PartyList, PartyRow
 from coterie_pages.models.frame import Banner
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, bad, desk_of, form_of, render_page, to
+from party_sdk.desk.tables.named_file import pasted_or_named
 from party_sdk.home.clock import now
 from party_sdk.party.party_index import KeptParty, kept_parties
 from party_sdk.supervisor import Order, OrderState, OrderStatus
 from party_sdk.supervisor.files import OrderFiles, orders_in
 
 _SECONDS: Final = 2  # after which what waits and what runs is shown anew
-_MOST_BYTES: Final = 65_536
 _OVER: Final = frozenset({*OVER, "forgotten", "left"})
 _ORDER: Final = {"asks": 0, "runs": 1, "ended": 2}
 
 
 def get_parties(request: Request) -> Response:
     """Show the parties of this home."""
-    return _page(request)
+    return show_parties(request)
 
 
 def post_invitation(request: Request) -> Response:
     """Keep an invitation as an order without a table, and lead to its terms."""
     desk, form = desk_of(request), form_of(request)
     try:
-        text = form.one("invitation").strip()
-        invitation = Invitation.parse(text or _read(form.one("file").strip(), desk))
+        text = pasted_or_named(form, "invitation", desk.tables)
+        invitation = Invitation.parse(text)
         _keep(desk, invitation)
     except (GuardRefused, InvalidParameters, NotReady) as error:
-        return _page(request, bad(error))
+        return show_parties(request, bad(error))
     return to(request, f"/parties/{invitation.session}/{invitation.slot}")
 
 
@@ -75,26 +75,16 @@ def _is_in(files: OrderFiles, status: OrderStatus) -> bool:
     return files.folder.has_joined and not status.is_over
 
 
-def _read(named: str, desk: Desk) -> str:
-    if not named:
-        raise InvalidParameters("Paste the invitation, or name its file.")
-    path = desk.tables / Path(named).expanduser()
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with os.fdopen(descriptor, errors="replace") as file:
-            if stat.S_ISREG(os.fstat(descriptor).st_mode):
-                return file.read(_MOST_BYTES)
-    except (OSError, ValueError):
-        pass
-    raise InvalidParameters(f"The file {path.name!r} cannot be read.")
-
-
-def _page(request: Request, notice: Banner | None = None) -> Response:
+def show_parties(request: Request, notice: Banner | None = None) -> Response:
+    """Show the parties of this home, below what was just done."""
     desk = desk_of(request)
     rows = sorted(_rows(desk.home), key=lambda row: _ORDER[row.group])
     trouble = desk.background.trouble
     process = desk.background.process
+    own = desk.own_home.institution()
     model = PartyList(
+        institution="" if own is None else own.name,
+        fingerprint="" if own is None else fingerprint(own.key),
         rows=tuple(rows),
         process=process,
         here=process == os.getpid(),

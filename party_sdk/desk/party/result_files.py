@@ -1,4 +1,4 @@
-"""A result for other programs, and the names of its clusters, at the desk."""
+"""A result for other programs, at the desk."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.common.errors import CoterieError, NotReady
-from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
-from party_sdk.desk.party.run_results import outcome
-from party_sdk.desk.responses import bad, file, form_of, to
+from clustering_protocols.common.errors import NotReady
+from party_sdk.desk.party.addressed_party import kept_of
+from party_sdk.desk.responses import file
 
-_NAME: Final = "name-"
 _SCRIPT: Final = "R"
 
 
@@ -37,29 +35,3 @@ def get_export(request: Request) -> Response:
         made.write_file(path)
         content = path.read_bytes()
     return file(content, name, "application/octet-stream")
-
-
-def post_names(request: Request) -> Response:
-    """Keep what people here call the clusters."""
-    from party_sdk.application.exports import name_clusters
-
-    kept = kept_of(request)
-    try:
-        name_clusters(kept.desk.own_home, kept.files.folder, _read_names(request))
-    except CoterieError as error:
-        return outcome(request, kept, bad(error))
-    return to(request, _report(kept))
-
-
-def _report(kept: AddressedParty) -> str:
-    return f"{kept.address}/report"
-
-
-def _read_names(request: Request) -> dict[int, str]:
-    """Return the names that a form gives; an empty one is taken back."""
-    form = form_of(request)
-    return {
-        int(number): form.one(field).strip()
-        for field in form.fields
-        if (number := field.removeprefix(_NAME)) != field and number.isdigit()
-    }

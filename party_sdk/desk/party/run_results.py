@@ -35,6 +35,7 @@ def outcome(
         undrawn=undrawn,
         labels_new_rows=_labels_new_rows(kept),
         exports=_exports(kept, report),
+        profile_readers=_profile_readers(kept),
     )
     return render_page(request, model, notice=notice)
 
@@ -48,6 +49,11 @@ def _exports(kept: AddressedParty, report: RunReport) -> tuple[str, ...]:
     tables = [f"table.{ending}" for ending in FORMATS] if has_table else []
     profiles = ["profile.csv", "profile.xlsx"] if report.profiles else []
     return (*tables, *profiles, *(["script.R"] if tables and profiles else []))
+
+
+def _profile_readers(kept: AddressedParty) -> tuple[str, ...]:
+    folder = kept.files.folder
+    return tuple(folder.cluster_names.keys()) if folder.exists else ()
 
 
 def _labels_new_rows(kept: AddressedParty) -> bool:

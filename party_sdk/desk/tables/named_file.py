@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from coterie_pages.models.desk import TableFile
 from party_sdk.desk.responses import Form
 
@@ -19,6 +21,28 @@ _ENDINGS: Final = frozenset(
         ".sas7bdat", ".xpt", ".dta",
     ]
 )  # fmt: skip
+_MOST_BYTES: Final = 65_536
+
+
+def pasted_or_named(form: Form, field: str, folder: Path) -> str:
+    """Return what was pasted into a field, or the text of the file beside it.
+
+    Raises InvalidParameters if there is neither, or no such file.
+    """
+    text, named = form.one(field).strip(), form.one("file").strip()
+    if text:
+        return text
+    if not named:
+        raise InvalidParameters(f"Paste the {field}, or name its file.")
+    path = folder / Path(named).expanduser()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(descriptor, errors="replace") as file:
+            if stat.S_ISREG(os.fstat(descriptor).st_mode):
+                return file.read(_MOST_BYTES)
+    except (OSError, ValueError):
+        pass
+    raise InvalidParameters(f"The file {path.name!r} cannot be read.")
 
 
 def path_of(form: Form, folder: Path, name: str = "path") -> str:

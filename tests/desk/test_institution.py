@@ -1,0 +1,37 @@
+"""The desk asks for the institution's name once, and hands out its card."""
+
+from __future__ import annotations
+
+import json
+
+from support.browsing import texts
+from support.desks import DeskBrowser
+
+from party_sdk.home.identities import OwnIdentity
+
+QUESTION = "Which institution is this?"
+
+
+def test_the_first_page_asks_for_the_name_until_there_is_one(
+    browser: DeskBrowser,
+) -> None:
+    home = OwnIdentity(browser.desk.home)
+    assert QUESTION in texts(browser.get("/"))
+    assert browser.get("/card.json").is_error
+    nameless = home.load_or_make()
+    assert QUESTION in texts(browser.get("/"))
+    refused = browser.post("/institution", {"name": " "})
+    assert "1 to 100 characters" in texts(refused)
+    page = browser.follow(browser.post("/institution", {"name": "North <b>Clinic</b>"}))
+    assert QUESTION not in texts(page)
+    assert "North <b>Clinic</b>" in texts(page)
+    own = home.load()
+    assert (own.name, own.key) == ("North <b>Clinic</b>", nameless.key)
+    assert json.loads(browser.get("/card.json").content)["key"] == own.key
+
+
+def test_a_second_name_is_refused(browser: DeskBrowser) -> None:
+    browser.post("/institution", {"name": "North"})
+    refused = browser.post("/institution", {"name": "South"})
+    assert "This home is 'North' already" in texts(refused)
+    assert OwnIdentity(browser.desk.home).load().name == "North"
