@@ -157,7 +157,7 @@ def test_clusters_of_which_nothing_is_told_come_last() -> None:
     assert order_told_first(4, told, sizes).tolist() == [3, 1, 0, 2]
 
 
-def test_centroids_that_all_parties_read_decide_where_none_is_published() -> None:
+def test_common_centroids_decide_where_none_is_published() -> None:
     told, sizes = np.array([1, 3]), np.array([10, 10])
     V = np.array([[7.0], [5.0], [6.0], [4.0]])
     for nothing in (None, V[:0]):
