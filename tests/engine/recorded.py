@@ -99,8 +99,11 @@ def honest(name: str, number: int = 0, session: str = "simulation") -> Recorded:
 def small(name: str) -> list[int]:
     """Return the numbers of examples that show most of a protocol in little time.
 
-    The first, and the first in which rows are selected or else the second.
+    The first, and the first of each way in which rows are selected, or else the second.
     """
     known = catalogue.protocol(name).examples()
-    others = [number for number in range(1, len(known)) if known[number].missing]
-    return [0, *(others or range(1, len(known)))[:1]]
+    ways: dict[bool, int] = {}
+    for number, example in enumerate(known):
+        if example.missing:
+            ways.setdefault(bool(example.params.linked_by), number)
+    return [0, *(ways.values() or range(1, len(known))[:1])]

@@ -194,7 +194,7 @@ def run(name: str, examples: list[int], seed: str, count: int) -> dict[str, int]
 FOUND = {
     "an update, asked again of those who were left out of it": (
         "llf",
-        "5d1e7a:69",
+        "5d1e7a:14890",
         "ProtocolFailed",
     ),
 }

@@ -8,6 +8,7 @@ import numpy as np
 
 from clustering_protocols.contract import Example
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.examples import BY_MATCH_KEYS
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.schema import numbers
@@ -62,7 +63,8 @@ def examples() -> Sequence[Example[DataCollaboration]]:
         sections={"evaluation": Evaluation(n_clusters=(2, 3))},
     )
     aligned = Example(params=_ALIGNED, layout=_without_a_corner(), X=X, missing=1 / 8)
-    return [*regular, ragged, aligned]
+    linked = Example(params=_LINKED, layout=_without_a_corner(), X=X, missing=1 / 8)
+    return [*regular, ragged, aligned, linked]
 
 
 def _example(
@@ -83,6 +85,8 @@ def _example(
 
 
 _ALIGNED = DataCollaboration(n_clusters=3, alignment=Alignment(method="ecdh"))
+
+_LINKED = DataCollaboration(n_clusters=3, alignment=BY_MATCH_KEYS)
 
 _RAGGED = DataCollaboration(n_clusters=3, reduction="random")
 

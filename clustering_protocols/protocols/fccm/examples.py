@@ -9,6 +9,7 @@ import numpy as np
 
 from clustering_protocols.contract import Example
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.examples import BY_MATCH_KEYS
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout
@@ -40,6 +41,7 @@ def examples() -> Sequence[Example[CoClustering]]:
         max_iter=10,
         alignment=Alignment(method="ecdh"),
     )
+    linked = CoClustering(n_clusters=3, n_init=1, max_iter=4, alignment=BY_MATCH_KEYS)
     return [
         *given,
         Example(
@@ -49,6 +51,7 @@ def examples() -> Sequence[Example[CoClustering]]:
             missing=0.1,
             sections={"evaluation": Evaluation(n_clusters=(2, 3))},
         ),
+        Example(params=linked, layout=Layout.lattice(1, 3), X=X, missing=0.1),
     ]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from clustering_protocols.contract import Example
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.examples import BY_MATCH_KEYS
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
@@ -116,12 +117,7 @@ def _build_aligned(X: FloatArray) -> Example[ProductQuantisation]:
 
 def _build_linked(X: FloatArray) -> Example[ProductQuantisation]:
     """Return three parties whose rows are linked by match keys."""
-    keys = ("person | digits", "person | zero-pad:6")
-    params = ProductQuantisation(
-        n_clusters=3,
-        codebook_size=8,
-        alignment=Alignment(method="ecdh", match_keys=keys),
-    )
+    params = ProductQuantisation(n_clusters=3, codebook_size=8, alignment=BY_MATCH_KEYS)
     return Example(params=params, layout=Layout.lattice(1, 3), X=X, missing=0.1)
 
 
