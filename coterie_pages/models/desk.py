@@ -10,6 +10,7 @@ from clustering_protocols.common.values import Value
 from clustering_protocols.engine.inspection import Inspection, Rehearsal
 from clustering_protocols.terms.agreements import Seat
 from coterie_pages.models.fields import FormField
+from coterie_pages.models.match_keys import KeyLine
 from coterie_pages.models.new_rows import NewRowsSummary
 from coterie_pages.models.parts import Risk
 from coterie_pages.models.reports import RunReport
@@ -84,6 +85,7 @@ class ColumnChoice(Value):
     kind: what it holds; empty where it was not read.
     low, high: its range, in words; empty where it has none.
     role: ``id`` names the rows and never leaves, ``in`` is clustered, ``out`` is not.
+    links: whether match keys are made of it.
     """
 
     name: str
@@ -92,6 +94,7 @@ class ColumnChoice(Value):
     low: str = ""
     high: str = ""
     role: Literal["id", "in", "out"]
+    links: bool = False
 
 
 class OwnTick(Value):
@@ -103,10 +106,18 @@ class OwnTick(Value):
 
 
 class OwnChoices(Value):
-    """What a party decides alone: what it allows, and which share its sums may tell."""
+    """What a party decides alone.
+
+    ticks: what it allows.
+    share: which share of its rows its sums may tell.
+    quota: how many ids others may bring for each of its rows; None where none are.
+    needed: whether the policy admits too few for the match keys of the terms.
+    """
 
     ticks: tuple[OwnTick, ...]
     share: FormField
+    quota: FormField | None = None
+    needed: bool = False
 
 
 class TableReading(Screen):
@@ -126,6 +137,7 @@ class TableReading(Screen):
     described: whether it is settled which columns are clustered.
     checked: whether the table was held against the terms.
     problems, warnings: what hinders it, with lines, and what may be wrong.
+    match_keys: how its rows look by the keys that link them.
     """
 
     place: ClassVar[str]
@@ -150,6 +162,7 @@ class TableReading(Screen):
     checked: bool = False
     problems: tuple[str, ...] = Field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
+    match_keys: tuple[KeyLine, ...] = ()
 
 
 class TableChoice(TableReading):

@@ -6,6 +6,7 @@ from pydantic import AwareDatetime, Field
 
 from clustering_protocols.common.values import Value
 from coterie_pages.models.fields import FormField, Option
+from coterie_pages.models.match_keys import KeysChoice
 from coterie_pages.models.parts import ExpectedFigures, Learns, Risk
 from coterie_pages.models.screens import OneSession, Screen
 from coterie_pages.models.sheet import TermsSheet
@@ -186,6 +187,7 @@ class NewSession(Screen):
         and the others; how one of several numbers of clusters is chosen; deadlines,
         guards, gaps and profiles.
     split: which of patients and variables the parties share.
+    keys: by which match keys rows are linked; None where the method links none.
     known: institutions whose cards were trusted here.
     wrong_slots: what is wrong with the places together.
     hidden: tuple of pair of str; what else the form sends.
@@ -201,6 +203,7 @@ class NewSession(Screen):
     runs: tuple[FormField, ...]
     rest: tuple[FormField, ...]
     split: FormField
+    keys: KeysChoice | None = None
     slots: tuple[SlotLine, ...]
     known: tuple[Option, ...] = ()
     wrong_slots: str = ""

@@ -28,12 +28,32 @@ def quota_options(n_keys: int, admitted: float = USUAL) -> tuple[str, ...]:
 
 def describe_quota(n_keys: int, admitted: float = USUAL) -> str:
     """Return why a party needs the option, or nothing where it needs none."""
-    if n_keys <= admitted:
+    said = (
+        f"Another party of as many rows may bring {n_keys} values of match keys for each "
+        "of yours"
+    )
+    return _explain(said, n_keys, admitted)
+
+
+def describe_excess(
+    who: str, brought: int, own: int, admitted: float, *, are_keys: bool
+) -> str:
+    """Return why a party is refused, or nothing where it brings no more than admitted.
+
+    brought, own: its values, and the own rows.
+    """
+    what = "values of match keys" if are_keys else "ids"
+    said = f"{who!r} may bring {brought} {what} for your {own} rows"
+    return _explain(said, brought / own, admitted)
+
+
+def _explain(said: str, brought: float, admitted: float) -> str:
+    """Return what is brought for each own row, and how to admit it; empty where it is."""
+    if brought <= admitted:
         return ""
     return (
-        f"Each party needs {quota_option(n_keys)}. Another's row brings a value of each of "
-        f"{n_keys} match keys, and each may be a guess. Otherwise {admitted:g} are "
-        "admitted. A party with fewer rows than another needs more."
+        f"{said}, and each may be a guess. 'ids_per_row' is {admitted:g}; to admit them: "
+        f"{quota_option(brought)}."
     )
 
 

@@ -182,20 +182,14 @@ class Policy:
         params = check_terms(terms)
         if not params.selects_rows:
             return
-        n_keys = len(params.linked_by)
-        what = "values of match keys" if n_keys else "ids"
-        own = agreed.member(slot).n_rows
+        n_keys, own = len(params.linked_by), agreed.member(slot).n_rows
         for name in terms.layout.row_group(terms.layout.slot(slot).row):
-            if name == slot:
-                continue
             brought = agreed.member(name).n_rows * max(n_keys, 1)
-            if brought > self.ids_per_row * own:
-                raise GuardRefused(
-                    f"{name!r} may bring {brought} {what} for your {own} rows, "
-                    f"{brought / own:.4g} times as many, and learn which of them you "
-                    f"hold; 'ids_per_row' is {self.ids_per_row:g}. To admit them: "
-                    f"{id_quota.quota_option(brought / own)}."
-                )
+            excess = id_quota.describe_excess(
+                name, brought, own, self.ids_per_row, are_keys=n_keys > 0
+            )
+            if name != slot and excess:
+                raise GuardRefused(excess)
 
     def check_members(
         self, agreement: bytes, slot: str, known: Collection[str]

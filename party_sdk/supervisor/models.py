@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
@@ -14,6 +15,9 @@ from clustering_protocols.terms.schema import Schema
 from clustering_protocols.wire.states import SessionState, SlotState
 from party_sdk.admission.table_files import NamedTable
 from party_sdk.analyst_client.transport import Trust
+
+if TYPE_CHECKING:
+    from party_sdk.home.policy import Policy
 
 
 class _StoredModel(BaseModel):
@@ -86,6 +90,7 @@ class Order(_StoredModel):
     invitation: a secret; ``repr`` does not show it.
     table: none as long as nobody has named one: a question then.
     choices: what this party decides alone, as ``--choice``.
+    ids_per_row: as ``--ids-per-row``; None for what the policy says.
     labels, report: where labels (memberships stand beside them) and the report (HTML)
         are to be written; absolute. Without ``labels`` the result stays in the home.
     confirm, readable: whether each kind of contribution is a question before it leaves,
@@ -99,6 +104,7 @@ class Order(_StoredModel):
     invitation: str = Field(repr=False)
     table: OrderedTable | None = None
     choices: dict[str, Any] = {}
+    ids_per_row: float | None = Field(default=None, ge=0)
     labels: Path | None = None
     report: Path | None = None
     confirm: bool = False
@@ -111,6 +117,12 @@ class Order(_StoredModel):
     table_digest: str | None = Field(
         default=None, description="SHA-256 of the file when the order was placed."
     )
+
+    def apply_to(self, policy: Policy) -> Policy:
+        """Return a policy with what this order says instead."""
+        if self.ids_per_row is None:
+            return policy
+        return replace(policy, ids_per_row=self.ids_per_row)
 
     @property
     def trust(self) -> Trust:

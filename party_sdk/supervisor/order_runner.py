@@ -155,7 +155,7 @@ class OrderRunner:
         )
 
     def _begin(self) -> None:
-        here, policy = self._own_home, read_policy(self._home)
+        here, policy = self._own_home, self._order.apply_to(read_policy(self._home))
         offer = here.offer(self._order.invitation, policy)
         self._files.tell(title=offer.terms.title, protocol=offer.terms.protocol.name)
         table = self._table(offer.terms)

@@ -63,12 +63,12 @@ def test_people_are_linked_by_what_the_commands_print(
     shell("example", "made")
     keys, said = shell("table", "made/people/north.csv", "--link")
     (tmp_path / "keys.txt").write_text(keys)
-    assert "Each party needs --ids-per-row 12" in said
+    assert "to admit them: --ids-per-row 12" in said
     _, said = shell(
         *("session", "create", "People", "--protocol", "pqmds", "--column-groups", "2"),
         *("--param", "n_clusters=3", "--match-key", "@keys.txt", "--invitations", "."),
     )
-    assert "Each party needs --ids-per-row 12" in said
+    assert "to admit them: --ids-per-row 12" in said
     codes = re.findall(r"accept the risk (\S+)\.$", said, re.MULTILINE)
     risks = [word for code in codes for word in ("--accept-risk", code)]
     tables = {slot: f"made/people/{name}.csv" for slot, name in HOSPITALS.items()}

@@ -24,7 +24,8 @@ from coterie_pages.models.fields import FormField, Option
 from party_sdk.advice.advice import layout_of, situation_of
 from party_sdk.advice.advice_form import QUESTIONS
 from party_sdk.desk.coordinator.context import parse_number
-from party_sdk.desk.coordinator.drafts import PARAM, SPLITS, Draft
+from party_sdk.desk.coordinator.drafts import MATCH_KEYS, PARAM, SPLITS, Draft
+from party_sdk.desk.coordinator.key_choice import choose_keys
 from party_sdk.desk.dictionary_drafts import ROLES, TYPES, TableDraft
 from party_sdk.home.clock import now
 from party_sdk.home.identities import Acquaintances
@@ -46,6 +47,8 @@ def page_of(draft: Draft, known: Acquaintances) -> NewSession:
         for each in fields_of(schema, draft.parameters, wrong, prefix=PARAM)
     ]
     places = draft.places() or _places(draft)
+    keys = next((each for each in fields if each.name == MATCH_KEYS), None)
+    fields = [each for each in fields if each is not keys]
     return NewSession(
         method=_method(draft),
         title=protocol.title,
@@ -55,6 +58,7 @@ def page_of(draft: Draft, known: Acquaintances) -> NewSession:
         groups=tuple(_groups(each for each in fields if not each.required)),
         runs=tuple(_request_fields(draft, "runs")),
         rest=tuple(_request_fields(draft, "limits", "gaps", "results")),
+        keys=None if keys is None else choose_keys(draft, keys),
         split=_split(places),
         slots=tuple(places),
         known=tuple(Option(value=name, text=name) for name in sorted(known.read())),

@@ -30,6 +30,7 @@ from party_sdk.coordinator.option_parsing import (
     read_expected,
     read_preparation,
     read_values,
+    with_match_keys,
 )
 from party_sdk.coordinator.runs import read_runs
 from party_sdk.desk.coordinator.context import parse_number
@@ -38,6 +39,7 @@ from party_sdk.desk.responses import Form
 from party_sdk.home.identities import Acquaintances
 
 PARAM: Final = "param."
+MATCH_KEYS: Final = f"{PARAM}alignment.match_keys"
 SPLITS: Final = {
     "patients": "Other patients at each party, the same variables",
     "variables": "The same patients at each party, other variables",
@@ -85,10 +87,20 @@ class Draft:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Return what stands in the fields of parameters of this protocol."""
+        """Return what stands in the fields of parameters, but for the match keys."""
         schema = catalogue.protocol(self.protocol).params.model_json_schema()
         names = [f"{PARAM}{each.name}" for each in parameters_of(schema)]
-        return {name: self.one(name) for name in names if self.one(name)}
+        return {
+            name: self.one(name)
+            for name in names
+            if name != MATCH_KEYS and self.one(name)
+        }
+
+    @property
+    def match_keys(self) -> list[str]:
+        """Return the match keys that were typed, in one field or several, one a line."""
+        lines = "\n".join(self.form.all(MATCH_KEYS)).splitlines()
+        return [line.strip() for line in lines if line.strip()]
 
     def places(self) -> list[SlotLine]:
         """Return the lines of the table of places that are not empty."""
@@ -183,7 +195,8 @@ class Draft:
             f"{name.removeprefix(PARAM)}={text}"
             for name, text in self.parameters.items()
         ]
-        values, runs = read_runs(read_values(tuple(texts)), **choice)
+        said = with_match_keys(read_values(tuple(texts)), self.match_keys)
+        values, runs = read_runs(said, **choice)
         return catalogue.parse_params(self.protocol, values), runs
 
     def _read_expected(self, known: Acquaintances) -> dict[str, str]:

@@ -103,10 +103,11 @@ def decide(
 def hidden_of(
     fields: Mapping[str, Any], drawn: DrawnTerms
 ) -> Iterator[tuple[str, str]]:
-    """Yield what was typed, and what makes the very same terms again."""
+    """Yield what was typed, line by line, and what makes the very same terms again."""
     for name, values in fields.items():
         if name not in _OWN:
-            yield from ((name, value) for value in values)
+            for value in values:
+                yield from ((name, line) for line in value.splitlines() or [""])
     yield "drawn", drawn.session
     yield "seed", str(drawn.request.seed)
     yield "digest", digest(drawn.terms)

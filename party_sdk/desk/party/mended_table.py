@@ -9,8 +9,7 @@ from clustering_protocols.common.errors import CoterieError, NotReady
 from coterie_pages.models.table_mapping import MendedTable
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
-from party_sdk.desk.party.own_choices import shown_choices
-from party_sdk.desk.party.table_choice import TableForm, table_page, typed_limits
+from party_sdk.desk.party.table_choice import TableForm, choices_of, table_page
 from party_sdk.desk.responses import bad, form_of, render_page, to
 from party_sdk.desk.tables.mapping_page import MappingPlace, mend
 
@@ -32,7 +31,7 @@ def post_mapping(request: Request) -> Response:
         title=kept.title(),
         session=kept.session,
         slot=kept.slot,
-        choices=shown_choices(typed_limits(kept, chosen)),
+        choices=choices_of(kept, chosen),
         **said,
     )
     return render_page(request, model, notice=trouble)

@@ -3,29 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from math import inf
+from typing import Any, Final, NamedTuple
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.session_risks import CHOICES, LIMITS, SUMS_LIMIT
 from coterie_pages.models.desk import OwnChoices, OwnTick
 from coterie_pages.models.fields import FormField
 from party_sdk.desk.responses import Form
+from party_sdk.supervisor import Order
 
+IDS_PER_ROW: Final = "ids_per_row"
 _TICKS: Final = tuple(name for name in CHOICES if name != SUMS_LIMIT)
+_USUAL_QUOTA: Final = "Most ids that another party may bring for each of your rows."
+
+
+class Quota(NamedTuple):
+    """Whether others bring ids of one's rows, and why more have to be admitted."""
+
+    counts: bool
+    needs: str
 
 
 def typed_in(form: Form) -> dict[str, str]:
     """Return the choices of a form, as they were typed."""
     typed = {name: "true" for name in _TICKS if name in form.all("allow")}
-    share = form.one(SUMS_LIMIT).strip()
-    return {**typed, SUMS_LIMIT: share} if share else typed
+    numbers = {name: form.one(name).strip() for name in (SUMS_LIMIT, IDS_PER_ROW)}
+    return typed | {name: text for name, text in numbers.items() if text}
 
 
-def typed_before(choices: Mapping[str, Any]) -> dict[str, str]:
-    """Return the choices of an order, as a form would send them."""
-    typed = {name: "true" for name in _TICKS if choices.get(name)}
-    share = choices.get(SUMS_LIMIT)
-    return typed if share is None else {**typed, SUMS_LIMIT: f"{share:g}"}
+def typed_before(order: Order | None) -> dict[str, str]:
+    """Return what was decided for an order, as a form would send it."""
+    if order is None:
+        return {}
+    typed = {name: "true" for name in _TICKS if order.choices.get(name)}
+    said = {SUMS_LIMIT: order.choices.get(SUMS_LIMIT), IDS_PER_ROW: order.ids_per_row}
+    return typed | {
+        name: f"{each:g}" for name, each in said.items() if each is not None
+    }
 
 
 def chosen_of(typed: Mapping[str, str]) -> dict[str, Any]:
@@ -37,6 +52,16 @@ def chosen_of(typed: Mapping[str, str]) -> dict[str, Any]:
     if SUMS_LIMIT in typed:
         chosen[SUMS_LIMIT] = _share(typed[SUMS_LIMIT])
     return chosen
+
+
+def quota_of(typed: Mapping[str, str]) -> float | None:
+    """Return how many ids others may bring for each own row; None for as the policy says.
+
+    Raises InvalidParameters if that is no number.
+    """
+    if IDS_PER_ROW not in typed:
+        return None
+    return _number(typed[IDS_PER_ROW], IDS_PER_ROW, "a number, from 0: type 12.")
 
 
 def taken_back(before: Mapping[str, Any], share: float) -> dict[str, Any]:
@@ -51,7 +76,7 @@ def taken_back(before: Mapping[str, Any], share: float) -> dict[str, Any]:
     }
 
 
-def shown_choices(typed: Mapping[str, str]) -> OwnChoices:
+def shown_choices(typed: Mapping[str, str], quota: Quota) -> OwnChoices:
     """Return the part of a form that asks for them."""
     return OwnChoices(
         ticks=tuple(
@@ -65,6 +90,16 @@ def shown_choices(typed: Mapping[str, str]) -> OwnChoices:
             hint=f"{CHOICES[SUMS_LIMIT]} Leave it empty for what your policy says.",
             value=typed.get(SUMS_LIMIT, ""),
         ),
+        quota=FormField(
+            name=IDS_PER_ROW,
+            label=IDS_PER_ROW,
+            kind="number",
+            hint=f"{quota.needs or _USUAL_QUOTA} Leave it empty for what your policy says.",
+            value=typed.get(IDS_PER_ROW, ""),
+        )
+        if quota.counts
+        else None,
+        needed=bool(quota.needs),
     )
 
 
@@ -74,10 +109,15 @@ def limit_in(sentence: str) -> str:
 
 
 def _share(text: str) -> float:
+    what = "a share, from 0 to 1: type 0.5."
+    return _number(text, SUMS_LIMIT, what, largest=1)
+
+
+def _number(text: str, name: str, what: str, largest: float = inf) -> float:
     try:
-        share = float(text.replace(",", "."))
+        number = float(text.replace(",", "."))
     except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise InvalidParameters(f"{SUMS_LIMIT!r} is a share, from 0 to 1: type 0.5.")
-    return share
+        number = -1.0
+    if not 0 <= number <= largest:
+        raise InvalidParameters(f"{name!r} is {what}")
+    return number

@@ -12,9 +12,10 @@ from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from coterie_pages.models.desk import RehearsalPage
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
-from party_sdk.desk.party.own_choices import chosen_of, shown_choices
+from party_sdk.desk.party.own_choices import chosen_of
 from party_sdk.desk.party.table_choice import (
     TableForm,
+    choices_of,
     order_table,
     table_page,
     typed_limits,
@@ -60,6 +61,6 @@ def _page(kept: AddressedParty, chosen: TableForm, found: Rehearsal) -> Rehearsa
         columns=chosen.columns or (),
         mapping=chosen.mapping,
         notify=chosen.notify,
-        choices=shown_choices(typed_limits(kept, chosen)),
+        choices=choices_of(kept, chosen),
         played=found,
     )

@@ -12,14 +12,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
+from clustering_protocols.session_terms import check_terms
+from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.session_risks import LIMITS
 from clustering_protocols.terms.terms import Terms
-from coterie_pages.models.desk import ColumnChoice, TableChoice
+from coterie_pages.models.desk import ColumnChoice, OwnChoices, TableChoice
 from coterie_pages.models.frame import Banner
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.own_choices import (
+    Quota,
     chosen_of,
+    quota_of,
     shown_choices,
     taken_back,
     typed_before,
@@ -27,6 +31,7 @@ from party_sdk.desk.party.own_choices import (
 )
 from party_sdk.desk.responses import Form, bad, desk_of, form_of, render_page, to
 from party_sdk.desk.tables.mapping_page import mapping_of
+from party_sdk.desk.tables.match_keys import key_lines
 from party_sdk.desk.tables.named_file import (
     csv_of,
     files_in,
@@ -34,6 +39,7 @@ from party_sdk.desk.tables.named_file import (
     split_words,
     written_as,
 )
+from party_sdk.home.id_quota import describe_quota, match_keys_at
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.notification_requests import check_address
 from party_sdk.supervisor import Order, OrderedTable
@@ -157,10 +163,12 @@ def _place(kept: AddressedParty, table: OrderedTable, chosen: TableForm) -> None
     )
     others = {name: it for name, it in before.choices.items() if name not in LIMITS}
     usual = taken_back(before.choices, read_policy(kept.desk.home).sums_limit)
-    limits = {**usual, **chosen_of(typed_limits(kept, chosen))}
+    typed = typed_limits(kept, chosen)
+    limits = {**usual, **chosen_of(typed)}
     update = {
         "table": table,
         "choices": {**others, **limits},
+        "ids_per_row": quota_of(typed),
         "labels": before.labels or kept.files.folder.path / "labels.csv",
         "confirm": chosen.confirm,
         "readable": True,
@@ -181,7 +189,7 @@ def table_page(
     model = TableChoice(
         confirm=chosen.confirm,
         notify=chosen.notify or _format_addresses(kept),
-        choices=shown_choices(typed_limits(kept, chosen)),
+        choices=choices_of(kept, chosen),
         **said,
     )
     return render_page(request, model, notice=notice or trouble)
@@ -222,7 +230,16 @@ def typed_limits(kept: AddressedParty, chosen: TableForm) -> Mapping[str, str]:
     """Return what the party decides alone: as a form says, or the order before."""
     if chosen.limits is not None:
         return chosen.limits
-    return typed_before({} if kept.order is None else kept.order.choices)
+    return typed_before(kept.order)
+
+
+def choices_of(kept: AddressedParty, chosen: TableForm) -> OwnChoices:
+    """Return what the party decides alone, as a form shows it."""
+    terms = kept.terms()
+    admitted = read_policy(kept.desk.home).ids_per_row
+    needs = describe_quota(match_keys_at(terms, kept.slot), admitted)
+    counts = check_terms(terms).selects_rows and shares_rows(terms, kept.slot)
+    return shown_choices(typed_limits(kept, chosen), Quota(counts, needs))
 
 
 def _format_addresses(kept: AddressedParty) -> str:
@@ -243,7 +260,8 @@ def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
         chosen,
         None if dictionary is None else dictionary.used.names,
         lambda: named.check_table(terms, kept.slot),
-        named.examine if dictionary is None else lambda: named.examine(agreed),
+        lambda: named.examine(agreed),
+        agreed.match_columns,
     )
     return {**found, "mends": dictionary is not None}
 
@@ -254,12 +272,14 @@ def describe_table(
     described: Sequence[str] | None,
     check: Callable[[], CheckReport],
     look: Callable[[], CheckReport] | None = None,
+    linking: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Return how a table is read.
 
     described: the columns that are clustered, where that is settled.
     check: returns what hinders the table, once its columns are chosen.
     look: returns how it is read before; by default as it shows by itself.
+    linking: the columns of which match keys are made.
     """
     from party_sdk.tables.single_columns import column_names
 
@@ -270,7 +290,8 @@ def describe_table(
         "n_rows": columns.rows,
         "not_read": columns.not_read,
         "dialect": columns.dialect_texts,
-        "columns": tuple(_choices(names, chosen, columns, described)),
+        "columns": tuple(_choices(names, chosen, columns, described, linking)),
+        "match_keys": key_lines(report.match_keys),
         "described": described is not None,
         "checked": chosen.checked,
         "problems": report.sentences,
@@ -299,6 +320,7 @@ def _choices(
     chosen: TableForm,
     look: CheckReport,
     described: Sequence[str] | None,
+    linking: Sequence[str],
 ) -> Iterator[ColumnChoice]:
     known = {column.name: column for column in look.columns}
     for name in names:
@@ -311,13 +333,21 @@ def _choices(
             missing=0 if column is None else column.missing,
             low=low,
             high=high,
-            role=_role(name, chosen, described),
+            role=_role(name, chosen, described, linking),
+            links=name in linking,
         )
 
 
-def _role(name: str, chosen: TableForm, described: Sequence[str] | None) -> Any:
+def _role(
+    name: str,
+    chosen: TableForm,
+    described: Sequence[str] | None,
+    linking: Sequence[str],
+) -> Any:
     if name in chosen.ids:
         return "id"
     if described is not None:
         return "in" if name in described else "out"
-    return "in" if chosen.columns is None or name in chosen.columns else "out"
+    if chosen.columns is None:
+        return "out" if name in linking else "in"
+    return "in" if name in chosen.columns else "out"

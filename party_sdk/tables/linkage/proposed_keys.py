@@ -85,6 +85,15 @@ def propose_match_keys(table: Any, how: How) -> tuple[KeyPreview, ...]:
             "No columns name people: a key takes names, a birth date, an address. Rename "
             "columns, or write keys yourself, e.g. 'surname | soundex + birth_date | date'."
         )
+    return preview_of(table, how, keys)
+
+
+def preview_of(table: Any, how: How, keys: Sequence[str]) -> tuple[KeyPreview, ...]:
+    """Return how a table's rows look by match keys, normalised as usual.
+
+    Raises InvalidData if the table lacks a column, or cannot be read.
+    Raises ValueError if a key is none.
+    """
     ids = link_ids(table, how, keys)
     return preview_keys(key_values(ids, keys, Alignment().normalisation))
 

@@ -1,0 +1,133 @@
+"""Match keys at the desk: proposed and changed by a coordinator, previewed by a party."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from support.browsing import texts, tree
+from support.desks import DeskBrowser
+
+from party_sdk.home.policy import Policy
+from party_sdk.supervisor.files import OrderFiles
+from party_sdk.tables.linkage.made_people import make_hospitals
+from tests.desk.plans import NEW, hidden, invitations, plan
+
+CELLS = ("given_name", "surname", "birth_date", "sex", "postcode")
+
+
+@pytest.fixture
+def people(browser: DeskBrowser) -> Path:
+    """The people of a made hospital, beside two numbers of each."""
+    path = browser.desk.tables / "people.csv"
+    north, _ = make_hospitals(300, 0.9, seed=3)
+    with path.open("w", newline="") as file:
+        table = csv.writer(file)
+        table.writerow([*CELLS, "x", "y"])
+        for number, row in enumerate(north.cells):
+            table.writerow([*(row[name] for name in CELLS), number % 7, number % 5])
+    return path
+
+
+def form(**said: str) -> dict[str, object]:
+    return plan(
+        protocol="pqmds",
+        split="variables",
+        slot_column=["1", "2", "3"],
+        slot_row=["1", "1", "1"],
+        **said,
+    )
+
+
+def typed_keys(page: httpx.Response) -> list[str]:
+    [field] = [
+        each
+        for each in tree(page).iter("textarea")
+        if each.attrib.get("name") == "param.alignment.match_keys"
+    ]
+    return [line for line in (field.text or "").split("\n") if line]
+
+
+def test_keys_are_proposed_from_a_table_and_changed_by_a_person(
+    desk: DeskBrowser, people: Path
+) -> None:
+    page = desk.post(NEW, form(people=people.name, do="keys"))
+    proposed = typed_keys(page)
+    assert len(proposed) > 10
+    assert "300 rows have a value" in texts(page)
+    assert f"to admit them: --ids-per-row {len(proposed)}" in texts(page)
+
+    fewer = "\r\n".join([proposed[2], proposed[0], "sex | first:1"])
+    said = {"people": people.name, "param_alignment.match_keys": fewer}
+    page = desk.post(NEW, form(**said, do="try"))
+    assert typed_keys(page) == fewer.split("\r\n"), "the order is the person's"
+    assert "few are unique" in texts(page)
+    assert "ids-per-row" not in texts(page)
+
+    review = desk.post(NEW, form(**said))
+    assert "Anna" not in texts(review), "no cell goes into the terms"
+    invited = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    terms = desk.follow(desk.post("/invitations", {"invitation": str(invited[0])}))
+    assert proposed[2] in texts(terms)
+
+
+def test_a_table_that_proposes_no_keys_says_so_at_its_field(desk: DeskBrowser) -> None:
+    (desk.desk.tables / "labs.csv").write_text("x,y\n1,2\n3,4\n")
+    for table, said in (
+        ("labs.csv", "No columns name people"),
+        ("no.csv", "no.csv"),
+        ("", "Name a table of your own"),
+    ):
+        page = desk.post(NEW, form(people=table, do="keys"))
+        [field] = [e for e in tree(page).iter("input") if e.get("name") == "people"]
+        assert field.attrib["aria-invalid"] == "true"
+        assert said in texts(page)
+    page = desk.post(
+        NEW, form(people="labs.csv", **{"param_alignment.match_keys": "|"})
+    )
+    [field] = [e for e in tree(page).iter("textarea") if e.get("aria-invalid")]
+    assert field.attrib["name"] == "param.alignment.match_keys"
+
+
+def test_a_party_sees_its_rows_by_key_and_admits_more(
+    desk: DeskBrowser, people: Path
+) -> None:
+    keys = typed_keys(desk.post(NEW, form(people=people.name, do="keys")))
+    said = {"param_alignment.match_keys": "\n".join(keys)}
+    review = desk.post(NEW, form(**said))
+    first, *_ = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
+    desk.post("/invitations", {"invitation": str(first)})
+    here = f"/parties/{first.session}/{first.slot}"
+    terms = OrderFiles(Path(desk.desk.home), first.session, first.slot)
+    offered = desk.get(f"{here}/terms")
+    codes = [
+        each.attrib["value"]
+        for each in tree(offered).iter("input")
+        if each.attrib.get("name") == "risk"
+    ]
+    desk.post(f"{here}/terms", {"risk": codes})
+
+    page = desk.get(f"{here}/table?path=people.csv")
+    assert "no column has to name them" in texts(page)
+    ticked = [e.get("value") for e in tree(page).iter("input") if "checked" in e.attrib]
+    assert ticked == ["x", "y"], "what keys are made of is not clustered by itself"
+
+    fields = [("path", "people.csv"), ("seen", "1"), ("column", "x"), ("column", "y")]
+    page = desk.get(f"{here}/table?{urlencode(fields)}")
+    assert keys[0] in texts(page)
+    assert "300 rows have a value" in texts(page)
+    assert f"to admit them: --ids-per-row {len(keys)}" in texts(page)
+
+    sent = {"path": "people.csv", "seen": "1", "column": ["x", "y"], "limits": "1"}
+    refused = desk.post(f"{here}/order", {**sent, "ids_per_row": "many"})
+    assert "'ids_per_row' is a number" in texts(refused)
+    desk.post(f"{here}/order", {**sent, "ids_per_row": str(len(keys))})
+    order = terms.order()
+    assert order.ids_per_row == len(keys)
+    assert order.apply_to(Policy()).ids_per_row == len(keys)
+    again = desk.get(f"{here}/table?{urlencode(fields)}")
+    [field] = [e for e in tree(again).iter("input") if e.get("name") == "ids_per_row"]
+    assert field.attrib["value"] == str(len(keys))
