@@ -1,19 +1,24 @@
-"""Write spec/vectors: ``python -m benchmarks.vectors [LAYER ...]``."""
+"""Write spec/vectors: ``python -m benchmarks.vectors [LAYER or PROTOCOL ...]``."""
 
 from __future__ import annotations
 
 import sys
 
 from benchmarks.vectors.files import BUILDERS, VECTORS
-from party_sdk.conformance.vectors import SCHEMA, write_file, write_schema
+from benchmarks.vectors.sessions import PROTOCOLS, build_sessions
+from party_sdk.conformance.vectors import SCHEMA, SESSIONS, write_file, write_schema
 
 
 def main(names: list[str]) -> None:
-    """Write the files of these layers, all by default, and the schema."""
-    VECTORS.mkdir(exist_ok=True)
+    """Write the files of these layers and protocols, all by default, and the schema."""
+    (VECTORS / SESSIONS).mkdir(parents=True, exist_ok=True)
     (VECTORS / SCHEMA).write_text(write_schema())
-    for name in names or BUILDERS:
-        (VECTORS / f"{name}.json").write_text(write_file(BUILDERS[name]()))
+    for name in names or (*BUILDERS, *PROTOCOLS):
+        if name in BUILDERS:
+            (VECTORS / f"{name}.json").write_text(write_file(BUILDERS[name]()))
+        else:
+            path = VECTORS / SESSIONS / f"{name}.json"
+            path.write_text(write_file(build_sessions(name)))
 
 
 if __name__ == "__main__":

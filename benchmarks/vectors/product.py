@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from benchmarks.vectors import product_calls, product_records
+from benchmarks.vectors import product_calls, product_party, product_records
 from clustering_protocols.common.errors import CoterieError
 from party_sdk.conformance.vectors import VectorCase
+
+_CALLS: Final = {
+    **product_calls.CALLS,
+    **product_records.CALLS,
+    **product_party.calls(),
+}
 
 
 def answer(call: str, given: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """Return the output of a call, or the problem with which it fails."""
-    calls = {**product_calls.CALLS, **product_records.CALLS}
     try:
-        return calls[call](given), ""
+        return _CALLS[call](given), ""
     except CoterieError as error:
         return None, error.problem.value.slug
 

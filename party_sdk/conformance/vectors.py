@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Final, Literal, Self, TypeVar
+from typing import Any, Final, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -19,6 +19,10 @@ from clustering_protocols.common.errors import Malformed
 SESSIONS: Final = "sessions"
 SCHEMA: Final = "schema.json"
 _SLUGS: Final = {problem.value.slug for problem in Problem}
+
+
+Level = Literal["A", "B", "C", "D", "E"]
+LEVELS: Final[tuple[Level, ...]] = get_args(Level)
 
 
 class _Part(BaseModel):
@@ -43,6 +47,12 @@ class VectorCase(_Part):
         default=0.0,
         ge=0,
         description="How far float64 numbers may be off, of the largest number.",
+    )
+
+    turned: list[str] = Field(
+        default=[],
+        description="Arrays of a contribution that a party may turn together: inner "
+        "products of all their rows are compared.",
     )
 
     @model_validator(mode="after")
@@ -79,9 +89,7 @@ class RecordedSession(_Part):
     """
 
     name: str
-    level: Literal["A", "B", "C", "D", "E"] = Field(
-        description="The level of conformance that needs it."
-    )
+    level: Level = Field(description="The level of conformance that needs it.")
     receivers: dict[str, str]
     steps: list[VectorCase]
     refusals: list[Refusal]

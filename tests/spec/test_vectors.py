@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -11,39 +13,91 @@ import pytest
 
 from benchmarks.vectors import product
 from benchmarks.vectors.files import BUILDERS, VECTORS
-from party_sdk.conformance.comparison import find_difference
-from party_sdk.conformance.vectors import SCHEMA, VectorCase, read_layers, write_schema
+from benchmarks.vectors.sessions import PROTOCOLS, build_sessions
+from clustering_protocols.engine import packets
+from party_sdk.conformance.checker import Checker, find_wrong
+from party_sdk.conformance.programs import Answer
+from party_sdk.conformance.vectors import (
+    SCHEMA,
+    read_layers,
+    read_sessions,
+    write_schema,
+)
 from tests.spec.independent import __main__ as independent
 
 REMEDY = "Run: python -m benchmarks.vectors"
 LAYERS = read_layers(VECTORS)
+FILES = read_sessions(VECTORS)
+SPOKEN = {"dummy", "dc"}
+"""Protocols that the independent party has."""
 
 
-def of_product(case: VectorCase) -> dict[str, Any]:
-    output, problem = product.answer(case.call, case.input)
+class Program:
+    """A program in this process; ``change`` is what it does to its answers."""
+
+    def __init__(
+        self,
+        answer: Callable[[str, dict[str, Any]], Answer],
+        change: Callable[[str, Answer], Answer] = lambda _, answer: answer,
+    ) -> None:
+        self._answer, self._change = answer, change
+
+    def ask(self, call: str, given: dict[str, Any]) -> Answer:
+        return self._change(call, self._answer(call, given))
+
+
+def of_product(call: str, given: dict[str, Any]) -> Answer:
+    output, problem = product.answer(call, given)
     return {"problem": problem} if problem else {"output": output}
 
 
-def of_independent(case: VectorCase) -> dict[str, Any]:
-    return independent.answer({"call": case.call, "input": case.input})
+def of_independent(call: str, given: dict[str, Any]) -> Answer:
+    return independent.answer({"call": call, "input": given})
 
 
 @pytest.mark.parametrize("answer", [of_product, of_independent])
 @pytest.mark.parametrize("layer", BUILDERS)
 def test_each_case_has_its_outcome(
-    layer: str, answer: Callable[[VectorCase], dict[str, Any]]
+    layer: str, answer: Callable[[str, dict[str, Any]], Answer]
 ) -> None:
-    for case in LAYERS[layer].cases:
-        due = {"problem": case.problem} if case.problem else {"output": case.output}
-        found = json.loads(json.dumps(answer(case)))
-        wrong = find_difference(due, found, case.tolerance)
-        assert not wrong, f"{case.call}: {case.name}: {wrong}"
+    checker = Checker(program=Program(answer))
+    for found in checker.check_layers({layer: LAYERS[layer]}):
+        assert not found.left_out, found.call
+        assert not found.wrong, found.sentence
+
+
+@pytest.mark.parametrize("answer", [of_product, of_independent])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_each_session_goes_as_it_was_recorded(
+    protocol: str, answer: Callable[[str, dict[str, Any]], Answer]
+) -> None:
+    if answer is of_independent and protocol not in SPOKEN:
+        pytest.skip("The independent party does not speak it.")
+    checker = Checker(program=Program(answer))
+    found = list(checker.check_sessions({protocol: FILES[protocol]}))
+    steps = sum(len(s.steps) + len(s.refusals) for s in FILES[protocol].sessions)
+    assert len(found) == steps
+    for each in found:
+        assert not each.left_out, each.call
+        assert not each.wrong, each.sentence
 
 
 @pytest.mark.parametrize("layer", BUILDERS)
 def test_a_file_has_the_cases_that_are_built(layer: str) -> None:
     built = [(case.call, case.name) for case in BUILDERS[layer]().cases]
     assert [(case.call, case.name) for case in LAYERS[layer].cases] == built, REMEDY
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_file_has_the_sessions_that_are_built(protocol: str) -> None:
+    built, kept = build_sessions(protocol), FILES[protocol]
+    for new, old in zip(built.sessions, kept.sessions, strict=True):
+        names = [step.name for step in new.steps], [r.name for r in new.refusals]
+        assert names == (
+            [step.name for step in old.steps],
+            [r.name for r in old.refusals],
+        ), REMEDY
+        assert new.steps[0] == old.steps[0], REMEDY
 
 
 def test_files_are_of_the_schema_that_lies_beside_them() -> None:
@@ -54,3 +108,59 @@ def test_files_are_of_the_schema_that_lies_beside_them() -> None:
             jsonschema.validate(json.loads(path.read_text()), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"vectors": 2, "cases": []}, schema)
+
+
+def test_an_answer_where_a_refusal_is_due_is_wrong() -> None:
+    (refused, *_) = [each for each in LAYERS["sums"].cases if each.problem]
+    assert find_wrong(refused, {"output": {}})
+    assert find_wrong(refused, {"problem": "malformed"})
+    assert not find_wrong(refused, {"problem": refused.problem})
+
+
+def test_a_party_that_goes_on_after_a_refusal_is_wrong() -> None:
+    def forget(_: str, answer: Answer) -> Answer:
+        """Answer a genuine task although the party has stopped."""
+        return {"output": {}} if answer.get("problem") == "task-refused" else answer
+
+    checker = Checker(program=Program(of_product, forget))
+    wrong = [f.wrong for f in checker.check_sessions({"dummy": FILES["dummy"]})]
+    assert "the program goes on, once the message comes as it should have been" in wrong
+
+
+@pytest.mark.parametrize("kind", ["digests", "share", "projections"])
+def test_a_number_of_a_contribution_that_differs_is_found(kind: str) -> None:
+    def change(_: str, answer: Answer) -> Answer:
+        """Change each array by one, and each text to another."""
+        given = (answer.get("output") or {}).get("contribution")
+        if given is None:
+            return answer
+        packet = packets.read(base64.b64decode(given))
+        if packet.header.record["kind"] != kind:
+            return answer
+        values = dict.fromkeys(packet.header.record["values"], "00" * 32)
+        record = {**packet.header.record, "values": values}
+        changed = replace(
+            packet,
+            header=packet.header.model_copy(update={"record": record}),
+            arrays={name: each + 1 for name, each in packet.arrays.items()},
+        )
+        content = base64.b64encode(packets.encode(changed)).decode()
+        return {"output": {"contribution": content}}
+
+    recorded = FILES["dc"].model_copy(update={"sessions": FILES["dc"].sessions[:1]})
+    checker = Checker(program=Program(of_product, change))
+    found = [f for f in checker.check_sessions({"dc": recorded}) if f.wrong]
+    assert {f.wrong.split(":")[0].split("[")[0] for f in found} <= {
+        ".contribution.record.values.rows",
+        ".contribution.record.values.columns",
+        ".contribution.arrays.words.items",
+        ".contribution.arrays.inner products",
+    }
+    assert found
+
+
+def test_level_a_leaves_sums_and_other_levels_out() -> None:
+    checker = Checker(program=Program(of_product), level="A")
+    names = {each.file for each in checker.check_layers(LAYERS)}
+    assert names == set(LAYERS) - {"sums", "alignment"}
+    assert {each.file for each in checker.check_sessions(FILES)} == {"dummy"}

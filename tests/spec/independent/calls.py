@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from . import derivations as d, records, roster
+from .party import Party
 
 Input = dict[str, Any]
 
@@ -198,6 +199,26 @@ def _write_record(given: Input) -> dict[str, Any]:
     return {"bytes": base64.b64encode(records.write(*records.of_form(given))).decode()}
 
 
+_PARTY: Final[list[Party]] = []
+
+
+def _init(given: Input) -> dict[str, Any]:
+    """Section 14: begin a session; forget the one before."""
+    _PARTY[:] = [Party(given)]
+    return {}
+
+
+def _step(given: Input) -> dict[str, Any]:
+    """Section 14: answer a task."""
+    contribution = _PARTY[0].step(base64.b64decode(given["task"]))
+    return {"contribution": base64.b64encode(contribution).decode()}
+
+
+def _conclude(given: Input) -> dict[str, Any]:
+    """Section 14: read a result."""
+    return {"labels": _PARTY[0].conclude(base64.b64decode(given["result"]))}
+
+
 CALLS: Final[dict[str, Callable[[Input], dict[str, Any]]]] = {
     "lp": lambda g: {"bytes": d.lp(*_parts(g["parts"])).hex()},
     "derive": lambda g: {
@@ -245,6 +266,9 @@ CALLS: Final[dict[str, Callable[[Input], dict[str, Any]]]] = {
     "follow": _follow,
     "sign-transcript": _sign,
     "check-signatures": _check,
+    "init": _init,
+    "step": _step,
+    "conclude": _conclude,
 }
 
 

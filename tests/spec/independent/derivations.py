@@ -84,6 +84,11 @@ class Stream:
         drawn = self.uniform(int(np.prod(shape))).tolist()
         return np.array([_QUANTILE(each) for each in drawn]).reshape(shape)
 
+    def rotation(self, size: int) -> NDArray[np.float64]:
+        """Section 2, own chance: a rotation."""
+        Q, T = np.linalg.qr(self.normal(size, size))
+        return Q * np.where(np.diagonal(T) < 0, -1.0, 1.0)
+
     def residues(self, size: int) -> list[int]:
         """Section 2: residues."""
         drawn = [int(word) & P for word in self.words(size)]

@@ -1,0 +1,135 @@
+"""Messages of a session of `dc` at which a party must stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.vectors.forgery import (
+    Forger,
+    empty,
+    hold,
+    say,
+    stand_at,
+    tell,
+    tell_all,
+)
+from clustering_protocols.engine.packets import Packet
+from clustering_protocols.secrecy.prime import P
+from clustering_protocols.shared_stages.alignment.digests import Digests
+from clustering_protocols.shared_stages.secrets import GroupSecret
+from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from party_sdk.conformance.vectors import Refusal
+
+_OTHER = "ab" * 32
+
+
+def list_refusals(forger: Forger) -> list[Refusal]:
+    """Return them, of a member of three that add up."""
+    return [*_of_the_secrets(forger), *_of_the_sums(forger), *_of_the_upload(forger)]
+
+
+def list_refusals_of_pairs(forger: Forger) -> list[Refusal]:
+    """Return them, of a member of two that pool through their leader."""
+    none = np.empty(0)
+    pooled = PooledMoments(
+        n_rows=22, mean=none, deviations=none, minimum=np.zeros(3), maximum=np.ones(3)
+    )
+    narrow = pooled.model_copy(update={"minimum": np.zeros(2), "maximum": np.ones(2)})
+    wide = pooled.model_copy(update={"maximum": np.full(3, 1e101)})
+    return [
+        *forger.change(
+            "project",
+            "invalid-array",
+            {
+                "ranges of fewer columns": lambda p: forger.seal(p, 0, narrow),
+                "ranges that are too large": lambda p: forger.seal(p, 0, wide),
+            },
+        ),
+        *forger.change("project", "protocol-failed", {"no ranges": empty}),
+    ]
+
+
+def _of_the_secrets(forger: Forger) -> list[Refusal]:
+    own = GroupSecret(scope="row", secret=_OTHER)
+    digests = Digests(rows=_OTHER, columns=_OTHER)
+    return [
+        *forger.change(
+            "compare-digests",
+            "envelope-refused",
+            {
+                "a secret is withheld": empty,
+                "a secret of a group that its sender does not lead": lambda p: (
+                    forger.seal(p, 0, own)
+                ),
+            },
+        ),
+        *forger.change(
+            "add-up",
+            "envelope-refused",
+            {"the leader's digests are withheld": empty},
+        ),
+        *forger.change(
+            "add-up",
+            "protocol-failed",
+            {"the leader holds other columns": lambda p: forger.seal(p, 0, digests)},
+        ),
+    ]
+
+
+def _of_the_sums(forger: Forger) -> list[Refusal]:
+    return [
+        *forger.change(
+            "add-up",
+            "task-refused",
+            {"a total of which others were told otherwise": lambda p: _add(p, 0, 1)},
+            nth=2,
+        ),
+        *forger.change(
+            "add-up",
+            "protocol-failed",
+            {
+                "a word of a total is one more": lambda p: tell_all(_add(p, 0, 1)),
+                "the tag of a total is one more": lambda p: tell_all(_add(p, -1, 1)),
+                "the tag is p more": lambda p: tell_all(_add(p, -1, P)),
+                "a phase was left out": lambda p: tell_all(say(p, phase=4)),
+            },
+            nth=2,
+        ),
+        *forger.change(
+            "add-up",
+            "invalid-array",
+            {"a total without its tag": lambda p: tell_all(_cut(p))},
+            nth=2,
+        ),
+    ]
+
+
+def _of_the_upload(forger: Forger) -> list[Refusal]:
+    def again(packet: Packet) -> Packet:
+        """Return the next round, which asks for a second upload."""
+        number = packet.address.round
+        said = tell(packet, stage="upload", asks="project")
+        record = {"kind": "project", "version": 1, "values": {}}
+        header = said.header.model_copy(update={"record": record})
+        asked = replace(said, header=header)
+        return tell_all(stand_at(asked, stage="upload", round=number))
+
+    return [
+        *forger.change("sign", "task-refused", {"a second upload": again}, nth=1),
+        *forger.change_result(
+            "task-refused",
+            {"labels of fewer rows": lambda p: hold(p, labels=p.arrays["labels"][:-1])},
+        ),
+    ]
+
+
+def _add(packet: Packet, place: int, by: int) -> Packet:
+    total = packet.arrays["total"].copy()
+    total[place] += np.uint64(by)
+    return hold(packet, total=total)
+
+
+def _cut(packet: Packet) -> Packet:
+    return hold(packet, total=packet.arrays["total"][:-1].copy())

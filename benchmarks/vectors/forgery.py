@@ -1,0 +1,182 @@
+"""Tasks and results that an analyst without manners would send."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from benchmarks.vectors.recordings import Recording, as_text
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
+from clustering_protocols.records import codec, hash_chain
+from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy.envelopes import Binding, seal
+from clustering_protocols.secrecy.keys import PartyKeys
+from clustering_protocols.simulation import Session
+from party_sdk.conformance.vectors import Refusal, VectorCase
+
+Change = Callable[[Packet], Packet | bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forger:
+    """Changes messages of a recorded session."""
+
+    recording: Recording
+    session: Session
+
+    def change(
+        self, kind: str, problem: str, changes: Mapping[str, Change], *, nth: int = 0
+    ) -> list[Refusal]:
+        """Return refusals of the nth task of a kind, changed in each of these ways."""
+        sent = [
+            packets.read(message.payload)
+            for message in self.session.sent
+            if message.receiver == self.recording.slot
+        ]
+        places = [n for n, p in enumerate(sent) if p.header.record["kind"] == kind]
+        place = places[nth]
+        return [
+            _refuse(name, 1 + place, "step", "task", change(sent[place]), problem)
+            for name, change in changes.items()
+        ]
+
+    def change_result(
+        self, problem: str, changes: Mapping[str, Change]
+    ) -> list[Refusal]:
+        """Return refusals of the result, changed in each of these ways."""
+        n_tasks = sum(m.receiver == self.recording.slot for m in self.session.sent)
+        return [
+            _refuse(
+                name, 1 + n_tasks, "conclude", "result", change(self.result), problem
+            )
+            for name, change in changes.items()
+        ]
+
+    @property
+    def result(self) -> Packet:
+        """Return the result as it was sent."""
+        return packets.read(self.session.final_step.results[self.recording.slot])
+
+    def seal(self, packet: Packet, place: int, content: Record) -> Packet:
+        """Return a packet with another content in one of its envelopes."""
+        sealed = list(packet.envelopes)
+        sealed[place] = self.seal_as(sealed[place].label, content)
+        return carry(packet, sealed)
+
+    def seal_as(self, label: EnvelopeLabel, content: Record) -> Envelope:
+        """Return an envelope that its sender could have sealed."""
+        own, terms = self.recording.slot, self.session.session.terms.session
+        sender = PartyKeys(self.session.entropies[label.peer], terms, label.peer)
+        bound = Binding(
+            transcript=self._transcript(label),
+            session=terms,
+            sender=label.peer,
+            receiver=own,
+            kind=label.kind,
+            **dict(label.when),
+        )
+        to = self.session.session.member(own).keys
+        return Envelope(label=label, sealed=seal(content.encode(), bound, sender, to))
+
+    def _transcript(self, label: EnvelopeLabel) -> str:
+        for message in self.session.sent:
+            packet = packets.read(message.payload)
+            if packet.history and packet.address.when == label.when:
+                return hash_chain.digest(packet.history[-1])
+        raise ValueError("nobody was told of this attempt")
+
+
+def _refuse(
+    name: str, after: int, call: str, what: str, sent: Packet | bytes, problem: str
+) -> Refusal:
+    content = sent if isinstance(sent, bytes) else packets.encode(sent)
+    step = VectorCase(
+        name=name,
+        section="7",
+        call=call,
+        input={what: as_text(content)},
+        problem=problem,
+    )
+    return Refusal(name=name, after=after, step=step)
+
+
+def tell(packet: Packet, **changes: Any) -> Packet:
+    """Return a packet whose last line says something else."""
+    said = {**json.loads(packet.history[-1]), **changes}
+    previous, number = said.pop("previous"), said.pop("number")
+    line = hash_chain.write(None, number, said).replace(hash_chain.START, previous)
+    return replace(packet, history=[*packet.history[:-1], line])
+
+
+def tell_all(packet: Packet) -> Packet:
+    """Return a packet of whose content everybody was told, in all groups."""
+    told = json.loads(packet.history[-1])["told"]
+    digest = packets.digest_of(packet.header.record, packet.arrays)
+    return tell(packet, told=[digest] * len(told))
+
+
+def say(packet: Packet, **values: Any) -> Packet:
+    """Return a packet whose record has other values."""
+    record = packet.header.record
+    record = {**record, "values": {**record["values"], **values}}
+    header = packet.header.model_copy(update={"record": record})
+    return replace(packet, header=header)
+
+
+def hold(packet: Packet, **arrays: Any) -> Packet:
+    """Return a packet whose record has other arrays."""
+    return replace(packet, arrays={**packet.arrays, **arrays})
+
+
+def be_of(packet: Packet, kind: str) -> Packet:
+    """Return a packet with an empty record of another kind."""
+    record = {**packet.header.record, "kind": kind, "values": {}}
+    header = packet.header.model_copy(update={"record": record})
+    return replace(packet, header=header, arrays={})
+
+
+def stand_at(packet: Packet, **changes: Any) -> Packet:
+    """Return a packet of another address."""
+    address = packet.address.model_copy(update=changes)
+    return replace(packet, header=packet.header.model_copy(update={"address": address}))
+
+
+def carry(packet: Packet, envelopes: Sequence[Envelope]) -> Packet:
+    """Return a packet with other envelopes."""
+    labels = [envelope.label for envelope in envelopes]
+    header = packet.header.model_copy(update={"envelopes": labels})
+    return replace(packet, header=header, envelopes=envelopes)
+
+
+def empty(packet: Packet) -> Packet:
+    """Return a packet without envelopes."""
+    return carry(packet, [])
+
+
+def spoil(packet: Packet, place: int = 0) -> Packet:
+    """Return a packet with a bit changed in one of its envelopes."""
+    sealed = list(packet.envelopes)
+    old = sealed[place].sealed
+    sealed[place] = replace(sealed[place], sealed=old[:-1] + bytes([old[-1] ^ 1]))
+    return carry(packet, sealed)
+
+
+def label(packet: Packet, **changes: Any) -> Packet:
+    """Return a packet whose first label says something else."""
+    first, *others = packet.envelopes
+    named = first.label.model_copy(update=changes)
+    return carry(packet, [replace(first, label=named), *others])
+
+
+def shorten(packet: Packet) -> bytes:
+    """Return the bytes of a packet without the last one."""
+    return packets.encode(packet)[:-1]
+
+
+def grow(packet: Packet) -> bytes:
+    """Return the bytes of a packet with a member of its header that nobody knows."""
+    header, arrays = codec.decode(packets.encode(packet))
+    return codec.encode({**header, "more": 1}, arrays)

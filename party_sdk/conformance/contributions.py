@@ -1,0 +1,116 @@
+"""Whether two contributions say the same, envelopes opened."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from numpy.typing import NDArray
+
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.engine import packets
+from clustering_protocols.engine.packets import Envelope, Packet
+from clustering_protocols.records import codec, hash_chain
+from clustering_protocols.secrecy.envelopes import Binding, open_envelope
+from clustering_protocols.secrecy.keys import PartyKeys
+from clustering_protocols.terms.agreements import Agreement
+from party_sdk.conformance.comparison import find_difference
+
+_NO_ENTROPY: Final = bytes(32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContributionReader:
+    """Reads what a party sends, with the keys of all to whom it seals.
+
+    receivers: private X25519 keys (hex) by slot.
+    """
+
+    agreement: Agreement
+    receivers: Mapping[str, str]
+
+    def find_difference(
+        self,
+        task: bytes,
+        expected: bytes,
+        found: bytes,
+        *,
+        tolerance: float = 0.0,
+        turned: Collection[str] = (),
+    ) -> str:
+        """Return where two answers to a task differ, and how; empty where they do not.
+
+        tolerance: of floats, relative to the largest of their array.
+        turned: arrays of which inner products alone are compared.
+        """
+        asked = packets.read(task)
+        try:
+            came = self._describe(asked, packets.read(found), turned)
+        except CoterieError as error:
+            return f".contribution: {error.problem.slug}: {error.detail}"
+        due = self._describe(asked, packets.read(expected), turned)
+        return find_difference(due, came, tolerance, ".contribution")
+
+    def _describe(
+        self, asked: Packet, given: Packet, turned: Collection[str]
+    ) -> dict[str, Any]:
+        """Return what a contribution says."""
+        return {
+            **given.header.model_dump(mode="json"),
+            "record": given.header.record,
+            "arrays": _describe_arrays(given.arrays, turned),
+            "own": list(given.own),
+            "lines": list(given.history),
+            "signatures": len(given.signatures),
+            "sealed": [self._open(asked, given, each) for each in given.envelopes],
+        }
+
+    def _open(self, asked: Packet, given: Packet, sent: Envelope) -> dict[str, Any]:
+        """Return what an envelope says; raises EnvelopeRefused if it does not open."""
+        label, slot = sent.label, given.address.slot
+        bound = Binding(
+            transcript=hash_chain.digest(asked.history[-1]),
+            session=given.address.session,
+            sender=slot,
+            receiver=label.peer,
+            kind=label.kind,
+            **dict(label.when),
+        )
+        own = PartyKeys(_NO_ENTROPY, "", "")
+        own.opening = X25519PrivateKey.from_private_bytes(
+            bytes.fromhex(self.receivers[label.peer])
+        )
+        sender = self.agreement.member(slot).keys
+        record, arrays = codec.decode(open_envelope(sent.sealed, bound, own, sender))
+        return {"record": record, "arrays": _describe_arrays(arrays, ())}
+
+
+def _describe_arrays(
+    arrays: Mapping[str, NDArray[Any]], turned: Collection[str]
+) -> dict[str, Any]:
+    """Return arrays as JSON values: words as text, floats as numbers."""
+    found: dict[str, Any] = {
+        name: {
+            "dtype": str(array.dtype),
+            "shape": list(array.shape),
+            "items": _describe_items(array),
+        }
+        for name, array in arrays.items()
+        if name not in turned
+    }
+    parts = [arrays[name] for name in turned if name in arrays]
+    if parts:
+        found |= {name: list(arrays[name].shape) for name in turned if name in arrays}
+        widths = {part.shape[-1] for part in parts}
+        if len(widths) == 1:
+            rows = np.vstack(parts)
+            found["inner products"] = (rows @ rows.T).ravel().tolist()
+    return found
+
+
+def _describe_items(array: NDArray[Any]) -> list[Any]:
+    items: list[Any] = array.ravel().tolist()
+    return items if array.dtype.kind == "f" else [str(item) for item in items]

@@ -1,0 +1,222 @@
+"""Section 7: which task may come, and what stays of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from typing import Any, Final
+
+from .derivations import Refusal
+from .kinds import Record
+from .records import Packet
+from .roster import check_signatures, follow
+from .session import Session
+
+_REFUSED: Final = "task-refused"
+_MOST_ATTEMPTS: Final = 5
+_RECENT: Final = 3
+Memory = dict[str, Any]
+When = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class View:
+    """Section 13: what a party knows when it answers."""
+
+    session: Session
+    stage: str
+    transcript: str
+    memory: Memory
+
+    def group(self, scope: str) -> list[str]:
+        """Section 4: a group of this party."""
+        return self.session.group(scope)
+
+    def leads(self, scope: str) -> bool:
+        """Section 4: whether this party leads a group."""
+        return self.group(scope)[0] == self.session.slot
+
+    def recall(self, name: str) -> Any:
+        """Section 11: what an earlier stage must have left."""
+        if name not in self.memory:
+            raise Refusal("protocol-failed")
+        return self.memory[name]
+
+
+@dataclass
+class Reply:
+    """Sections 7 and 8: a contribution, envelopes, and what to remember."""
+
+    record: Record
+    envelopes: list[tuple[str, Record]] = field(default_factory=list)
+    awaits: list[str] = field(default_factory=list)
+    remember: Memory = field(default_factory=dict)
+
+
+class Role:
+    """Sections 11 and 12: what a party does in a stage."""
+
+    def reply(self, view: View, task: Record, /) -> Reply:
+        """Section 7: answer a task."""
+        raise NotImplementedError
+
+    def receive(self, _view: View, _came: list[tuple[str, Record]], /) -> Memory:
+        """Section 7: keep what envelopes brought. A stage that seals none has none."""
+        raise Refusal("envelope-refused")
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Section 7: a task and its contribution."""
+
+    task: str
+    answer: str
+    least: int = 1
+    most: int = 1
+    audience: str = "all"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Section 7: a stage of a session; whether this party is asked in it."""
+
+    name: str
+    exchanges: tuple[Exchange, ...]
+    role: Role
+    envelopes: frozenset[str] = frozenset()
+    asks_us: bool = True
+
+    def exchange(self, task: str) -> int:
+        """Section 7: the place of an exchange."""
+        names = [each.task for each in self.exchanges]
+        if task not in names:
+            raise Refusal("malformed")
+        return names.index(task)
+
+
+@dataclass(frozen=True)
+class Journal:
+    """Section 13: where a party stands among its tasks."""
+
+    place: tuple[int, int] = (-1, 0)
+    when: When = (0, 0)
+    answered: Mapping[str, int] = field(default_factory=dict)
+    asked: str = ""
+    line: int = 0
+    last: str = "0" * 64
+    known: When = (0, 0)
+    transcripts: Mapping[When, str] = field(default_factory=dict)
+    recent: tuple[int, ...] = ()
+
+    def follow(self, session: Session, lines: Sequence[str]) -> Journal:
+        """Section 7, lines: the journal after lines that follow."""
+        transcripts, here = dict(self.transcripts), self.known
+        line, last = self.line, self.last
+        for said, digest in follow(lines, session.agreement, self.line, self.last):
+            there = (said["round"], said["attempt"])
+            if there not in {(here[0], here[1] + 1), (here[0] + 1, 1)}:
+                raise Refusal(_REFUSED)
+            if there[0] == self.when[0] and session.slot in said["left_out"]:
+                raise Refusal(_REFUSED)
+            transcripts[there] = digest
+            here, line, last = there, said["number"], digest
+        return replace(self, transcripts=transcripts, known=here, line=line, last=last)
+
+
+def read_entry(packet: Packet) -> dict[str, Any]:
+    """Section 7, lines: the last line, which is that of the packet itself."""
+    said: dict[str, Any] = json.loads(packet.lines[-1]) if packet.lines else {}
+    names = ("stage", "round", "attempt")
+    if [said.get(n) for n in names] != [packet.address[n] for n in names]:
+        raise Refusal(_REFUSED)
+    return said
+
+
+def check_told(
+    session: Session, told: Sequence[str], audience: str, packet: Packet
+) -> None:
+    """Section 7, audience: the digest of this party's group is that of the content."""
+    groups = session.groups(audience)
+    own = next(n for n, group in enumerate(groups) if session.slot in group)
+    if list(told[own : own + 1]) != [packet.content_digest] or packet.own:
+        raise Refusal(_REFUSED)
+
+
+def admit(
+    session: Session, stages: Sequence[Stage], journal: Journal, packet: Packet
+) -> Journal:
+    """Section 7, which task may come: 4 to 10; the journal after it."""
+    said, here = read_entry(packet), packet.address
+    if said["asks"] != packet.kind or session.slot in said["left_out"]:
+        raise Refusal(_REFUSED)
+    number = [stage.name for stage in stages].index(here["stage"])
+    exchange = stages[number].exchange(packet.kind)
+    if number < len(stages) - 1:
+        audience = stages[number].exchanges[exchange].audience
+        check_told(session, said["told"], audience, packet)
+    if here["attempt"] > _MOST_ATTEMPTS or here["round"] < journal.when[0]:
+        raise Refusal(_REFUSED)
+    when, asked = (here["round"], here["attempt"]), _digest(packet)
+    if here["round"] == journal.when[0]:
+        if here["attempt"] < journal.when[1] or asked != journal.asked:
+            raise Refusal(_REFUSED)
+        return replace(journal, when=when)
+    if journal.place[0] == 0:
+        opening = journal.transcripts[journal.when]
+        check_all_signed(session, "opening", opening, packet)
+    place = (number, exchange)
+    if place < journal.place:
+        raise Refusal(_REFUSED)
+    check_skipped(stages, journal, place)
+    answered = dict(journal.answered) if number == journal.place[0] else {}
+    answered[packet.kind] = answered.get(packet.kind, 0) + 1
+    if answered[packet.kind] > stages[number].exchanges[exchange].most:
+        raise Refusal(_REFUSED)
+    recent = (*journal.recent, when[0])[-_RECENT:]
+    return replace(
+        journal, place=place, when=when, answered=answered, asked=asked, recent=recent
+    )
+
+
+def check_skipped(
+    stages: Sequence[Stage], journal: Journal, place: tuple[int, int]
+) -> None:
+    """Section 7, which task may come, 9: nothing was left out before a place."""
+    for number, stage in enumerate(stages):
+        for index, exchange in enumerate(stage.exchanges):
+            if not journal.place <= (number, index) < place or not stage.asks_us:
+                continue
+            here = number == journal.place[0]
+            if (journal.answered.get(exchange.task, 0) if here else 0) < exchange.least:
+                raise Refusal(_REFUSED)
+
+
+def check_all_signed(
+    session: Session, stage: str, transcript: str, packet: Packet
+) -> None:
+    """Section 7, opening and closing: all have signed."""
+    keys = {slot: each["keys"]["ed25519"] for slot, each in session.roster.items()}
+    signatures = [each.hex() for each in packet.signatures]
+    check_signatures(stage, transcript, keys, signatures, len(keys))
+
+
+def check_envelopes(journal: Journal, packet: Packet, awaited: Sequence[str]) -> None:
+    """Section 7, envelopes: those that are awaited came, and none that is too old."""
+    labels, here = packet.header["envelopes"], packet.address["round"]
+    if set(awaited) - {label["peer"] for label in labels}:
+        raise Refusal("envelope-refused")
+    before = max((each for each in journal.recent if each < here), default=0)
+    for label in labels:
+        attempts = [a for r, a in journal.transcripts if r == label["round"]]
+        fresh = before <= label["round"] < here
+        if not fresh or label["attempt"] != max(attempts, default=0):
+            raise Refusal("envelope-refused")
+
+
+def _digest(packet: Packet) -> str:
+    """Section 7, attempts: of what is the same in all attempts of a round."""
+    sealed = [sha256(each).hexdigest() for each in packet.sealed]
+    said = [packet.content_digest, packet.header["envelopes"], sealed]
+    return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,214 @@
+"""Sections 7, 8 and 13: a party of one session, from its first task to its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
+
+from . import dc, dummy, kinds, order, records, roster
+from .derivations import Refusal, lp, open_envelope, seal_envelope
+from .kinds import Kind, Record
+from .order import Exchange, Journal, Memory, Reply, Role, Stage, View
+from .session import open_session, read_terms
+
+_FINAL: Final = {
+    "task-refused",
+    "envelope-refused",
+    "protocol-failed",
+    "malformed",
+    "invalid-array",
+    "agreement-mismatch",
+    "equivocation",
+}
+_PROTOCOLS: Final = {"dummy": dummy, "dc": dc}
+_VERSIONS: Final = {name: each.VERSION for name, each in _PROTOCOLS.items()}
+_SIGNING: Final[Mapping[str, Kind]] = {
+    "sign": Kind(),
+    "signed": Kind({"signature": "string"}),
+}
+
+
+class _Signer(Role):
+    """Section 7: opening and closing."""
+
+    def reply(self, view: View, _task: Record) -> Reply:
+        """Section 7: sign the transcript."""
+        _, key = view.session.keys()
+        signature = roster.sign_transcript(key, view.stage, view.transcript)
+        return Reply(Record("signed", {"signature": signature}))
+
+
+def _signing(name: str) -> Stage:
+    """Section 7: opening or closing."""
+    return Stage(name, (Exchange("sign", "signed"),), _Signer())
+
+
+class Party:
+    """Section 13: a party of one session."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        """Section 14: init."""
+        terms = read_terms(given["terms"], _VERSIONS)
+        protocol = _PROTOCOLS[terms["protocol"]["name"]]
+        self._session = open_session(given, terms, aligned=protocol.ALIGNED)
+        own = protocol.stages(self._session)
+        self._stages = (_signing("opening"), *own, _signing("closing"))
+        self._kinds = {**_SIGNING, **protocol.KINDS}
+        self._conclude, self._result = protocol.conclude, protocol.RESULT
+        self._journal = Journal()
+        self._before: Memory = {}
+        self._memory: Memory = {}
+        self._last: tuple[order.When, bytes, bytes] = ((0, 0), b"", b"")
+        self._stopped = False
+
+    def step(self, task: bytes) -> bytes:
+        """Section 14: the contribution to a task."""
+        return self._unless_stopped(lambda: self._answer(task))
+
+    def conclude(self, result: bytes) -> list[int]:
+        """Section 14: the labels of a result, in the order of the table."""
+        return self._unless_stopped(lambda: self._read_result(result))
+
+    def _unless_stopped(self, call: Any) -> Any:
+        """Section 7, stopping: what has stopped answers nothing."""
+        if self._stopped:
+            raise Refusal("task-refused")
+        try:
+            return call()
+        except Refusal as refused:
+            self._stopped = refused.problem in _FINAL
+            raise
+
+    def _read(self, content: bytes) -> tuple[records.Packet, Record]:
+        """Sections 3 and 7: a packet of this session, and its record."""
+        packet, session = records.read_packet(content), self._session
+        address = packet.address
+        here = (address["session"], address["agreement"], address["slot"])
+        if here != (session.id, session.agreement, session.slot):
+            raise Refusal("agreement-mismatch")
+        record = kinds.check_record(self._kinds, packet.record, packet.arrays)
+        return packet, record
+
+    def _answer(self, task: bytes) -> bytes:
+        """Section 7: answer a task that may come."""
+        packet, record = self._read(task)
+        when = (packet.address["round"], packet.address["attempt"])
+        if when == self._last[0]:
+            if task != self._last[1]:
+                raise Refusal("equivocation")
+            return self._last[2]
+        stage = self._stage(packet.address["stage"])
+        stage.exchange(packet.kind)
+        repeats = when[0] == self._journal.when[0]
+        before = self._before if repeats else self._memory
+        journal = self._journal.follow(self._session, packet.lines)
+        journal = order.admit(self._session, self._stages, journal, packet)
+        memory = self._receive(journal, packet, before)
+        reply = stage.role.reply(self._view(stage, journal, when, memory), record)
+        contribution = self._write(packet, journal, when, reply)
+        self._before, self._journal = before, journal
+        self._memory = {**memory, **reply.remember, "awaited": reply.awaits}
+        self._last = (when, task, contribution)
+        return contribution
+
+    def _stage(self, name: str) -> Stage:
+        """Section 7: a stage of this session."""
+        for stage in self._stages:
+            if stage.name == name:
+                return stage
+        raise Refusal("malformed")
+
+    def _view(
+        self, stage: Stage, journal: Journal, when: order.When, memory: Memory
+    ) -> View:
+        """Section 13: what the party knows in an attempt."""
+        return View(self._session, stage.name, journal.transcripts[when], memory)
+
+    def _receive(
+        self, journal: Journal, packet: records.Packet, memory: Memory
+    ) -> Memory:
+        """Section 7, envelopes of a round: open them; their stages keep them."""
+        order.check_envelopes(journal, packet, memory.get("awaited", []))
+        rounds: dict[int, list[tuple[dict[str, Any], bytes]]] = {}
+        labels = packet.header["envelopes"]
+        for label, sealed in zip(labels, packet.sealed, strict=True):
+            rounds.setdefault(label["round"], []).append((label, sealed))
+        for round_ in sorted(rounds):
+            first = rounds[round_][0][0]
+            stage = next((s for s in self._stages if s.name == first["stage"]), None)
+            if stage is None:
+                raise Refusal("envelope-refused")
+            came = [
+                (label["peer"], self._open(stage, journal, label, sealed))
+                for label, sealed in rounds[round_]
+            ]
+            when = (first["round"], first["attempt"])
+            view = self._view(stage, journal, when, memory)
+            memory = {**memory, **stage.role.receive(view, came)}
+        return memory
+
+    def _info(
+        self, label: Mapping[str, Any], transcript: str, sender: str, receiver: str
+    ) -> bytes:
+        """Section 8: what an envelope is bound to."""
+        when = (label["stage"], label["round"], label["attempt"])
+        here = ("coterie/envelope/2", transcript, self._session.id, *when)
+        return lp(*here, sender, receiver, label["kind"])
+
+    def _open(
+        self, stage: Stage, journal: Journal, label: dict[str, Any], sealed: bytes
+    ) -> Record:
+        """Section 8: open an envelope."""
+        session = self._session
+        if label["kind"] not in stage.envelopes or label["peer"] not in session.slots:
+            raise Refusal("envelope-refused")
+        transcript = journal.transcripts[label["round"], label["attempt"]]
+        info = self._info(label, transcript, label["peer"], session.slot)
+        key = session.roster[label["peer"]]["keys"]["ed25519"]
+        sender = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
+        own, _ = session.keys()
+        content = open_envelope(sealed, info, own, sender)
+        found = kinds.check_record(self._kinds, *records.read(content))
+        if found.kind != label["kind"]:
+            raise Refusal("malformed")
+        return found
+
+    def _write(
+        self,
+        packet: records.Packet,
+        journal: Journal,
+        when: order.When,
+        reply: Reply,
+    ) -> bytes:
+        """Sections 3 and 8: the bytes of a contribution."""
+        session, sent = self._session, []
+        _, key = session.keys()
+        for peer, record in reply.envelopes:
+            label = {**packet.address, "kind": record.kind}
+            info = self._info(label, journal.transcripts[when], session.slot, peer)
+            public = bytes.fromhex(session.roster[peer]["keys"]["x25519"])
+            receiver = X25519PublicKey.from_public_bytes(public)
+            sealed = seal_envelope(record.write(), info, key, receiver)
+            sent.append((peer, record.kind, sealed))
+        return records.write_packet(packet.address, reply.record.write(), sent)
+
+    def _read_result(self, result: bytes) -> list[int]:
+        """Section 7, results: the labels of a result that may come."""
+        packet, record = self._read(result)
+        if record.kind != self._result:
+            raise Refusal("malformed")
+        session = self._session
+        journal = self._journal.follow(session, packet.lines)
+        order.check_skipped(self._stages, journal, (len(self._stages) - 1, 1))
+        order.check_all_signed(session, "closing", journal.last, packet)
+        order.check_told(session, order.read_entry(packet)["told"], "row", packet)
+        when = (packet.address["round"], packet.address["attempt"])
+        view = self._view(self._stages[-2], journal, when, self._memory)
+        found = self._conclude(view, record)
+        labels = np.empty(len(found), np.int64)
+        labels[session.arrived] = found
+        return [int(label) for label in labels]

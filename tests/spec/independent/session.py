@@ -1,0 +1,183 @@
+"""Sections 4, 5 and 11: what a party agreed to, who takes part, and its own rows."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .derivations import Refusal, Stream, own_stream, party_keys
+from .roster import check_agreement, read_invitation
+
+_KNOWN: Final = {
+    "coterie",
+    "session",
+    "seed",
+    "layout",
+    "protocol",
+    "identities",
+    "guards",
+    "deadlines",
+    "about",
+    "risks",
+}
+_VERSION: Final = 2
+
+
+@dataclass
+class Table:
+    """Section 14: a party's own rows, as they came."""
+
+    columns: list[str]
+    ids: list[str] | None
+    rows: NDArray[np.float64]
+
+
+@dataclass
+class Session:
+    """Sections 4 and 5: terms, roster, and where this party stands in them."""
+
+    slot: str
+    entropy: bytes
+    terms: dict[str, Any]
+    agreement: str
+    roster: dict[str, dict[str, Any]]
+    rows: NDArray[np.float64] = field(repr=False)
+    columns: list[str]
+    ids: list[str] | None
+    arrived: list[int] = field(repr=False)
+
+    @property
+    def id(self) -> str:
+        """Section 4: the id of the session."""
+        return str(self.terms["session"])
+
+    @property
+    def slots(self) -> list[str]:
+        """Section 4: the slots in their order."""
+        return list(self.roster)
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """Section 5: this party's member of the roster."""
+        return self.roster[self.slot]
+
+    def group(self, scope: str, slot: str = "") -> list[str]:
+        """Section 4: the row or column group of a slot, this party's by default."""
+        place = self._places[slot or self.slot][scope]
+        return [each for each in self.slots if self._places[each][scope] == place]
+
+    def groups(self, audience: str) -> list[list[str]]:
+        """Section 7: the groups of an audience, in order."""
+        if audience == "all":
+            return [self.slots]
+        if audience == "slot":
+            return [[slot] for slot in self.slots]
+        found = {self._places[s][audience]: self.group(audience, s) for s in self.slots}
+        return [found[place] for place in sorted(found)]
+
+    @property
+    def _places(self) -> dict[str, dict[str, int]]:
+        """Section 4: row and column group of each slot."""
+        return {each["name"]: each for each in self.terms["layout"]["slots"]}
+
+    def n_rows(self, group: Sequence[str]) -> int:
+        """Section 5: how many rows some slots have together."""
+        return sum(self.roster[slot]["n_rows"] for slot in group)
+
+    def keys(self) -> Any:
+        """Section 2: the keys of this party."""
+        return party_keys(self.entropy, self.id, self.slot)
+
+    def draw(self, stage: str, purpose: str, transcript: str = "") -> Stream:
+        """Section 2: own chance, of one attempt or of all."""
+        return own_stream(self.entropy, transcript, purpose, self.id, self.slot, stage)
+
+
+def open_session(
+    given: Mapping[str, Any], read: dict[str, Any], *, aligned: bool
+) -> Session:
+    """Sections 4 and 5: check what was joined.
+
+    aligned: whether rows of a row group come in the order of their ids.
+    """
+    terms, agreement = given["terms"], given["agreement"]
+    invited = read_invitation(given["invitation"])
+    named = (read["session"], given["slot"], read["identities"].get("coordinator"))
+    digest = sha256(terms.encode()).hexdigest()
+    said = (invited["session"], invited["slot"], invited["coordinator"])
+    if named != said or digest != invited["terms"]:
+        raise Refusal("agreement-mismatch")
+    secret = bytes.fromhex(invited["session_secret"])
+    agreed = check_agreement(agreement, terms, secret, given["own"])
+    table = Table(**given["table"])
+    order = list(range(len(table.rows)))
+    if aligned:
+        order = _arrive(read, given["slot"], table)
+    if len(order) < read.get("guards", {}).get("minimum_rows", 10):
+        raise Refusal("guard-refused")
+    return Session(
+        slot=given["slot"],
+        entropy=bytes.fromhex(given["entropy"]),
+        terms=read,
+        agreement=agreed,
+        roster={each["slot"]: each for each in json.loads(agreement)["roster"]},
+        rows=np.array(table.rows, np.float64)[order],
+        columns=table.columns,
+        ids=None if table.ids is None else [table.ids[row] for row in order],
+        arrived=order,
+    )
+
+
+def read_terms(text: str, versions: Mapping[str, int]) -> dict[str, Any]:
+    """Section 4: terms that this party knows all of. Versions: of its protocols."""
+    terms: dict[str, Any] = json.loads(text)
+    if terms.get("coterie") != _VERSION:
+        raise Refusal("version-mismatch")
+    protocol = terms["protocol"]
+    if versions.get(protocol["name"]) != protocol["version"] or set(terms) - _KNOWN:
+        raise Refusal("version-mismatch")
+    return terms
+
+
+def _arrive(terms: Mapping[str, Any], slot: str, table: Table) -> list[int]:
+    """Section 11, alignment: which rows take part, in their order."""
+    rows = [each["row"] for each in terms["layout"]["slots"] if each["name"] == slot]
+    shared = [e["row"] for e in terms["layout"]["slots"]].count(rows[0]) > 1
+    said = terms["protocol"].get("params", {}).get("alignment", {})
+    everything = list(range(len(table.rows)))
+    if not shared or said.get("method", "declared") == "position":
+        return everything
+    if table.ids is None:
+        raise Refusal("invalid-data")
+    names = [normal_form(name, said) for name in table.ids]
+    if len(set(names)) < len(names):
+        raise Refusal("invalid-data")
+    return sorted(everything, key=names.__getitem__)
+
+
+_USUAL: Final = ("nfkc", "casefold", "spaces", "strip")
+
+
+def normal_form(name: str, alignment: Mapping[str, Any]) -> str:
+    """Section 11, alignment: the normal form of an id that has one part."""
+    steps = alignment.get("normalisation", _USUAL)
+    if set(steps) - set(_USUAL):
+        raise Refusal("version-mismatch")
+    text = name
+    if "nfkc" in steps:
+        text = unicodedata.normalize("NFKC", text)
+    if "casefold" in steps:
+        text = unicodedata.normalize("NFKC", text.casefold())
+    if "spaces" in steps:
+        text = re.sub(r"(?<=\S)\s+(?=\S)", " ", text)
+    if "strip" in steps:
+        text = text.strip()
+    return json.dumps([text], ensure_ascii=False)
