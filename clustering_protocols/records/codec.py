@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from math import isfinite, prod
@@ -229,12 +229,7 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
     if _depth(text) > MAX_DEPTH:
         raise Malformed(f"Objects and lists are over {MAX_DEPTH} deep.")
     try:
-        value = json.loads(
-            text,
-            object_pairs_hook=partial(_unique, max_names),
-            parse_constant=_finite,
-            parse_float=_finite,
-        )
+        value = _decoder(max_names).decode(text)
     except json.JSONDecodeError as error:
         raise Malformed(f"This is not JSON: {error.msg}.") from None
     except (ValueError, RecursionError):
@@ -242,6 +237,15 @@ def load_object(text: Any, max_names: int | None = None) -> Header:
     if not isinstance(value, dict):
         raise Malformed("Expected a JSON object.")
     return value
+
+
+@cache  # every message and every thing remembered is two such texts
+def _decoder(max_names: int | None) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=partial(_unique, max_names),
+        parse_constant=_finite,
+        parse_float=_finite,
+    )
 
 
 def _depth(text: str) -> int:

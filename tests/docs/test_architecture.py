@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from support.in_process import Api
-from support.product import PRODUCT
+from support.product import PRODUCT, nodes
 
 from clustering_protocols import contract, simulation
 from clustering_protocols.protocols.dummy import Dummy
@@ -120,12 +120,10 @@ LISTED = set(cells(ADDING, 2))
 
 def imported(folder: Path) -> set[str]:
     """The names that a protocol imports from outside its folder."""
-    nodes = [
-        n for path in folder.glob("*.py") for n in ast.walk(ast.parse(path.read_text()))
-    ]
+    found = [n for path in folder.glob("*.py") for n in nodes(path)]
     return {
         alias.name
-        for node in nodes
+        for node in found
         if isinstance(node, ast.ImportFrom) and not node.level
         if (node.module or "").startswith("clustering_protocols")
         for alias in node.names
@@ -165,7 +163,7 @@ def test_records_get_their_type_back_in_few_places() -> None:
         node.func.attr
         for package in packages
         for path in (ROOT / package).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     ]
     assert calls.count("narrow") == MOST_NARROWED

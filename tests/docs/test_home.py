@@ -6,27 +6,28 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.product import PRODUCT, ROOT
+from support.product import ROOT, nodes, trees
 
 from party_sdk.application.asker import Asker
 from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.supervisor.pending_questions import OrderAsker
 
-FILES = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text())
-    for name in PRODUCT
-    for path in sorted((ROOT / name).rglob("*.py"))
-}
 HOME = "party_sdk/application/home.py"
+
+
+def product() -> Iterator[tuple[str, ast.AST]]:
+    """Yield all that stands in the product, with its file."""
+    for path in trees():
+        name = str(path.relative_to(ROOT))
+        yield from ((name, node) for node in nodes(path))
 
 
 def receivers(name: str) -> Iterator[tuple[str, str]]:
     """Yield where a method of that name is called, and upon what."""
-    for path, tree in FILES.items():
-        for node in ast.walk(tree):
-            called = node.func if isinstance(node, ast.Call) else None
-            if isinstance(called, ast.Attribute) and called.attr == name:
-                yield path, ast.unparse(called.value)
+    for path, node in product():
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Attribute) and called.attr == name:
+            yield path, ast.unparse(called.value)
 
 
 def test_an_analyst_is_told_of_a_refusal_from_one_module() -> None:
@@ -34,8 +35,7 @@ def test_an_analyst_is_told_of_a_refusal_from_one_module() -> None:
     assert told == {"party_sdk/party/leave.py"}
     states = {
         path
-        for path, tree in FILES.items()
-        for node in ast.walk(tree)
+        for path, node in product()
         if path.startswith("party_sdk/")
         and isinstance(node, ast.Attribute)
         and ast.unparse(node) in {"SlotState.REFUSED", "SlotState.DECLINED"}
@@ -65,8 +65,7 @@ def test_new_rows_are_labelled_in_one_place() -> None:
 def test_terms_are_previewed_in_one_place() -> None:
     asked = [
         path
-        for path, tree in FILES.items()
-        for node in ast.walk(tree)
+        for path, node in product()
         if isinstance(node, ast.FunctionDef) and node.name == "preview_terms"
     ]
     assert asked == ["party_sdk/party/join.py"]
@@ -78,8 +77,7 @@ def test_terms_are_previewed_in_one_place() -> None:
 def test_one_protocol_asks_people_by_two_faces() -> None:
     named = [
         (path, node.name)
-        for path, tree in FILES.items()
-        for node in ast.walk(tree)
+        for path, node in product()
         if path.startswith("party_sdk/")
         if isinstance(node, ast.ClassDef) and node.name.endswith("Asker")
     ]
@@ -96,7 +94,7 @@ def test_the_layer_knows_no_face() -> None:
 def imported(path: Path) -> set[str]:
     """Return the packages that a module names, anywhere in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.ImportFrom):
             found.add((node.module or "").partition(".")[0])
         elif isinstance(node, ast.Import):

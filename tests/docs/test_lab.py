@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.product import ROOT, trees
+from support.product import ROOT, nodes, trees
 
 from party_sdk import lab
 
@@ -14,18 +14,16 @@ DOOR, MOST = "party_sdk.lab", 20
 INSIDE = ROOT / "party_sdk" / "lab"
 
 
-def outside() -> Iterator[tuple[Path, ast.Module]]:
+def outside() -> Iterator[Path]:
     """What may use the lab: all of the product but itself, and the benchmarks."""
-    inside = {path for path in trees() if INSIDE in path.parents}
-    yield from ((path, tree) for path, tree in trees().items() if path not in inside)
-    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
-        yield path, ast.parse(path.read_text())
+    yield from (path for path in trees() if INSIDE not in path.parents)
+    yield from sorted((ROOT / "benchmarks").rglob("*.py"))
 
 
 def imported() -> Iterator[tuple[Path, str, str]]:
     """Each name that is imported from outside: file, module, name."""
-    for path, tree in outside():
-        for node in ast.walk(tree):
+    for path in outside():
+        for node in nodes(path):
             if isinstance(node, ast.ImportFrom):
                 yield from ((path, node.module or "", each.name) for each in node.names)
             elif isinstance(node, ast.Import):
@@ -35,8 +33,8 @@ def imported() -> Iterator[tuple[Path, str, str]]:
 def callers(name: str) -> set[str]:
     """Files of the product that call a function or method of this name."""
     found = set()
-    for path, tree in trees().items():
-        for node in ast.walk(tree):
+    for path in trees():
+        for node in nodes(path):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(name):
                 found.add(str(path.relative_to(ROOT)))
     return found

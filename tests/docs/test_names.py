@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from support.product import ROOT, trees
+from support.product import ROOT, nodes, trees
 
 RULES = tomllib.loads(Path(__file__).with_name("names.toml").read_text())
 
@@ -71,7 +71,7 @@ def test_names_of_tests_become_short() -> None:
     found = [
         node.name
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef)
         and node.name.startswith("test_")
         and len(node.name) > limit

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.product import PRODUCT, ROOT
+from support.product import PRODUCT, ROOT, parsed
 
 MOST_IN_A_ROOT, MOST_IN_A_FOLDER = 8, 18
 PROTOCOLS = ROOT / "clustering_protocols" / "protocols"
@@ -41,7 +41,7 @@ def test_roots_and_folders_hold_few_modules() -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: str(f.relative_to(ROOT)))
 def test_a_folder_says_what_it_is_for(folder: Path) -> None:
-    assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
+    assert ast.get_docstring(parsed(folder / "__init__.py"))
 
 
 def named() -> list[tuple[str, str, str]]:

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.product import ROOT
+from support.product import ROOT, parsed
 
 MOST_SHARED = 30
 DOTTED = re.compile(r"\w+(\.\w+)+")
@@ -50,7 +50,7 @@ def programs(tree: ast.Module) -> set[str]:
 @cache
 def uses(path: Path) -> set[str]:
     """Return the helpers that a file uses: ``support.x``, ``tests.folder.x``."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     used = [name.split(".") for name in imported(tree) | programs(tree)]
     shared = {".".join(each[:2]) for each in used if each[0] == "support"}
     return shared | {".".join(each[:3]) for each in used if each[0] == "tests"}

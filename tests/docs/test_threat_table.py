@@ -7,6 +7,8 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
+from support.product import parsed
+
 TESTS = Path(__file__).parents[1]
 TABLE = TESTS.parent / "docs" / "threat-tests.md"
 ROW = re.compile(r"^\| (\d+) \| [^|]+ \| ([^|]*) \| ([^|]+) \|$", re.MULTILINE)
@@ -25,7 +27,7 @@ def marked() -> dict[int, set[str]]:
     """The numbers that tests carry, and those tests."""
     found: dict[int, set[str]] = defaultdict(set)
     for path in TESTS.glob("*/test_*.py"):
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path).body:
             if not isinstance(node, ast.FunctionDef):
                 continue
             for mark in node.decorator_list:

@@ -200,33 +200,35 @@ def test_subtracting_sums_of_several_runs_reveals_rows(
     By default the others' own audit stops such a session; here they lift it.
     """
     X = (load_iris if name == "iris" else load_wine)().data
+    with pytest.raises(GuardRefused, match=r"'sums_limit' is 0\.25"):
+        nine_runs_of(X, 0).to_the_end()
     found = [shares_read_off(X, seed) for seed in range(8)]
     together = [share for _, share in found]
     assert (min(together), max(together)) == nine_runs
     assert max(one for one, _ in found) == most_of_one
 
 
+NINE = tuple(range(2, 11))
+
+
+def nine_runs_of(X: FloatArray, seed: int, **more: Any) -> Session:
+    data, runs = simulation.split(X, LAYOUT, seed).data, Evaluation(n_clusters=NINE)
+    return Session(Llf(n_clusters=10), LAYOUT, data, seed, evaluation=runs, **more)
+
+
 def shares_read_off(X: FloatArray, seed: int) -> tuple[int, int]:
     """Return the percent of others' rows of one run of k up to 4, and of all nine."""
-    layout, ks = LAYOUT, tuple(range(2, 11))
-    parts = simulation.split(X, layout, seed).data
-    runs = Evaluation(n_clusters=ks)
-    with pytest.raises(GuardRefused, match=r"'sums_limit' is 0\.25"):
-        Session(Llf(n_clusters=10), layout, parts, seed, evaluation=runs).to_the_end()
-    lifted = unaudited(layout)
-    s = Session(
-        Llf(n_clusters=10), layout, parts, seed, evaluation=runs, choices=lifted
-    )
+    s = nine_runs_of(X, seed, choices=unaudited(LAYOUT))
     s.to_the_end()
-    own, *rest = (matrix(parts[slot]) for slot in layout.names)
+    own, *rest = (matrix(s.data[slot]) for slot in LAYOUT.names)
     pooled = np.vstack([own, *rest])
     Z = (pooled - pooled.mean(axis=0)) / pooled.std(axis=0)
     cells = []
-    for run in range(len(ks)):
+    for run in range(len(NINE)):
         start = s.memories["r1c1"].scope_to_run(run).get(messages.StartCentroids)
         assert start is not None
         cells.append([labels[len(own) :] for labels in run_of(Z, start.centroids)])
-    ones = [read_off(k, run) for k, run in zip(ks, cells, strict=True)]
+    ones = [read_off(k, run) for k, run in zip(NINE, cells, strict=True)]
     together = read_off(10, [labels for run in cells for labels in run])
     others = len(pooled) - len(own)
     return round(100 * max(ones[:3]) / others), round(100 * together / others)

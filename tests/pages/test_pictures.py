@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.feature_selection import f_classif
 from sklearn.preprocessing import StandardScaler
 from support import page_models
-from support.product import PRODUCT, ROOT
+from support.product import PRODUCT, ROOT, nodes
 
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from clustering_protocols.wire.answers import RunLine
@@ -186,7 +186,7 @@ def test_nothing_imports_matplotlib() -> None:
     found = [
         path
         for path in paths
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Import | ast.ImportFrom)
         and any("matplotlib" in name for name in named(node))
     ]

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from support.product import nodes
 
 from clustering_protocols.terms import captions
 from clustering_protocols.terms.request_fields import request_fields
@@ -228,7 +229,7 @@ def test_one_class_lists_what_a_coordinator_asks_for() -> None:
         node.name
         for room in ROOMS
         for path in (ROOT / room).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.ClassDef) and len(sections & _fields(node)) >= 3
     }
     assert found == {"SessionRequest"}

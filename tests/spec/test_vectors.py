@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import jsonschema
 import pytest
 
 from benchmarks.vectors import product
@@ -101,6 +100,8 @@ def test_a_file_has_the_sessions_that_are_built(protocol: str) -> None:
 
 
 def test_files_are_of_the_schema_that_lies_beside_them() -> None:
+    import jsonschema  # it compiles the grammar of addresses: a second and more
+
     assert (VECTORS / SCHEMA).read_text() == write_schema(), REMEDY
     schema = json.loads(write_schema())
     for path in VECTORS.rglob("*.json"):

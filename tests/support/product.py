@@ -19,7 +19,19 @@ PRODUCT = (
 
 
 @cache
+def parsed(path: Path) -> ast.Module:
+    """A module's tree: many tests read the whole product, each of them once more."""
+    return ast.parse(path.read_text())
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All that stands in a module, from the outside to the inside."""
+    return tuple(ast.walk(parsed(path)))
+
+
+@cache
 def trees() -> dict[Path, ast.Module]:
     """The modules of the product, by path."""
     paths = [path for name in PRODUCT for path in sorted((ROOT / name).rglob("*.py"))]
-    return {path: ast.parse(path.read_text()) for path in paths}
+    return {path: parsed(path) for path in paths}
