@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 from sklearn.cluster import kmeans_plusplus
@@ -22,6 +23,9 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 
 from . import oversampling
 from .lloyd import ScaledRows, lloyd
+
+MOST_TRIALS: Final = 32
+"""Rows that are tried for each centre, where there are as many clusters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,20 +54,28 @@ def draw_starts(
     n_init: int,
     rng: np.random.Generator,
     engine: Engine = ONE_THREAD,
+    *,
+    trials: int | None = None,
 ) -> IntArray:
     """Return row numbers (n_init, n_clusters) drawn by k-means++, of many rows k-means‖.
 
     D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
-    Each of its passes draws one row; those of k-means‖ are few, however many clusters.
+    Each of its passes draws some rows and keeps the one that leaves the least squared
+    distances; those of k-means‖ are few, however many clusters.
+
+    trials: how many rows a pass draws; by default as many as clusters, at most 32.
+        scikit-learn draws 2 + ln k, of which many clusters need more starts.
     """
     given = row_blocks.of(X)
+    tried = min(n_clusters, MOST_TRIALS) if trials is None else trials
     if not are_held(*given.shape):
         rows = ScaledRows.of(given, engine, n_clusters)
-        return oversampling.draw(rows, n_clusters, n_init, rng)
+        return oversampling.draw(rows, n_clusters, n_init, rng, tried)
     X = row_blocks.whole(given)
     seeds = rng.integers(2**31, size=n_init)
     drawn = [
-        kmeans_plusplus(X, n_clusters, random_state=int(seed))[1] for seed in seeds
+        kmeans_plusplus(X, n_clusters, random_state=int(seed), n_local_trials=tried)[1]
+        for seed in seeds
     ]
     return np.array(drawn, dtype=np.int64)
 

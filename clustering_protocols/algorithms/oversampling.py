@@ -30,9 +30,13 @@ _AT_ONCE: Final = 1 << 16
 
 
 def draw(
-    rows: ScaledRows, n_clusters: int, n_init: int, rng: np.random.Generator
+    rows: ScaledRows,
+    n_clusters: int,
+    n_init: int,
+    rng: np.random.Generator,
+    trials: int,
 ) -> IntArray:
-    """Return row numbers (n_init, n_clusters).
+    """Return row numbers (n_init, n_clusters); so many are tried for each centre.
 
     All starts are drawn from one oversampling. Where it found fewer different rows than
     clusters, each start is these and any others: centroids that are equal then give way
@@ -46,7 +50,11 @@ def draw(
     points, seeds = rows.at(chosen), rng.integers(2**31, size=n_init)
     drawn = [
         kmeans_plusplus(
-            points, n_clusters, sample_weight=weights, random_state=int(seed)
+            points,
+            n_clusters,
+            sample_weight=weights,
+            random_state=int(seed),
+            n_local_trials=trials,
         )[1]
         for seed in seeds
     ]

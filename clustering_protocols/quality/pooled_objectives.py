@@ -30,8 +30,9 @@ def inertia(Z: FloatArray, labels: IntArray) -> float:
 
 
 def draw(Z: FloatArray, k: int) -> IntArray:
-    """Return ten starts (10, k) as row numbers, by k-means++."""
-    return draw_starts(Z, k, N_INIT, generator(0, "objective", "starts"))
+    """Return ten starts (10, k) as row numbers, as scikit-learn's k-means draws them."""
+    rng = generator(0, "objective", "starts")
+    return draw_starts(Z, k, N_INIT, rng, trials=2 + int(np.log(k)))
 
 
 def cluster(Z: FloatArray, k: int) -> Clustering:
