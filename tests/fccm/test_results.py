@@ -491,6 +491,13 @@ def test_it_stops_once_no_object_moves_by_more_than_tol(tol: float) -> None:
     assert all(float(f"{move:.2g}") == move for move in told)
 
 
+def test_of_one_co_cluster_every_object_is_a_whole_member() -> None:
+    session = Session(made(n_clusters=1), X, GROUPS).follow()
+    for outcome in session.outcomes().values():
+        assert not outcome.labels.any()
+        np.testing.assert_allclose(outcome.memberships, 1.0, rtol=1e-12)
+
+
 @pytest.mark.parametrize("max_iter", [1, 2, 7])
 def test_it_stops_after_max_iter(max_iter: int) -> None:
     session = Session(made(max_iter=max_iter), X, GROUPS).follow()

@@ -18,7 +18,7 @@ from clustering_protocols.shared_stages.alignment.params import AlignedParams
 class CoClustering(AlignedParams):
     """Parameters of `fccm`; the defaults equal the pooled result and show least."""
 
-    n_clusters: int = Field(ge=2, le=1000, description="C, the number of co-clusters.")
+    n_clusters: int = Field(ge=1, le=1000, description="C, the number of co-clusters.")
     lambda_u: float = Field(
         default=0.001,
         gt=0,
@@ -87,12 +87,14 @@ class CoClustering(AlignedParams):
             that are not between them.
         """
         R = sparse_matrix(data)
-        outside = np.unique(R.indices[(R.data < 0) | (R.data > self.r_max)])
+        negative, large = R.data < 0, R.data > self.r_max
+        outside = np.unique(R.indices[negative | large])
         if len(outside):
             named = ", ".join(np.array(data.columns)[outside[:5]])
+            found = "Negative values in data" if negative.any() else "Values too large"
             raise InvalidData(
-                f"Values outside [0, {self.r_max:g}], for example in {named}. The terms "
-                "say what the largest is: r_max."
+                f"{found}, for example in {named}: the terms take 0 to {self.r_max:g}, "
+                "their r_max."
             )
         return super().select_rows(data, shared=shared)
 
