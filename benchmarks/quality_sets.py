@@ -7,7 +7,8 @@ six clustering benchmark datasets", 2018); no row of theirs is here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -107,18 +108,39 @@ DRAWN: Final[dict[str, tuple[Callable[[Rng], FloatArray], int]]] = {
 }  # fmt: skip
 
 
-def sets(most_rows: int) -> Iterator[Known]:
-    """Yield all sets, standardised; one that is not there is named and left out."""
-    for place, (name, (draw, k)) in enumerate(DRAWN.items()):
-        X = draw(np.random.default_rng(place))
-        yield Known(name, _ready(X, most_rows), k)
-    for name in REAL:
-        try:
-            X, classes = load(name)
-        except MissingDataError as missing:
-            print(f"left out: {missing}")
-            continue
-        yield Known(name, _ready(X, most_rows), len(np.unique(classes)))
+NAMES: Final = (*DRAWN, *REAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Sets:
+    """Some of all sets, of each at most so many rows.
+
+    Iterating yields them standardised; one that is not there is named and left out.
+    """
+
+    most_rows: int
+    names: Sequence[str]
+
+    def __iter__(self) -> Iterator[Known]:
+        for place, name in enumerate(NAMES):
+            if name not in self.names:
+                continue
+            try:
+                X, k = _draw(name, place) if name in DRAWN else _load(name)
+            except MissingDataError as missing:
+                print(f"left out: {missing}")
+                continue
+            yield Known(name, _ready(X, self.most_rows), k)
+
+
+def _draw(name: str, place: int) -> tuple[FloatArray, int]:
+    draw, k = DRAWN[name]
+    return draw(np.random.default_rng(place)), k
+
+
+def _load(name: str) -> tuple[FloatArray, int]:
+    X, classes = load(name)
+    return X, len(np.unique(classes))
 
 
 def _ready(X: FloatArray, most_rows: int) -> FloatArray:
