@@ -76,7 +76,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_a_manifest_plays_a_simulation_again() -> None:
     params = LosslessFederated(n_clusters=3)
-    first = simulate(params, X, (3, 1), seed=5).manifest
+    first = simulate(params, X, (3, 1), seed=5, manifest=True).manifest
     text = json.dumps(first, allow_nan=False)
     terms = read_terms(json.dumps(first["terms"]).encode())
     again = simulate(
@@ -84,6 +84,7 @@ def test_a_manifest_plays_a_simulation_again() -> None:
         X,
         terms.layout,
         seed=first["seed"],
+        manifest=True,
     )
     assert json.dumps(again.manifest) == text
     table = first["tables"]["r1c1"]
@@ -92,9 +93,13 @@ def test_a_manifest_plays_a_simulation_again() -> None:
     assert first["result"]["labels_sha256"] == digest_matrix(again.whole.labels)
     assert first["versions"]["numpy"] == np.__version__
     other = held + np.eye(150, 4)
-    changed = simulate(params, other, (3, 1), seed=5).manifest
+    changed = simulate(params, other, (3, 1), seed=5, manifest=True).manifest
     assert changed["tables"] != first["tables"]
     assert changed["terms_sha256"] == first["terms_sha256"]
+
+
+def test_tables_are_read_for_a_manifest_where_one_is_asked_for() -> None:
+    assert simulate(LosslessFederated(n_clusters=3), X, (3, 1)).manifest is None
 
 
 def test_a_digest_tells_shapes_and_values_apart() -> None:

@@ -54,12 +54,17 @@ class Case:
         """Return the layout as it is written."""
         return format_lattice(self.lattice)
 
-    def play(self, seed: int) -> SimulatedSession:
-        """Play the session, over the table dealt out by the seed."""
+    def play(self, seed: int, *, manifest: bool = False) -> SimulatedSession:
+        """Play the session, over the table dealt out by the seed.
+
+        manifest: as for :func:`~party_sdk.lab.simulate`.
+        """
         table = self.table
         layout = regular(self.lattice)
         dealt = deal(table.X, table.columns, table.agreed_fields, layout, seed)
-        return play(dealt, self.params, seed, evaluation=self.evaluation)
+        return play(
+            dealt, self.params, seed, evaluation=self.evaluation, manifest=manifest
+        )
 
     @property
     def numbers(self) -> list[int | None]:

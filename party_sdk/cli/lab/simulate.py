@@ -105,6 +105,7 @@ def simulate(
         choose=choose,
         truth=truth,
         labels=labels,
+        manifest=manifest is not None,
     )
     if manifest is not None:
         write_whole(json.dumps(trial.manifest, indent=1).encode(), manifest)

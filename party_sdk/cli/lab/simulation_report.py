@@ -30,7 +30,7 @@ class Trial:
 
     report: Mapping[str, Any]
     runs: Sequence[str]
-    manifest: Mapping[str, Any]
+    manifest: Mapping[str, Any] | None
 
 
 def simulate(
@@ -44,13 +44,14 @@ def simulate(
     choose: str | None,
     truth: str | None,
     labels: Path | None,
+    manifest: bool,
 ) -> Trial:
     """Simulate a session over a table; write the labels if a file is named."""
     table = read(data, how, truth)
     case = case_of(
         data.name, table, protocol, params, lattice, choose=choose, seed=seed
     )
-    result = CaseResult(case=case, session=case.play(seed))
+    result = CaseResult(case=case, session=case.play(seed, manifest=manifest))
     session, source = result.session, table.source
     if labels is not None:
         write_labels(labels, session.whole.labels, source.ids, source.naming, {})

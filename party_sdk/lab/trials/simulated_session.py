@@ -73,6 +73,7 @@ class SimulatedSession:
         :func:`simulate`.
     manifest: mapping of JSON values; terms, seeds, versions, digests of tables and
         labels, and the result: what a paper needs so that others can play it again.
+        None unless :func:`simulate` was asked for it.
     """
 
     layout: Layout
@@ -90,7 +91,7 @@ class SimulatedSession:
     costs: Mapping[str, Cost] = field(repr=False)
     whole: Whole = field(repr=False)
     warnings: tuple[str, ...] = ()
-    manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    manifest: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def objective_ratio(self) -> float | None:
@@ -139,6 +140,7 @@ def simulate(
     choices: Mapping[str, Any] | None = None,
     allow: Sequence[str] = (),
     seed: int = 0,
+    manifest: bool = False,
     **sections: Any,
 ) -> SimulatedSession:
     """Play all roles of a session in this process.
@@ -165,6 +167,7 @@ def simulate(
     choices: what every party decides alone; see :meth:`Party.join`.
     allow: guards of tables that are switched off; see :class:`~party_sdk.tables.How`.
     seed: stands for all chance.
+    manifest: whether to read all tables once more, for the digests of a manifest.
     **sections: what else terms may say, by name, e.g. ``release``.
 
     Raises CoterieError: with what a session of these parties would end with.
@@ -184,7 +187,13 @@ def simulate(
         seed=seed,
     )
     played = play(
-        dealt, params, seed, choices=choices, evaluation=evaluation, **sections
+        dealt,
+        params,
+        seed,
+        choices=choices,
+        evaluation=evaluation,
+        manifest=manifest,
+        **sections,
     )
     for sentence in played.warnings:
         warnings.warn(sentence, UserWarning, stacklevel=2)
@@ -253,13 +262,14 @@ def play(
     *,
     choices: Mapping[str, Any] | None = None,
     evaluation: Evaluation | None = None,
+    manifest: bool = False,
     **sections: Any,
 ) -> SimulatedSession:
     """Play all roles over what the parties hold; measure what came of it.
 
     choices: what every party decides alone.
-    evaluation, **sections: as for :func:`simulate`; also ``session`` and ``analyst``,
-        its id and the key that the terms name, of a session that is played again.
+    evaluation, manifest, **sections: as for :func:`simulate`; also ``session`` and
+        ``analyst``, its id and the key that the terms name, of one that is played again.
 
     Raises CoterieError: with what a session of these parties would end with.
     """
@@ -309,9 +319,10 @@ def play(
             )
         ),
     )
-    return replace(
-        played, manifest=build_manifest(played, held, simulated, seed, choices or {})
-    )
+    if not manifest:
+        return played
+    built = build_manifest(played, held, simulated, seed, choices or {})
+    return replace(played, manifest=built)
 
 
 def _result(held: Deal, simulated: SimulationResult, slot: str) -> Result:
