@@ -7,10 +7,11 @@ Measures fidelity, rounds and bytes of every way of every protocol
 (``benchmarks.evidence_fidelity``), runs the tables of the papers and the speed ratios
 as processes of their own, and writes ``party_sdk/advice/evidence.json`` (which `coterie
 advise` reads), ``docs/evidence.md`` and the pictures under ``docs/evidence``. Takes
-about half an hour on two processors. Parts can be measured one by one, the fidelity of
-some ways on some sets too (``--ways spectral "spectral, landmarks" --sets iris``); each
-is kept beside the others. ``--parts`` with nothing behind it writes page and pictures
-again from the JSON.
+about half an hour on two processors. Parts can be measured one by one, of each part some
+protocols; of fidelity also some ways on some sets (``--ways spectral "spectral,
+landmarks" --sets iris``). Each row is kept as soon as it is measured, beside all others:
+those of sets that are not here stay. ``--parts`` with nothing behind it writes page and
+pictures again from the JSON.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks import evidence_page, evidence_pictures
-from benchmarks.evidence_fidelity import SETS, here, measure_all, shown
+from benchmarks.evidence_fidelity import SETS, Case, here, measure_all, shown
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASURED = ROOT / "party_sdk" / "advice" / "evidence.json"
@@ -90,25 +91,18 @@ def printed(module: str) -> dict[str, Any]:
 
 
 def fidelity(
-    seeds: int, rows: int, ways: Collection[str], sets: Collection[str]
-) -> dict[str, Any]:
-    """Return what is measured on sets that are here; of ways, of all if none is named.
-
-    Where ways or sets are named, all else stays as it is known.
-    """
-    found = {}
-    for row in measure_all(here([*sets] or SETS), seeds, rows, ways):
+    sets: Sequence[str], seeds: int, rows: int, is_wanted: Callable[[Case], bool]
+) -> None:
+    """Measure what is wanted on sets that are here; keep each row beside the others."""
+    for row in measure_all(here(sets), seeds, rows, is_wanted):
         print(shown(row), flush=True)
-        found[_case(row)] = row
-    if ways or sets:
-        known = json.loads(MEASURED.read_text())["fidelity"]
-        return {"fidelity": [*({_case(row): row for row in known} | found).values()]}
-    measured = list(found.values())
-    return {"machine": machine(), "rows": rows, "seeds": seeds, "fidelity": measured}
+        known = json.loads(MEASURED.read_text()).get("fidelity", [])
+        found = {_case(each): each for each in known} | {_case(row): row}
+        keep(fidelity=list(found.values()))
 
 
-def _case(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(row[name] for name in ("protocol", "way", "partitioning", "set"))
+def _case(row: Mapping[str, Any]) -> Case:
+    return row["protocol"], row["way"], row["partitioning"], row["set"]
 
 
 def keep(**parts: Any) -> None:
@@ -141,10 +135,15 @@ def main() -> None:
     parser.add_argument("--parts", nargs="*", default=PARTS, choices=PARTS)
     parser.add_argument("--protocols", nargs="+", default=TABLES, choices=TABLES)
     parser.add_argument("--ways", nargs="+", default=())
-    parser.add_argument("--sets", nargs="+", default=(), choices=SETS)
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     given = parser.parse_args()
+
+    def is_wanted(case: Case) -> bool:
+        return case[0] in given.protocols and case[1] in (given.ways or case[1:2])
+
     if "fidelity" in given.parts:
-        keep(**fidelity(given.seeds, given.rows, given.ways, given.sets))
+        keep(machine=machine(), rows=given.rows, seeds=given.seeds)
+        fidelity(given.sets, given.seeds, given.rows, is_wanted)
     if "tables" in given.parts:
         run("tables", TABLES, given.protocols)
     if "speed" in given.parts:

@@ -13,7 +13,7 @@ method that obeys the session's rules. Prints one line per way and set.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -45,6 +45,8 @@ WIDE, EXPONENT = 50, 1.1
 EXPONENTS = {"llf": "fuzzifier", "omnifc": "fuzziness"}
 
 Row = dict[str, Any]
+Case = tuple[str, str, str, str]
+"""Protocol, way, partitioning and set."""
 
 # By distances to landmarks nothing else is learnt, and nothing is advised otherwise: they
 # are rows of the tables, and no ways of their own.
@@ -68,7 +70,7 @@ def landmark_ways() -> list[Method]:
     ]
 
 
-def further_cases(sets: Sequence[str]) -> list[tuple[str, str, str, str]]:
+def further_cases(sets: Sequence[str]) -> list[Case]:
     """Return what is measured beside the ways that are advised."""
     return [
         ("omnifc", way.name, partitioning, each)
@@ -79,8 +81,8 @@ def further_cases(sets: Sequence[str]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def cases(sets: Sequence[str]) -> list[tuple[str, str, str, str]]:
-    """Return protocol, way, partitioning and set of all that is to be measured."""
+def cases(sets: Sequence[str]) -> list[Case]:
+    """Return all that is advised, on each set that it is for."""
     return [
         (name, way.name, partitioning, each)
         for name, known in catalogue.catalogue().items()
@@ -119,7 +121,7 @@ def parameters(protocol: str, way: Method, X: Any, classes: Any) -> dict[str, An
     return given
 
 
-def measure(case: tuple[str, str, str, str], seeds: int, rows: int) -> Row:
+def measure(case: Case, seeds: int, rows: int) -> Row:
     """Return what is measured of one case; why, where it is refused."""
     protocol, name, partitioning, which = case
     X, classes = sample(which, rows)
@@ -196,16 +198,17 @@ def same_units(layout: Layout) -> dict[str, dict[str, bool]]:
 
 
 def measure_all(
-    sets: Sequence[str], seeds: int, rows: int, ways: Collection[str] = ()
+    sets: Sequence[str],
+    seeds: int,
+    rows: int,
+    is_wanted: Callable[[Case], bool] = lambda _: True,
 ) -> Iterator[Row]:
-    """Yield what is measured of all cases, in their order, on two processors.
-
-    Of some ways, if they are given.
-    """
-    wanted = [*cases(sets), *further_cases(sets)]
-    wanted = [case for case in wanted if not ways or case[1] in ways]
+    """Yield what is measured of all cases that are wanted, in order, on two processors."""
+    known = [*cases(sets), *further_cases(sets)]
     with ProcessPoolExecutor(2) as pool:
-        waiting = [pool.submit(measure, each, seeds, rows) for each in wanted]
+        waiting = [
+            pool.submit(measure, case, seeds, rows) for case in filter(is_wanted, known)
+        ]
         for future in waiting:
             yield future.result()
 
