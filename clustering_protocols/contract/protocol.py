@@ -145,6 +145,8 @@ class ClusteringProtocol(ABC, Generic[P]):
     methods: what it is good for: empty for a protocol that nobody should be advised to
         use.
     apart: what keeps clusters from coinciding.
+    in_simulations: parameters of a simulation that names none: nobody is hidden from
+        there, and what hides costs quality.
     paper: what to cite for the method; empty where there is no paper.
     """
 
@@ -161,6 +163,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     limits: ClassVar[frozenset[str]] = frozenset()
     methods: ClassVar[tuple[Method, ...]] = ()
     apart: ClassVar[str] = "Ask for fewer clusters."
+    in_simulations: ClassVar[Mapping[str, Any]] = {}
     paper: ClassVar[str] = ""
 
     @abstractmethod

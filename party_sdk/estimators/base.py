@@ -193,7 +193,11 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
             **ways[0].params,
             **self._own(known.params),
         }
-        values = {**said, **_check_mapping("params", self.params)}
+        values = {
+            **known.in_simulations,
+            **said,
+            **_check_mapping("params", self.params),
+        }
         if twice := sorted({*said, "algorithm"} & (self.params or {}).keys()):
             raise InvalidParameters(
                 f"{twice[0]!r} is what this estimator stands for, or has an "

@@ -156,7 +156,8 @@ def test_it_is_the_session_of_the_command(tmp_path: Path) -> None:
     data, out = tmp_path / "iris.csv", tmp_path / "labels.csv"
     csv.write_csv(pa.Table.from_pandas(FRAME, preserve_index=False), data)
     words = ["simulate", "dc", "--data", str(data), "--labels", str(out)]
-    words += ["--param", "n_clusters=3", "--column-groups", "2", "--seed", "7"]
+    words += ["--param", "n_clusters=3", "--param", "dimensions=all"]
+    words += ["--column-groups", "2", "--seed", "7"]
     assert CliRunner().invoke(main, words).exit_code == 0
     here = FederatedKMeans(3, layout=(2, 2), random_state=7).fit(FRAME)
     assert csv.read_csv(out)["label"].to_pylist() == here.labels_.tolist()

@@ -78,6 +78,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     limits: ClassVar = frozenset({"allow_full_width", "rebuild_limit"})
 
+    in_simulations: ClassVar = {"dimensions": "all"}
+
     methods: ClassVar = METHODS
 
     def check(self, params: DataCollaboration, layout: Layout) -> None:
