@@ -161,7 +161,7 @@ def _how_often(asked: RoundKind) -> str:
 
 
 def _message(to: str, message: Message, told: str) -> Iterator[str]:
-    what = message.sentence or "nothing but that it is done" * (not message.items)
+    what = message.sentence or "a completion message" * (not message.items)
     head = f"{to}{told}: {message.kind}{f' – {what}' if what else ''}"
     yield from _wrap(head, "   ", hanging=True)
     for item in message.items:

@@ -55,7 +55,7 @@ class RoundBudget(IntEnum):
 
 
 _SEES: Mapping[Exposure, str] = {
-    Exposure.NOTHING: "nothing but the result",
+    Exposure.NOTHING: "only the result",
     Exposure.TOTALS: "sums over all parties",
     Exposure.GEOMETRY: "how rows lie to each other (distances, or coarse coordinates)",
     Exposure.ROWS: "values of single rows, exactly or nearly",

@@ -130,7 +130,7 @@ PREPARATION: Final = Caption(
 )
 EVALUATION: Final = Caption(label="Clusters", name="runs")
 CHOOSE: Final = Caption(
-    label="Of several numbers of clusters, which counts?",
+    label="How should the number of clusters be chosen?",
     group="runs",
     flag="--choose",
     metavar="FIGURE",
@@ -139,7 +139,7 @@ CHOOSE: Final = Caption(
     "silhouette, where the protocol computes it.",
     hint="Parties get the labels of that run.",
     usual="the best by simplified silhouette, where there is one",
-    choices={"later": "I read the figures of all runs, and choose then"},
+    choices={"later": "I compare all runs, and choose then"},
 )
 WITHIN: Final = Caption(
     label="Days to choose, if you choose",
@@ -181,7 +181,7 @@ DELETE_WITHIN: Final = Caption(
     days=True,
     lacking="say when the session is deleted, --delete-within.",
 )
-RELEASE: Final = Caption(label="Told of clusters", name="release")
+RELEASE: Final = Caption(label="Cluster profiles", name="release")
 PROFILES: Final = Caption(
     label="Who reads what the clusters are like, field by field?",
     group="results",

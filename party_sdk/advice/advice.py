@@ -123,7 +123,7 @@ class Advice:
 def advise(situation: Situation) -> Advice:
     """Return what fits a situation.
 
-    What shows least comes first; among equals what loses least against pooled
+    Sorted by privacy; among equals by accuracy against pooled
     clustering, then what needs the fewest rounds.
 
     Raises InvalidParameters if no layout has so many parties.

@@ -30,7 +30,7 @@ QUESTIONS: Final[Mapping[str, Question]] = {
     ),
     "parties": Question("How many parties"),
     "overlap": Question(
-        "Do parties with different features hold the very same people",
+        "Do all parties hold exactly the same patients",
         ("full", "partial"),
         "full",
     ),

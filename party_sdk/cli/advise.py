@@ -38,7 +38,7 @@ _CHOICES: Mapping[str, Any] = {
 @click.option(
     "--overlap",
     type=_CHOICES["overlap"],
-    help="Whether parties with different features hold the very same people.",
+    help="Whether all parties hold exactly the same patients.",
 )
 @click.option(
     "--rounds",

@@ -25,7 +25,6 @@ PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 CENTRES = np.array([[0.0, 0.0, 0.0], [4.0, 4.0, 0.0], [0.0, 5.0, 5.0]])
 LAYOUT = Layout.lattice(3, 1)
 OWN = "r1c1"
-TELEPHONE = {"width": 375, "height": 700}
 SESSION = "wards-north"
 FILE = "Station & <Söhne>.csv"
 DRAWN = {"desk", "desk-leaves"}
@@ -61,18 +60,13 @@ def desk(tmp_path: Path) -> Iterator[DeskProcess]:
 
 def seen(look: Look, name: str) -> None:
     """All that a test can tell of a page; and its picture, where pictures are written."""
-    look.check()
-    look.page.set_viewport_size(TELEPHONE)
-    assert look.page.evaluate("document.documentElement.scrollWidth") <= 375
-    look.page.set_viewport_size(WIDE)
+    look.seen(name)
     if name in DRAWN | {"desk-terms", "desk-table", "desk-result"}:
         look.page.emulate_media(color_scheme="dark")
         assert violations(look.page) == []
         look.page.emulate_media(media="print")
         on_paper(look.page)
         look.page.emulate_media(media="screen", color_scheme="light")
-    if os.environ.get("LOOK"):
-        look.page.screenshot(path=f"{os.environ['LOOK']}/{name}.png", full_page=True)
     if os.environ.get("COTERIE_WRITE_PICTURES") == "1" and name in DRAWN:
         PICTURES.mkdir(exist_ok=True)
         content = look.page.screenshot(clip={"x": 0, "y": 0, **WIDE})
@@ -185,9 +179,9 @@ def test_clicks_lead_a_party_from_invitation_to_labels(
         assert typed == "half of an invi"
         page.get_by_role("link", name=SESSION, exact=True).click()
         kinds = answered(look)
-        assert kinds[0] == "Do all members read the same number?"
-        assert "May signatures, keys and keyed digests leave?" in kinds
-        assert "May contributions of this kind leave?" in kinds
+        assert kinds[0] == "Do all parties see the same number?"
+        assert "Send signatures, public keys and hashed ids?" in kinds
+        assert "Send contributions of this kind?" in kinds
         seen(look, "desk-result")
         with page.expect_download() as download:
             page.get_by_role("link", name="Your labels").click()

@@ -24,8 +24,8 @@ from clustering_protocols.terms.terms import (
 from coterie_pages.models import TermsSheet
 from coterie_pages.pages import assessment, page
 from coterie_pages.views.terms_sheet import sheet_of
+from tests.pages.printing import MOST_WORDS, page_to_sign
 
-MOST_WORDS = 400
 ABOUT = About(
     title="Subtypes of diabetes over three hospitals",
     purpose="Find subtypes of type 2 diabetes and compare how patients fare.",
@@ -52,16 +52,10 @@ def sheet(terms: Terms) -> TermsSheet:
     return sheet_of(canonical_json(terms), terms, {}, url=url, slot=slot)
 
 
-def first_page(made: TermsSheet) -> str:
-    tree = html.fromstring(page(made))
-    parts = tree.xpath("//header|//section[@class='one-page']")
-    return " ".join(" ".join(part.itertext()) for part in parts)
-
-
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_page_has_at_most_400_words(example: Example[Any]) -> None:
     terms = terms_of(example)
-    shown = first_page(sheet(terms))
+    shown = page_to_sign(page(sheet(terms)))
     assert len(shown.split()) <= MOST_WORDS
     for said in (ABOUT.purpose, ABOUT.legal_basis, ABOUT.roles, ABOUT.contact):
         assert said in shown
@@ -76,7 +70,7 @@ def test_the_worst_risks_stand_on_it_and_all_in_the_annex(
     example: Example[Any],
 ) -> None:
     made = sheet(terms_of(example))
-    shown, whole = first_page(made), page(made)
+    shown, whole = page_to_sign(page(made)), page(made)
     own = [risk for risk in made.risks if risk.level is not RiskLevel.ALWAYS]
     listed = [risk for risk in own if risk.sentence in shown]
     assert len(listed) == min(5, len(own))
@@ -105,7 +99,7 @@ def test_the_page_tells_of_no_other_split(
     from clustering_protocols.terms.terms import read_terms
 
     text = session_terms.draw_up("study", request)
-    shown = first_page(sheet_of(text, read_terms(text), {}))
+    shown = page_to_sign(page(sheet_of(text, read_terms(text), {})))
     assert said in shown
     assert unsaid not in shown
     assert not re.search(r"split (rows|columns)", shown, re.IGNORECASE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,12 +11,12 @@ from clustering_protocols.numerics.outcomes import outcome_tables
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from coterie_pages.models import RunReport
 from coterie_pages.pages import page
+from tests.pages.printing import MOST_PAGES, count_pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 SIZES = (343, 209, 187, 161)
-MOST_PAGES = 3
 
 
 def field(number: int, n_rows: tuple[int, ...]) -> FieldProfile:
@@ -67,23 +66,11 @@ def report() -> RunReport:
     )
 
 
-def n_pages(browser: Browser, path: Path, *, annex: bool) -> int:
-    context = browser.new_context()
-    try:
-        shown = context.new_page()
-        shown.goto(path.as_uri())
-        if annex:
-            shown.locator("details.annex > summary").click()
-        printed = shown.pdf(format="A4", prefer_css_page_size=True)
-    finally:
-        context.close()
-    return len(re.findall(rb"/Type\s*/Page[^s]", printed))
-
-
 def test_a_party_prints_its_result_on_three_pages(
     browser: Browser, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.html"
     path.write_text(page(report()))
-    assert n_pages(browser, path, annex=False) <= MOST_PAGES
-    assert n_pages(browser, path, annex=True) > MOST_PAGES, "what is opened is printed"
+    assert count_pages(browser, path) <= MOST_PAGES
+    opened = count_pages(browser, path, annex=True)
+    assert opened > MOST_PAGES, "what is opened is printed"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +17,8 @@ from support.desks import DeskProcess
 
 from coterie import Party
 from tests.pages.looking import looking
+from tests.pages.printing import count_pages, page_to_sign
+from tests.pages.study_bars import StudyFigures
 from tests.pages.whole_path import (
     AtCoordinator,
     AtParty,
@@ -65,8 +69,12 @@ def test_a_whole_session_needs_no_typed_command(
             )
             for name, desk in desks.items()
         }
+        begun = time.monotonic()
         coordinator = AtCoordinator(looks["coordinator"], desks["coordinator"].link)
-        parties = {name: AtParty(looks[name], desks[name].link) for name in TABLES}
+        parties = {
+            name: AtParty(looks[name], desks[name].link, title)
+            for name, title in zip(TABLES, TITLES, strict=True)
+        }
         page = coordinator.page
 
         coordinator.connect(analyst)
@@ -76,6 +84,8 @@ def test_a_whole_session_needs_no_typed_command(
 
         for slot, party in parties.items():
             party.reads(invitations[slot])
+        sheet = tmp_path / "sheet.html"
+        parties["r1c1"].keeps("Print for signature", sheet)
         parties["r3c1"].declines(REASON)
         declined = page.locator("td.declined", has_text="Western")
         declined.wait_for()
@@ -93,35 +103,51 @@ def test_a_whole_session_needs_no_typed_command(
 
         state = page.locator("dl.glance dd").first
         page.locator("dl.glance dt", has_text=re.compile("^round$")).wait_for()
-        analyst.kill()
-        page.get_by_role("heading", name="The analyst cannot be reached").wait_for()
-        seen(coordinator.look, "away")
-        analyst.start()
+        with coordinator.look.waiting():
+            analyst.kill()
+            page.get_by_role("heading", name="The analyst cannot be reached").wait_for()
+            coordinator.look.check()
+            analyst.start()
         parties["r3c1"].compared()
         choice = page.locator("summary", has_text=re.compile("^Choose 3$"))
-        agreed(parties.values(), until=choice)
+        agreed(coordinator.look, parties.values(), until=choice)
         assert state.inner_text() == "choosing"
         seen(coordinator.look, "choosing")
         choice.click()
         pressed(page, "Yes, 3 clusters")
         completed = page.locator("dl.glance dd", has_text="completed")
-        agreed(parties.values(), until=completed)
+        agreed(coordinator.look, parties.values(), until=completed)
         assert "the chain holds" in page.inner_text("main")
         seen(coordinator.look, "completed")
         page.get_by_role("link", name="Report", exact=True).click()
         seen(coordinator.look, "report")
 
         found, truth = [], []
-        for number, (slot, party) in enumerate(parties.items(), 1):
-            labels = party.labels(tmp_path / f"{slot}.csv")
+        labels = {
+            slot: party.labels(tmp_path / f"{slot}.csv")
+            for slot, party in parties.items()
+        }
+        report = tmp_path / "report.html"
+        parties["r1c1"].keeps("This report as a file", report)
+        own = time.monotonic() - begun - sum(look.aside for look in looks.values())
+        figures = StudyFigures(
+            clicks={name: look.clicks for name, look in looks.items()},
+            seconds=own,
+            questions={slot: party.questions for slot, party in parties.items()},
+            words=len(page_to_sign(sheet.read_text()).split()),
+            pages=count_pages(browser, report),
+        )
+        for number, slot in enumerate(parties, 1):
             ids, _, blobs = rows(number)
-            assert list(labels) == ids
+            assert list(labels[slot]) == ids
             with Party.join(invitations[slot], home=desks[slot].home) as again:
                 result = again.result()
-            assert list(labels.values()) == result.labels.tolist()
-            found += labels.values()
+            assert list(labels[slot].values()) == result.labels.tolist()
+            found += labels[slot].values()
             truth += blobs.tolist()
         assert adjusted_rand_score(truth, found) == 1
         for look in looks.values():
             assert look.messages == []
             assert look.elsewhere == []
+        sys.stdout.write("".join(f"{each}\n" for each in figures.bars()))
+        assert [each for each in figures.bars() if each.figure > each.most] == []

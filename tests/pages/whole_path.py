@@ -69,32 +69,42 @@ def pressed(page: Page, name: str) -> None:
 
 def seen(look: Look, name: str) -> None:
     """All that tests can tell of a page; and its picture, where they are written."""
-    look.check()
+    look.seen(name)
     if name in PICTURED and os.environ.get("COTERIE_WRITE_PICTURES") == "1":
         page = look.page
         page.locator(PICTURED[name]).first.evaluate("each => each.scrollIntoView()")
         page.screenshot(path=PICTURES / f"desk-{name}.png")
-    if folder := os.environ.get("LOOK"):
-        look.page.screenshot(path=f"{folder}/{name}.png", full_page=True)
 
 
-def agreed(parties: Iterable[AtParty], until: Locator) -> None:
+def agreed(look: Look, parties: Iterable[AtParty], until: Locator) -> None:
     """All parties say yes to each kind that they are asked about, until a page goes on."""
     end = time.monotonic() + SECONDS / 1000
     while not until.is_visible():
         assert time.monotonic() < end
         for party in parties:
             party.agrees()
-        until.page.wait_for_timeout(100)
+        with look.waiting():
+            until.page.wait_for_timeout(100)
+
+
+def first_start(look: Look, link: str, institution: str) -> Page:
+    """Open a desk, and say whose it is."""
+    page = look.page
+    page.set_default_timeout(SECONDS)
+    look.at(link.removeprefix(look.address))
+    page.get_by_label("Name of your institution").fill(institution)
+    seen(look, "first-start")
+    pressed(page, "Keep this name")
+    page.get_by_text(f"This desk is that of {institution}").wait_for()
+    return page
 
 
 class AtCoordinator:
     """The coordinator at its desk."""
 
     def __init__(self, look: Look, link: str) -> None:
-        self.look, self.page = look, look.page
-        self.page.set_default_timeout(SECONDS)
-        look.at(link.removeprefix(look.address))
+        self.look = look
+        self.page = first_start(look, link, "University <i>")
         self.page.get_by_role("link", name="Coordinating").click()
 
     def connect(self, analyst: Analyst) -> None:
@@ -119,8 +129,8 @@ class AtCoordinator:
         page = self.page
         page.get_by_label(re.compile("^Title needed")).fill(title)
         page.get_by_label("Purpose").fill("Try pages with <script>alert(1)</script>")
-        page.get_by_label("Number of clusters").fill("2..4")
-        page.get_by_label("Of several numbers").select_option("later")
+        page.get_by_label(re.compile("^Number of clusters")).fill("2..4")
+        page.get_by_label("How should the number").select_option("later")
         page.locator("summary", has_text="Starts and stopping").click()
         page.get_by_label("n_init").fill("1")
         page.get_by_label("max_iter").fill("many")
@@ -157,12 +167,11 @@ class AtCoordinator:
 
 
 class AtParty:
-    """A party at a desk of its own."""
+    """A party at a desk of its own; ``questions``: what it was asked in the run."""
 
-    def __init__(self, look: Look, link: str) -> None:
-        self.look, self.page = look, look.page
-        self.page.set_default_timeout(SECONDS)
-        look.at(link.removeprefix(look.address))
+    def __init__(self, look: Look, link: str, institution: str) -> None:
+        self.look, self.questions = look, 0
+        self.page = first_start(look, link, institution)
 
     def reads(self, invitation: str) -> None:
         page = self.page
@@ -199,14 +208,16 @@ class AtParty:
     def shown_number(self) -> str:
         """The safety number that this desk asks about, as it is read to the others."""
         page = self.page
-        page.get_by_role("heading", name="Do all members read the same").wait_for()
+        with self.look.waiting():
+            page.get_by_role("heading", name="Do all parties see the same").wait_for()
+        self.questions += 1
         seen(self.look, "number")
         return page.locator(".digits").inner_text()
 
     def compared(self) -> None:
         """Say that all others read the same number."""
-        pressed(self.page, "Yes, all read this number")
-        self.page.get_by_role("heading", name="Do all members").wait_for(
+        pressed(self.page, "Yes, all see this number")
+        self.page.get_by_role("heading", name="Do all parties").wait_for(
             state="detached"
         )
 
@@ -215,23 +226,29 @@ class AtParty:
         asked = self.page.locator(".asked input[name=question]")
         if asked.count():
             question = asked.get_attribute("value")
+            self.questions += 1
             seen(self.look, "consent")
             pressed(self.page, "Yes, and the rest of this kind")
             answered = self.page.locator(f"input[name=question][value='{question}']")
             answered.wait_for(state="detached")
 
+    def keeps(self, name: str, path: Path) -> None:
+        """Download what a link leads to."""
+        with self.page.expect_download() as download:
+            self.page.get_by_role("link", name=name).click()
+        download.value.save_as(path)
+
     def labels(self, path: Path) -> dict[str, int]:
         """The labels that are downloaded, by id."""
         page = self.page
         while True:
-            page.wait_for_selector(".asked, a:has-text('Your labels')")
+            with self.look.waiting():
+                page.wait_for_selector(".asked, a:has-text('Your labels')")
             if not page.locator(".asked").count():
                 break
             self.agrees()
         seen(self.look, "result")
-        with page.expect_download() as download:
-            page.get_by_role("link", name="Your labels").click()
-        download.value.save_as(path)
+        self.keeps("Your labels", path)
         with path.open(newline="", encoding="utf-8") as file:
             lines = list(csv.DictReader(file))
         [name] = set(lines[0]) - {"label"}

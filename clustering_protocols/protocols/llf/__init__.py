@@ -33,9 +33,8 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     title = "Lossless federated c-means and fuzzy c-means"
     summary = (
-        "Rows split or columns split. In every round the parties' sums (or distances) "
-        "are added up, masked so that nobody sees a single party's; the result is that "
-        "of the pooled data."
+        "In each round only masked sums (or distances) are added up; nobody sees those "
+        "of one party. The result is that of the pooled data."
     )
     version = 2
     params = LosslessFederated

@@ -68,7 +68,7 @@ def _sentence(kind: str, told: dict[str, Message]) -> str:
     message = told.get(kind)
     if message is None:
         return kind
-    what = message.sentence or "nothing but that it is done" * (not message.items)
+    what = message.sentence or "a completion message" * (not message.items)
     return f"{kind}{f' – {what}' if what else ''}"
 
 

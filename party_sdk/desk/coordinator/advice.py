@@ -42,15 +42,15 @@ _LABELS: Final[Mapping[str, tuple[str, Mapping[str, str]]]] = {
     "partitioning": (
         "How is the data split?",
         {
-            "horizontal": "each party has other people (horizontal)",
-            "vertical": "each has other features of the same people (vertical)",
+            "horizontal": "other people at each party (horizontal)",
+            "vertical": "other variables of the same people (vertical)",
             "mixed": "both (mixed)",
         },
     ),
     "parties": ("How many parties?", {}),
     "overlap": (
-        "Do parties with different features hold the very same people?",
-        {"full": "yes, the very same", "partial": "no, only some in common"},
+        "Do all parties hold exactly the same patients?",
+        {"full": "yes, exactly the same", "partial": "no, only some in common"},
     ),
     "rounds": (
         "How often can all parties answer?",

@@ -68,7 +68,7 @@ class DraftRequest:
 class Draft:
     """A form, and what is wrong with it, by field.
 
-    tables: from where a path without a beginning counts.
+    tables: where relative paths start.
     """
 
     form: Form

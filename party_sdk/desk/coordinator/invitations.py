@@ -117,7 +117,7 @@ def folder_field(value: str, tables: str, wrong: str) -> FormField:
         name="folder",
         label="A folder for the invitations",
         hint="Each goes into a file that you alone can read, with a letter to its party. "
-        f"A path without a beginning counts from {tables}. Without one they are shown, "
+        f"Relative paths start at {tables}. Without one they are shown, "
         "once.",
         value=value,
         wrong=wrong,

@@ -39,7 +39,7 @@ class MappingPlace:
     schema: the dictionary that counts.
     check: returns what hinders a table.
     kept: the mapping that holds so far, if one is kept.
-    folder: from where a path without a beginning counts.
+    folder: where relative paths start.
     """
 
     address: str
