@@ -16,29 +16,53 @@ from clustering_protocols.contract import Params
 from clustering_protocols.engine.message_tables import build_message_table
 from clustering_protocols.protocols.dc.params import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.llf.params import LosslessFederated
 from clustering_protocols.terms.terms import Layout
 from tests.interop.client_process import CLIENT, RUN
 from tests.interop.sessions import run_beside
 
 ROWS = Layout.lattice(3)
+COLUMNS = Layout.lattice(1, 3)
 FIRST, SECOND, LAST = ROWS.names
+DUMMY = Dummy(n_clusters=3, void_attempts=1)
+DC = DataCollaboration(n_clusters=3)
+LLF = LosslessFederated(n_clusters=3)
+
+
+def make_rows(n_columns: int = 4) -> np.ndarray:
+    generator = np.random.default_rng(0)
+    centres = generator.normal(scale=8, size=(3, n_columns))
+    return centres[np.arange(90) % 3] + generator.normal(size=(90, n_columns))
 
 
 def make_parts(layout: Layout, n_columns: int = 4) -> simulation.Split:
-    generator = np.random.default_rng(0)
-    centres = generator.normal(scale=8, size=(3, n_columns))
-    rows = centres[np.arange(90) % 3] + generator.normal(size=(90, n_columns))
-    return simulation.split(rows, layout, seed=1)
+    return simulation.split(
+        make_rows(n_columns),
+        layout,
+        seed=1,
+        columns=[f"Größe {number}" for number in range(n_columns)],
+    )
+
+
+def start_from(parts: simulation.Split, *starts: np.ndarray) -> LosslessFederated:
+    """Return terms that give a start, in the order of the column groups."""
+    order = np.concatenate(parts.columns)
+    given = tuple(tuple(start[order].tolist()) for start in starts)
+    return LosslessFederated(
+        n_clusters=len(given), init="given", initial_centroids=given
+    )
 
 
 @pytest.mark.parametrize(
     ("params", "foreign"),
     [
-        (Dummy(n_clusters=3, void_attempts=1), [FIRST]),
-        (Dummy(n_clusters=3, void_attempts=1), [LAST]),
-        (DataCollaboration(n_clusters=3), [FIRST]),
-        (DataCollaboration(n_clusters=3), [LAST]),
-        (DataCollaboration(n_clusters=3), [FIRST, SECOND, LAST]),
+        (DUMMY, [FIRST]),
+        (DUMMY, [LAST]),
+        (DC, [FIRST]),
+        (DC, [LAST]),
+        (DC, [FIRST, SECOND, LAST]),
+        (LLF, [FIRST]),
+        (LLF, [LAST]),
     ],
 )
 def test_rows_split_by_parties(
@@ -51,11 +75,46 @@ def test_rows_split_by_parties(
     assert all(each.stat().st_mode & 0o077 == 0 for each in kept)
 
 
+@pytest.mark.parametrize("n_columns", [1, 1100])
+def test_a_given_start_over_few_and_many_columns(
+    gather: Callable[..., Crowd], tmp_path: Path, n_columns: int
+) -> None:
+    """The last cluster is empty: all move it by the same small steps."""
+    parts, rows = make_parts(ROWS, n_columns), make_rows(n_columns)
+    crowd = gather(start_from(parts, rows[0], rows[1], rows[2] + 1000), parts)
+    assert run_beside(crowd, tmp_path, ROWS.names) == crowd.expected()
+
+
+@pytest.mark.parametrize("foreign", [[COLUMNS.names[0]], [COLUMNS.names[2]]])
+def test_columns_split_by_parties(
+    gather: Callable[..., Crowd], tmp_path: Path, foreign: Sequence[str]
+) -> None:
+    crowd = gather(LLF, make_parts(COLUMNS))
+    assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
+
+
+def test_columns_split_by_parties_with_a_given_start(
+    gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    parts, rows = make_parts(COLUMNS), make_rows()
+    crowd = gather(start_from(parts, rows[0], rows[1], rows[2]), parts)
+    assert run_beside(crowd, tmp_path, COLUMNS.names) == crowd.expected()
+
+
+def test_rows_and_columns_split_by_parties(
+    gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    layout = Layout.lattice(2, 2)
+    crowd = gather(DC, make_parts(layout))
+    foreign = (layout.names[0], layout.names[3])
+    assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
+
+
 def test_two_parties_pool_by_way_of_the_first(
     gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
     layout = Layout.lattice(2)
-    crowd = gather(DataCollaboration(n_clusters=3), make_parts(layout))
+    crowd = gather(DC, make_parts(layout))
     assert run_beside(crowd, tmp_path, layout.names[:1]) == crowd.expected()
 
 

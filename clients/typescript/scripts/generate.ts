@@ -12,7 +12,7 @@ import { format } from "prettier";
 import { typesOf, type Table } from "./message-types.ts";
 
 const ARRAY_TYPES = ["Bytes", "Floats", "Ints", "Words"];
-const PROTOCOLS = ["dummy", "dc"];
+const PROTOCOLS = ["dummy", "dc", "llf"];
 const FOLDER = path.join(import.meta.dirname, "..", "src", "generated");
 const PRETTIER = path.join(import.meta.dirname, "..", ".prettierrc.json");
 

@@ -6,6 +6,7 @@
  */
 
 import { randomBytes } from "node:crypto";
+import { arrive, putBack, type Arrival } from "./alignment/arrival.ts";
 import { Analyst, type Preview } from "./analyst/analyst.ts";
 import { checkReceipt } from "./analyst/receipts.ts";
 import { Transport } from "./analyst/transport.ts";
@@ -20,7 +21,7 @@ import {
   type Agreement,
   type Member,
 } from "./roster/roster.ts";
-import { readShownTerms, type Terms } from "./roster/terms.ts";
+import { groupOf, readShownTerms, type Terms } from "./roster/terms.ts";
 import { derive } from "./secrecy/chance.ts";
 import { partyKeys, safetyNumber, verifyingKey } from "./secrecy/keys.ts";
 import type { Memory, Outcome, Table } from "./session/contract.ts";
@@ -99,11 +100,22 @@ export class Party {
   async run(table: Table): Promise<Outcome> {
     const unlock = this.#folder.lock();
     try {
-      await this.#enrol(table);
-      return await this.#toTheEnd(table);
+      const arrived = this.#arrive(table);
+      await this.#enrol(arrived.table);
+      const outcome = await this.#toTheEnd(arrived.table);
+      return putBack(outcome, arrived.rows, table.rows.length);
     } finally {
       unlock();
     }
+  }
+
+  #arrive(table: Table): Arrival {
+    const { terms } = this;
+    const { alignment } = protocolOf(terms);
+    const isShared = groupOf(terms, this.#invitation.slot, "row").length > 1;
+    return alignment
+      ? arrive(table, alignment, isShared)
+      : { table, rows: [...table.rows.keys()] };
   }
 
   get #analyst(): Analyst {

@@ -167,8 +167,14 @@ def nudge_purpose(column: int, number: int) -> str:
 
 
 def drawn_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
-    """Return small steps (k, m): secret with split columns, by a row group's stream."""
-    drawn: FloatArray = NUDGE * scale.step * stream.normal(k, scale.step.size)
+    """Return small steps (k, m): secret with split columns, by a row group's stream.
+
+    Uniform: all parties have these numbers in the same bits, in any language. The last
+    bit of a normal number is a matter of the library.
+    """
+    drawn: FloatArray = (
+        NUDGE * scale.step * (2.0 * stream.uniform(k, scale.step.size) - 1.0)
+    )
     return drawn
 
 

@@ -212,6 +212,41 @@ export interface IntersectionAnswers {
   readonly elements: Bytes;
 }
 
+export interface LinkageMaskKeys {
+  readonly kind: "mask-keys";
+}
+
+export interface LinkageKeysMasked {
+  readonly kind: "keys-masked";
+}
+
+export interface LinkageShowTokens {
+  readonly kind: "show-tokens";
+}
+
+export interface LinkageKeyTokens {
+  readonly kind: "key-tokens";
+  readonly tokens: Bytes;
+}
+
+export interface LinkageSelectLinked {
+  readonly kind: "select-linked";
+  readonly n_rows: Readonly<Record<string, number>>;
+  readonly rows: Ints;
+}
+
+export interface LinkageDigests {
+  readonly kind: "digests";
+  readonly rows: string;
+  readonly columns: string;
+}
+
+export interface LinkageMaskedKeys {
+  readonly kind: "masked-keys";
+  readonly n_masks: number;
+  readonly points: Bytes;
+}
+
 export interface FillingAddUp {
   readonly kind: "add-up";
   readonly phase: number;
@@ -1039,6 +1074,146 @@ export const MESSAGES: readonly MessageSpec[] = [
   },
   {
     stage: "intersection",
+    kind: "digests",
+    version: 1,
+    role: "envelope",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      title: "Digests",
+      type: "object",
+      properties: {
+        rows: { title: "Rows", type: "string" },
+        columns: { title: "Columns", type: "string" },
+      },
+      required: ["rows", "columns"],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "mask-keys",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task: mask the values of your match keys for the next party.",
+      title: "MaskKeys",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "keys-masked",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution.",
+      title: "KeysMasked",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "show-tokens",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task: mask the values that you hold, and send their tokens.",
+      title: "ShowTokens",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "key-tokens",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "tokens", dtype: "uint8", shape: ["k", "t", 32], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Contribution: tokens of the next party's rows, key by key.",
+      title: "KeyTokens",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "select-linked",
+    version: 1,
+    role: "task",
+    arrays: [{ name: "rows", dtype: "int64", shape: ["t"], bounds: [0, null] }],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: which places of your list take part, and how many rows of each slot.\n\nrows: in the order in which all parties of the row group put their rows. A slot that\n    is alone in its row group is told none: all its rows take part.",
+      title: "SelectLinked",
+      type: "object",
+      properties: {
+        n_rows: {
+          additionalProperties: { type: "integer" },
+          title: "N Rows",
+          type: "object",
+        },
+      },
+      required: ["n_rows"],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "digests",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      title: "Digests",
+      type: "object",
+      properties: {
+        rows: { title: "Rows", type: "string" },
+        columns: { title: "Columns", type: "string" },
+      },
+      required: ["rows", "columns"],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "masked-keys",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "points", dtype: "uint8", shape: ["k", "t", 32], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Envelope and memory: values of one party's match keys, key by key, row by row.\n\nn_masks: under how many parties' keys they are.",
+      title: "MaskedKeys",
+      type: "object",
+      properties: { n_masks: { minimum: 1, title: "N Masks", type: "integer" } },
+      required: ["n_masks"],
+    },
+  },
+  {
+    stage: "linkage",
     kind: "digests",
     version: 1,
     role: "envelope",

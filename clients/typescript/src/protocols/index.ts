@@ -5,10 +5,12 @@ import type { Protocol } from "../session/engine.ts";
 import { refuse } from "../wire/problems.ts";
 import { dc } from "./dc/dc.ts";
 import { dummy } from "./dummy.ts";
+import { llf } from "./llf/llf.ts";
 
 const PROTOCOLS: Readonly<Record<string, (terms: Terms) => Protocol>> = {
   dummy,
   dc,
+  llf,
 };
 
 /** The protocol of terms; refuses what this client does not speak. */

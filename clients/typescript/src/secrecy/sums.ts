@@ -52,9 +52,7 @@ export function share(
     if (blind) addStream(hidden, member.groupStream(`blind/${label}`), 1n);
     tag = residueOf(tag + drawResidue(member.groupStream(`blind-tag/${label}`)));
   }
-  for (const peer of sum.members.filter((slot) => slot !== member.slot)) {
-    const sign = isLater(peer, member) ? 1n : -1n;
-    const stream = member.pairStream(peer, "coterie/mask/2", label);
+  for (const { sign, stream } of pairStreams(sum, member)) {
     addStream(hidden, stream, sign);
     tag = residueOf(tag + sign * drawResidue(stream));
   }
@@ -62,6 +60,19 @@ export function share(
   shared.set(hidden);
   shared[hidden.length] = tag;
   return shared;
+}
+
+/** Hides a member's words in place, where nobody but the analyst reads the total. */
+export function mask(
+  words: BigUint64Array,
+  sum: Sum,
+  member: SumMember,
+  leastMembers: number,
+): void {
+  checkMembers(sum.members, member, leastMembers);
+  for (const { sign, stream } of pairStreams(sum, member)) {
+    addStream(words, stream, sign);
+  }
 }
 
 /**
@@ -107,8 +118,15 @@ function checkMembers(
   }
 }
 
-function isLater(peer: string, { slot, slots }: SumMember): boolean {
-  return slots.indexOf(peer) > slots.indexOf(slot);
+/** A stream for each other member: the earlier slot of a pair adds it. */
+function pairStreams(sum: Sum, member: SumMember) {
+  const { slot, slots } = member;
+  const label = labelOf(sum);
+  const peers = sum.members.filter((each) => each !== slot);
+  return peers.map((peer) => ({
+    sign: slots.indexOf(peer) > slots.indexOf(slot) ? 1n : -1n,
+    stream: member.pairStream(peer, "coterie/mask/2", label),
+  }));
 }
 
 function addStream(words: BigUint64Array, stream: WordSource, sign: bigint): void {

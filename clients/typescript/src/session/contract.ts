@@ -106,6 +106,11 @@ export class PartyContext {
     return found ?? refuse("malformed", "A slot is none of this session.");
   }
 
+  /** How many rows of a slot take part. */
+  rowsOf(slot: string): number {
+    return this.member(slot).n_rows;
+  }
+
   get place(): Slot {
     const slots = this.agreement.terms.layout.slots;
     return slots.find(({ name }) => name === this.slot)!;

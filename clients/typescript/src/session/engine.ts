@@ -1,5 +1,6 @@
 /** A party's side of a session: envelopes opened, tasks answered, results read. */
 
+import type { Alignment } from "../alignment/params.ts";
 import type { Agreement } from "../roster/roster.ts";
 import { openEnvelope, sealEnvelope, type Binding } from "../secrecy/envelopes.ts";
 import {
@@ -34,6 +35,8 @@ import { CLOSING, closingStage, OPENING, openingStage } from "./signatures.ts";
 export interface Protocol {
   readonly version: number;
   readonly messages: readonly MessageSpec[];
+  /** How rows of a row group come together; unset where no protocol step matches rows. */
+  readonly alignment?: Alignment;
   stages(agreement: Agreement, slot: string): readonly Stage[];
 }
 

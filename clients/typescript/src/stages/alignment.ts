@@ -1,13 +1,9 @@
 /** Stage: rows and columns of groups are the same, and rows travel in a secret order. */
 
+import { normalisedId } from "../alignment/identifiers.ts";
+import type { Alignment } from "../alignment/params.ts";
 import type { AlignmentDigests } from "../generated/dc.ts";
-import type {
-  PartyContext,
-  PeerMessage,
-  Reply,
-  Role,
-  Stage,
-} from "../session/contract.ts";
+import type { PartyContext, PeerMessage, Reply, Stage } from "../session/contract.ts";
 import { refuse } from "../wire/problems.ts";
 import { groupDigestOf, groupStream, leadersOf, ledBy, type Scope } from "./secrets.ts";
 
@@ -16,25 +12,28 @@ const FIELDS: Readonly<Record<Scope, "rows" | "columns">> = {
   column: "columns",
 };
 
-const comparer: Role = {
-  reply(context, _, table) {
-    const ids = table.ids ?? [`rows:${table.rows.length}`];
-    const own = digestsOf(context, ids, table.columns);
-    const order = rowOrder(context, table.rows.length);
-    return { ...digestReply(context, own), remember: { digests: own, order } };
-  },
-  receive(context, envelopes) {
-    checkLeaders(context, envelopes);
-    return {};
-  },
-};
-
-export const ALIGNMENT: Stage = {
-  name: "alignment",
-  exchanges: [{ task: "compare-digests", answer: "digests" }],
-  envelopes: ["digests"],
-  role: comparer,
-};
+/** The stage of rows that parties bring in one order, as the terms compare their ids. */
+export function alignmentStage({ normalisation }: Alignment): Stage {
+  return {
+    name: "alignment",
+    exchanges: [{ task: "compare-digests", answer: "digests" }],
+    envelopes: ["digests"],
+    role: {
+      reply(context, _, { ids, rows, columns }) {
+        const names = ids
+          ? ids.map((id) => normalisedId(id, normalisation))
+          : [`rows:${rows.length}`];
+        const own = digestsOf(context, names, columns);
+        const order = rowOrder(context, rows.length);
+        return { ...digestReply(context, own), remember: { digests: own, order } };
+      },
+      receive(context, envelopes) {
+        checkLeaders(context, envelopes);
+        return {};
+      },
+    },
+  };
+}
 
 export function digestsOf(
   context: PartyContext,

@@ -13,7 +13,7 @@ import type { PartyContext, Reply, Role, Stage, Table } from "../session/contrac
 import { words } from "../wire/arrays.ts";
 import { refuse } from "../wire/problems.ts";
 import { groupRows, POOLED, squared, type Moments } from "./pooled.ts";
-import { columnMember } from "./secrets.ts";
+import { sumMember } from "./secrets.ts";
 
 const LOWEST_POWER = -128;
 const HIGHEST_POWER = 63;
@@ -47,7 +47,7 @@ const adder: Role = {
     }
     const own = BigUint64Array.from(ownWords(context, phase, known, table));
     const sum = sumOf(context, phase, context.transcript);
-    const hidden = share(own, sum, columnMember(context), { blind: true });
+    const hidden = share(own, sum, sumMember(context, "column"), { blind: true });
     return { contribution: shared(hidden), remember };
   },
 };
@@ -186,8 +186,9 @@ function read(
     refuse("invalid-array", "A total has another size than its sum.");
   }
   const sum = sumOf(context, before.phase, before.transcript);
-  return readTotal(...([total, sum, columnMember(context), true] as const), (found) =>
-    fits(context, before, found),
+  return readTotal(
+    ...([total, sum, sumMember(context, "column"), true] as const),
+    (found) => fits(context, before, found),
   );
 }
 

@@ -13,7 +13,7 @@ export const POOLED = "pooled-moments";
 
 /** How many rows of a party's column group take part. */
 export function groupRows(context: PartyContext): number {
-  const counts = context.group("column").map((slot) => context.member(slot).n_rows);
+  const counts = context.group("column").map((slot) => context.rowsOf(slot));
   return counts.reduce((sum, each) => sum + each, 0);
 }
 

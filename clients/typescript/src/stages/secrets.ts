@@ -3,6 +3,7 @@
 import type { SecretsGroupSecret, SecretsSecretsShared } from "../generated/dc.ts";
 import { KeyedStream } from "../secrecy/chance.ts";
 import { groupDigest, groupKey } from "../secrecy/group-keys.ts";
+import { hmacHex } from "../secrecy/keys.ts";
 import type { SumMember } from "../secrecy/sums.ts";
 import type { PartyContext, PeerMessage, Role, Stage } from "../session/contract.ts";
 import { hex, unhex } from "../wire/bytes.ts";
@@ -82,13 +83,23 @@ export function groupDigestOf(
   return groupDigest(keyOf(context, scope, purpose), names);
 }
 
-/** A party as a member of the sums of its column group. */
-export function columnMember(context: PartyContext): SumMember {
+/** HMAC-SHA256 (hex) over bytes under a group's key. */
+export function groupDigestOfBytes(
+  context: PartyContext,
+  scope: Scope,
+  purpose: string,
+  content: Uint8Array,
+): string {
+  return hmacHex(keyOf(context, scope, purpose), content);
+}
+
+/** A party as a member of the sums of one of its groups. */
+export function sumMember(context: PartyContext, scope: Scope): SumMember {
   return {
     slot: context.slot,
     slots: context.slots,
     pairStream: (peer, ...labels) => context.pairStream(peer, ...labels),
-    groupStream: (purpose) => groupStream(context, "column", purpose),
+    groupStream: (purpose) => groupStream(context, scope, purpose),
   };
 }
 

@@ -17,7 +17,8 @@ import type { Agreement } from "../../roster/roster.ts";
 import { audiences, type Terms } from "../../roster/terms.ts";
 import type { PartyContext, Role } from "../../session/contract.ts";
 import type { Protocol } from "../../session/engine.ts";
-import { ALIGNMENT, inOwnOrder } from "../../stages/alignment.ts";
+import { readAlignment } from "../../alignment/params.ts";
+import { alignmentStage, inOwnOrder } from "../../stages/alignment.ts";
 import { POOLED, spreadOf, sumOf, type Moments } from "../../stages/pooled.ts";
 import { poolingStages } from "../../stages/pooling.ts";
 import { groupStream, SECRETS } from "../../stages/secrets.ts";
@@ -29,6 +30,7 @@ const SPOKEN = {
   n_clusters: "any",
   n_init: "any",
   max_iter: "any",
+  alignment: "any",
   map: "any", // what the analyst makes of what it gets
   target: "any",
   algorithm: "any",
@@ -42,12 +44,14 @@ const ANCHORS_PER_FEATURE = 5;
 
 export function dc(terms: Terms): Protocol {
   checkParams(terms, SPOKEN);
+  const alignment = readAlignment(terms);
   return {
     version: VERSION,
     messages: MESSAGES,
+    alignment,
     stages: (agreement, slot) => [
       SECRETS,
-      ALIGNMENT,
+      alignmentStage(alignment),
       ...poolingStages(agreement, slot),
       UPLOAD,
     ],

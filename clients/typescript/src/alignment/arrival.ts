@@ -1,0 +1,81 @@
+/** A party's table arrives at a session: which rows take part, in which order. */
+
+import type { Outcome, Table } from "../session/contract.ts";
+import { refuse } from "../wire/problems.ts";
+import { normalisedId } from "./identifiers.ts";
+import type { Alignment } from "./params.ts";
+
+/** `rows`: numbers of the party's own rows, in the order in which they take part. */
+export interface Arrival {
+  readonly table: Table;
+  readonly rows: readonly number[];
+}
+
+/** Different ids in the form in which they are compared, and the rows that they name. */
+export interface Identified {
+  readonly ids: readonly string[];
+  readonly rows: readonly number[];
+}
+
+/** `isShared`: whether other parties hold the same rows. */
+export function arrive(table: Table, alignment: Alignment, isShared: boolean): Arrival {
+  const all = [...table.rows.keys()];
+  if (!isShared) return { table, rows: all };
+  if (!table.ids && alignment.method === "position") return { table, rows: all };
+  if (!table.ids) {
+    return refuse(
+      "invalid-data",
+      "Other parties hold the same rows: name an id column.",
+    );
+  }
+  const found = identify(table.ids, alignment);
+  if (alignment.method === "ecdh") return { table, rows: all };
+  const rows = alignment.method === "declared" ? rowsById(found) : found.rows;
+  return { table: pickRows(table, rows), rows };
+}
+
+/** Refuses empty ids, and equal ones unless the first of them counts. */
+export function identify(
+  names: readonly string[],
+  { normalisation, duplicates }: Alignment,
+): Identified {
+  const seen = new Map<string, number>();
+  names.forEach((name, row) => {
+    const id = normalisedId(name, normalisation);
+    if (id.includes('""')) {
+      refuse("invalid-data", `Row ${row + 1} has no id after normalisation.`);
+    }
+    const first = seen.get(id);
+    if (first === undefined) seen.set(id, row);
+    else if (duplicates === "error") {
+      refuse("invalid-data", `Rows ${first + 1} and ${row + 1} have the same id.`);
+    }
+  });
+  return { ids: [...seen.keys()], rows: [...seen.values()] };
+}
+
+export function pickRows(
+  { columns, rows, ids }: Table,
+  chosen: readonly number[],
+): Table {
+  const picked = { columns, rows: chosen.map((row) => rows[row]!) };
+  return ids ? { ...picked, ids: chosen.map((row) => ids[row]!) } : picked;
+}
+
+/** Labels in the order of the party's own table; -1 for rows that took no part. */
+export function putBack(
+  { labels }: Outcome,
+  rows: readonly number[],
+  size: number,
+): Outcome {
+  const whole = new Array<number>(size).fill(-1);
+  rows.forEach((row, place) => (whole[row] = labels[place]!));
+  return { labels: whole };
+}
+
+/** Rows in the order of their ids, by code points. */
+function rowsById({ ids, rows }: Identified): readonly number[] {
+  const keys = ids.map((id) => Buffer.from(id));
+  const order = [...ids.keys()].sort((a, b) => Buffer.compare(keys[a]!, keys[b]!));
+  return order.map((place) => rows[place]!);
+}

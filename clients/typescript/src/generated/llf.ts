@@ -1,0 +1,2642 @@
+/** Messages of llf. Written by scripts/generate.ts. */
+
+import type { Bytes, Floats, Ints, Words } from "../wire/arrays.ts";
+import type { MessageSpec } from "../wire/messages.ts";
+
+export const VERSION = 2;
+
+export interface OpeningSign {
+  readonly kind: "sign";
+}
+
+export interface OpeningSigned {
+  readonly kind: "signed";
+  readonly signature: string;
+}
+
+export interface SecretsShareSecrets {
+  readonly kind: "share-secrets";
+}
+
+export interface SecretsSecretsShared {
+  readonly kind: "secrets-shared";
+}
+
+export interface SecretsGroupSecret {
+  readonly kind: "group-secret";
+  readonly scope: "all" | "row" | "column";
+  readonly secret: string;
+}
+
+export interface AlignmentCompareDigests {
+  readonly kind: "compare-digests";
+}
+
+export interface AlignmentDigests {
+  readonly kind: "digests";
+  readonly rows: string;
+  readonly columns: string;
+}
+
+export interface MomentsAddUp {
+  readonly kind: "add-up";
+  readonly phase: number;
+  readonly total: Words;
+}
+
+export interface MomentsShare {
+  readonly kind: "share";
+  readonly words: Words;
+}
+
+export interface StartPropose {
+  readonly kind: "propose";
+}
+
+export interface StartProposed {
+  readonly kind: "proposed";
+}
+
+export interface StartSettle {
+  readonly kind: "settle";
+}
+
+export interface StartSettled {
+  readonly kind: "settled";
+}
+
+export interface StartConfirm {
+  readonly kind: "confirm";
+}
+
+export interface StartConfirmed {
+  readonly kind: "confirmed";
+}
+
+export interface StartCandidates {
+  readonly kind: "candidates";
+  readonly centroids: Floats;
+  readonly sizes: Ints;
+}
+
+export interface StartStartCentroids {
+  readonly kind: "start-centroids";
+  readonly centroids: Floats;
+}
+
+export interface UpdatesUpdate {
+  readonly kind: "update";
+  readonly number: number;
+  readonly members: readonly string[];
+  readonly updates: Ints;
+  readonly cohorts: Bytes;
+  readonly totals: Words;
+}
+
+export interface UpdatesSums {
+  readonly kind: "sums";
+  readonly round: number;
+  readonly attempt: number;
+  readonly moved: number | null;
+  readonly stop: boolean;
+  readonly words: Words;
+  readonly start: Floats;
+}
+
+export interface UpdatesClose {
+  readonly kind: "close";
+  readonly members: readonly string[];
+  readonly updates: Ints;
+  readonly cohorts: Bytes;
+  readonly totals: Words;
+}
+
+export interface UpdatesClosing {
+  readonly kind: "closing";
+  readonly round: number;
+  readonly attempt: number;
+  readonly words: Words;
+}
+
+export interface UpdatesGather {
+  readonly kind: "gather";
+  readonly members: readonly string[];
+  readonly updates: Ints;
+  readonly cohorts: Bytes;
+  readonly totals: Words;
+  readonly closed_in: Ints;
+  readonly closed_by: Bytes;
+  readonly closing: Words;
+}
+
+export interface UpdatesGathered {
+  readonly kind: "gathered";
+  readonly round: number;
+  readonly attempt: number;
+  readonly words: Words;
+}
+
+export interface UpdatesTell {
+  readonly kind: "tell";
+  readonly members: readonly string[];
+  readonly updates: Ints;
+  readonly cohorts: Bytes;
+  readonly totals: Words;
+  readonly closed_in: Ints;
+  readonly closed_by: Bytes;
+  readonly closing: Words;
+  readonly gathered_in: Ints;
+  readonly gathered_by: Bytes;
+  readonly gathered: Words;
+}
+
+export interface UpdatesTold {
+  readonly kind: "told";
+  readonly n_updates: number;
+  readonly n_coinciding: number | null;
+  readonly digest: string;
+  readonly figures: {
+    readonly n_clusters: number;
+    readonly inertia: number | null;
+    readonly simplified_silhouette: number | null;
+    readonly silhouette: number | null;
+    readonly calinski_harabasz: number | null;
+    readonly davies_bouldin: number | null;
+    readonly partition_coefficient: number | null;
+    readonly xie_beni: number | null;
+    readonly criterion: number | null;
+    readonly gap: number | null;
+    readonly gap_error: number | null;
+    readonly gap_of_one: number | null;
+    readonly stability: number | null;
+    readonly prediction_strength: number | null;
+    readonly n_iter: number | null;
+    readonly converged: boolean | null;
+  } | null;
+  readonly clusters: Ints;
+  readonly centroids: Floats;
+  readonly sizes: Ints;
+}
+
+export interface UpdatesClosed {
+  readonly kind: "closed";
+  readonly updates: Ints;
+  readonly cohorts: Bytes;
+  readonly totals: Words;
+  readonly closed_in: Ints;
+  readonly closed_by: Bytes;
+  readonly closing: Words;
+  readonly gathered_in: Ints;
+  readonly gathered_by: Bytes;
+  readonly gathered: Words;
+}
+
+export interface UpdatesSummary {
+  readonly kind: "summary";
+  readonly n_updates: number;
+  readonly n_coinciding: number | null;
+  readonly clusters: Ints;
+  readonly centroids: Floats;
+  readonly sizes: Ints;
+  readonly tolerances: Floats;
+}
+
+export interface ClosingSign {
+  readonly kind: "sign";
+}
+
+export interface ClosingSigned {
+  readonly kind: "signed";
+  readonly signature: string;
+}
+
+export interface ClosingClosed {
+  readonly kind: "closed";
+  readonly updates: Ints;
+  readonly cohorts: Bytes;
+  readonly totals: Words;
+  readonly closed_in: Ints;
+  readonly closed_by: Bytes;
+  readonly closing: Words;
+  readonly gathered_in: Ints;
+  readonly gathered_by: Bytes;
+  readonly gathered: Words;
+}
+
+export interface ClosingSummary {
+  readonly kind: "summary";
+  readonly n_updates: number;
+  readonly n_coinciding: number | null;
+  readonly clusters: Ints;
+  readonly centroids: Floats;
+  readonly sizes: Ints;
+  readonly tolerances: Floats;
+}
+
+export interface StatisticsMeasure {
+  readonly kind: "measure";
+}
+
+export interface StatisticsMeasured {
+  readonly kind: "measured";
+}
+
+export interface StatisticsPool {
+  readonly kind: "pool";
+}
+
+export interface StatisticsPooled {
+  readonly kind: "pooled";
+}
+
+export interface StatisticsMoments {
+  readonly kind: "moments";
+  readonly n_rows: number;
+  readonly mean: Floats;
+  readonly deviations: Floats;
+  readonly minimum: Floats;
+  readonly maximum: Floats;
+}
+
+export interface StatisticsPooledMoments {
+  readonly kind: "pooled-moments";
+  readonly n_rows: number;
+  readonly mean: Floats;
+  readonly deviations: Floats;
+  readonly minimum: Floats;
+  readonly maximum: Floats;
+}
+
+export interface StartMeasureGroups {
+  readonly kind: "measure-groups";
+}
+
+export interface StartGroupDistances {
+  readonly kind: "group-distances";
+  readonly words: Words;
+}
+
+export interface StartStartFrom {
+  readonly kind: "start-from";
+  readonly labels: Ints;
+}
+
+export interface UpdatesMeasure {
+  readonly kind: "measure";
+  readonly number: number;
+  readonly labels: Ints;
+  readonly memberships: Floats;
+}
+
+export interface UpdatesDistances {
+  readonly kind: "distances";
+  readonly words: Words;
+}
+
+export interface UpdatesScatter {
+  readonly kind: "scatter";
+  readonly labels: Ints;
+}
+
+export interface UpdatesScattered {
+  readonly kind: "scattered";
+  readonly words: Words;
+}
+
+export interface UpdatesGrouped {
+  readonly kind: "grouped";
+  readonly n_updates: number;
+  readonly n_coinciding: number;
+  readonly figures: {
+    readonly n_clusters: number;
+    readonly inertia: number | null;
+    readonly simplified_silhouette: number | null;
+    readonly silhouette: number | null;
+    readonly calinski_harabasz: number | null;
+    readonly davies_bouldin: number | null;
+    readonly partition_coefficient: number | null;
+    readonly xie_beni: number | null;
+    readonly criterion: number | null;
+    readonly gap: number | null;
+    readonly gap_error: number | null;
+    readonly gap_of_one: number | null;
+    readonly stability: number | null;
+    readonly prediction_strength: number | null;
+    readonly n_iter: number | null;
+    readonly converged: boolean | null;
+  };
+  readonly labels: Ints;
+  readonly memberships: Floats;
+  readonly cluster_sizes: Ints;
+}
+
+export interface UpdatesColumnsSummary {
+  readonly kind: "columns-summary";
+  readonly n_updates: number;
+  readonly n_coinciding: number | null;
+  readonly cluster_sizes: Ints;
+  readonly clusters: Ints;
+  readonly tolerances: Floats;
+}
+
+export interface ClosingGrouped {
+  readonly kind: "grouped";
+  readonly n_updates: number;
+  readonly n_coinciding: number;
+  readonly figures: {
+    readonly n_clusters: number;
+    readonly inertia: number | null;
+    readonly simplified_silhouette: number | null;
+    readonly silhouette: number | null;
+    readonly calinski_harabasz: number | null;
+    readonly davies_bouldin: number | null;
+    readonly partition_coefficient: number | null;
+    readonly xie_beni: number | null;
+    readonly criterion: number | null;
+    readonly gap: number | null;
+    readonly gap_error: number | null;
+    readonly gap_of_one: number | null;
+    readonly stability: number | null;
+    readonly prediction_strength: number | null;
+    readonly n_iter: number | null;
+    readonly converged: boolean | null;
+  };
+  readonly labels: Ints;
+  readonly memberships: Floats;
+  readonly cluster_sizes: Ints;
+}
+
+export interface ClosingColumnsSummary {
+  readonly kind: "columns-summary";
+  readonly n_updates: number;
+  readonly n_coinciding: number | null;
+  readonly cluster_sizes: Ints;
+  readonly clusters: Ints;
+  readonly tolerances: Floats;
+}
+
+export interface StartLaneStarts {
+  readonly kind: "lane-starts";
+  readonly centroids: Floats;
+}
+
+export interface RaceAddUp {
+  readonly kind: "add-up";
+  readonly phase: number;
+  readonly total: Words;
+}
+
+export interface RaceShare {
+  readonly kind: "share";
+  readonly words: Words;
+}
+
+export interface IntersectionBlind {
+  readonly kind: "blind";
+}
+
+export interface IntersectionCounted {
+  readonly kind: "counted";
+  readonly n_ids: number;
+  readonly tokens: Bytes;
+}
+
+export interface IntersectionEvaluate {
+  readonly kind: "evaluate";
+}
+
+export interface IntersectionEvaluated {
+  readonly kind: "evaluated";
+}
+
+export interface IntersectionUnblind {
+  readonly kind: "unblind";
+}
+
+export interface IntersectionShown {
+  readonly kind: "shown";
+  readonly tokens: Bytes;
+}
+
+export interface IntersectionSelect {
+  readonly kind: "select";
+  readonly n_rows: Readonly<Record<string, number>>;
+  readonly common: Bytes;
+}
+
+export interface IntersectionDigests {
+  readonly kind: "digests";
+  readonly rows: string;
+  readonly columns: string;
+}
+
+export interface IntersectionBlindedIds {
+  readonly kind: "blinded-ids";
+  readonly elements: Bytes;
+}
+
+export interface IntersectionAnswers {
+  readonly kind: "answers";
+  readonly elements: Bytes;
+}
+
+export interface LinkageMaskKeys {
+  readonly kind: "mask-keys";
+}
+
+export interface LinkageKeysMasked {
+  readonly kind: "keys-masked";
+}
+
+export interface LinkagePassKeys {
+  readonly kind: "pass-keys";
+}
+
+export interface LinkageKeysPassed {
+  readonly kind: "keys-passed";
+}
+
+export interface LinkageShowTokens {
+  readonly kind: "show-tokens";
+}
+
+export interface LinkageKeyTokens {
+  readonly kind: "key-tokens";
+  readonly tokens: Bytes;
+}
+
+export interface LinkageSelectLinked {
+  readonly kind: "select-linked";
+  readonly n_rows: Readonly<Record<string, number>>;
+  readonly rows: Ints;
+}
+
+export interface LinkageDigests {
+  readonly kind: "digests";
+  readonly rows: string;
+  readonly columns: string;
+}
+
+export interface LinkageMaskedKeys {
+  readonly kind: "masked-keys";
+  readonly n_masks: number;
+  readonly points: Bytes;
+}
+
+export interface FillingAddUp {
+  readonly kind: "add-up";
+  readonly phase: number;
+  readonly total: Words;
+}
+
+export interface FillingShare {
+  readonly kind: "share";
+  readonly words: Words;
+}
+
+export interface ProfilesTakeLabels {
+  readonly kind: "take-labels";
+  readonly figures: readonly {
+    readonly n_clusters: number;
+    readonly inertia: number | null;
+    readonly simplified_silhouette: number | null;
+    readonly silhouette: number | null;
+    readonly calinski_harabasz: number | null;
+    readonly davies_bouldin: number | null;
+    readonly partition_coefficient: number | null;
+    readonly xie_beni: number | null;
+    readonly criterion: number | null;
+    readonly gap: number | null;
+    readonly gap_error: number | null;
+    readonly gap_of_one: number | null;
+    readonly stability: number | null;
+    readonly prediction_strength: number | null;
+    readonly n_iter: number | null;
+    readonly converged: boolean | null;
+  }[];
+  readonly chosen: number;
+  readonly result: Bytes;
+}
+
+export interface ProfilesLabelsTaken {
+  readonly kind: "labels-taken";
+  readonly n_clusters: number;
+}
+
+export interface ProfilesAddProfile {
+  readonly kind: "add-profile";
+  readonly sum: number;
+  readonly n_clusters: number;
+  readonly total: Words;
+}
+
+export interface ProfilesProfileShare {
+  readonly kind: "profile-share";
+  readonly words: Words;
+}
+
+export interface ProfilesTellProfile {
+  readonly kind: "tell-profile";
+  readonly total: Words;
+}
+
+export interface ProfilesProfileTold {
+  readonly kind: "profile-told";
+  readonly text: Bytes;
+}
+
+export interface ProfilesReadProfiles {
+  readonly kind: "read-profiles";
+  readonly text: Bytes;
+}
+
+export interface ProfilesProfilesRead {
+  readonly kind: "profiles-read";
+}
+
+export interface ClosingConclude {
+  readonly kind: "conclude";
+  readonly figures: readonly {
+    readonly n_clusters: number;
+    readonly inertia: number | null;
+    readonly simplified_silhouette: number | null;
+    readonly silhouette: number | null;
+    readonly calinski_harabasz: number | null;
+    readonly davies_bouldin: number | null;
+    readonly partition_coefficient: number | null;
+    readonly xie_beni: number | null;
+    readonly criterion: number | null;
+    readonly gap: number | null;
+    readonly gap_error: number | null;
+    readonly gap_of_one: number | null;
+    readonly stability: number | null;
+    readonly prediction_strength: number | null;
+    readonly n_iter: number | null;
+    readonly converged: boolean | null;
+  }[];
+  readonly chosen: number;
+}
+
+export const MESSAGES: readonly MessageSpec[] = [
+  {
+    stage: "opening",
+    kind: "sign",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task: sign what everybody was told until now.",
+      title: "Sign",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "opening",
+    kind: "signed",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: an Ed25519 signature (hex) under the party's key of the roster.",
+      title: "TranscriptSignature",
+      type: "object",
+      properties: {
+        signature: { pattern: "^[0-9a-f]{128}$", title: "Signature", type: "string" },
+      },
+      required: ["signature"],
+    },
+  },
+  {
+    stage: "secrets",
+    kind: "share-secrets",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task.",
+      title: "ShareSecrets",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "secrets",
+    kind: "secrets-shared",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution.",
+      title: "SecretsShared",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "secrets",
+    kind: "group-secret",
+    version: 1,
+    role: "envelope",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Envelope: the secret (32 bytes, hex) of one group of the receiver.",
+      title: "GroupSecret",
+      type: "object",
+      properties: {
+        scope: { enum: ["all", "row", "column"], title: "Scope", type: "string" },
+        secret: { pattern: "^[0-9a-f]{64}$", title: "Secret", type: "string" },
+      },
+      required: ["scope", "secret"],
+    },
+  },
+  {
+    stage: "alignment",
+    kind: "compare-digests",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task.",
+      title: "CompareDigests",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "alignment",
+    kind: "digests",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      title: "Digests",
+      type: "object",
+      properties: {
+        rows: { title: "Rows", type: "string" },
+        columns: { title: "Columns", type: "string" },
+      },
+      required: ["rows", "columns"],
+    },
+  },
+  {
+    stage: "alignment",
+    kind: "digests",
+    version: 1,
+    role: "envelope",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      title: "Digests",
+      type: "object",
+      properties: {
+        rows: { title: "Rows", type: "string" },
+        columns: { title: "Columns", type: "string" },
+      },
+      required: ["rows", "columns"],
+    },
+  },
+  {
+    stage: "moments",
+    kind: "add-up",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Task: the phase in hand, and the total of the phase before.",
+      title: "AddUp",
+      type: "object",
+      properties: {
+        phase: { maximum: 5, minimum: 1, title: "Phase", type: "integer" },
+      },
+      required: ["phase"],
+    },
+  },
+  {
+    stage: "moments",
+    kind: "share",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Contribution: this party's masked share of the phase's sum.",
+      title: "Share",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "propose",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task: seal candidates to the leader.",
+      title: "Propose",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "proposed",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution.",
+      title: "StartProposal",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "settle",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task: the leader seals the start to all.",
+      title: "Settle",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "settled",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution.",
+      title: "StartSettled",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "confirm",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: keep the start that came; who is left out of the first update needs it too.",
+      title: "KeepStart",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "confirmed",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution.",
+      title: "StartKept",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "candidates",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "centroids", dtype: "float64", shape: ["k", "m"], bounds: [null, null] },
+      { name: "sizes", dtype: "int64", shape: ["k"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Envelope: centroids of a party's own clusters and their sizes, start below start.\n\ncentroids: in scaled units.\nsizes: rows of each cluster, in fives; 0 where it describes none.",
+      title: "Candidates",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "start-centroids",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "centroids", dtype: "float64", shape: ["k", "m"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Envelope and memory: V(0), in scaled units.",
+      title: "StartCentroids",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "update",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "updates", dtype: "int64", shape: ["h", 3], bounds: [1, null] },
+      { name: "cohorts", dtype: "uint8", shape: ["h", "slots"], bounds: [null, 1] },
+      { name: "totals", dtype: "uint64", shape: ["h", "w"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: add up your rows around the centroids that follow from the totals.",
+      title: "Update",
+      type: "object",
+      properties: {
+        number: { minimum: 1, title: "Number", type: "integer" },
+        members: { items: { type: "string" }, title: "Members", type: "array" },
+      },
+      required: ["number", "members"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "sums",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "words", dtype: "uint64", shape: ["w"], bounds: [null, null] },
+      { name: "start", dtype: "float64", shape: ["k", "m"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution to an update: the sums of one party, masked where terms say so.\n\n``round`` and ``attempt`` are where the masks belong: who was not asked has to know.\nThe member that leads says how far the centroids moved in the update before (to two\ndigits), and whether that was no more than the tolerance; where the analyst is to\nmove the centroids it also sends V(0) with the first update.",
+      title: "Sums",
+      type: "object",
+      properties: {
+        round: { maximum: 2147483648, minimum: 1, title: "Round", type: "integer" },
+        attempt: { maximum: 2147483648, minimum: 1, title: "Attempt", type: "integer" },
+        moved: {
+          anyOf: [{ maximum: 1e100, minimum: 0, type: "number" }, { type: "null" }],
+          default: null,
+          title: "Moved",
+        },
+        stop: { default: false, title: "Stop", type: "boolean" },
+      },
+      required: ["round", "attempt"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "close",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "updates", dtype: "int64", shape: ["h", 3], bounds: [1, null] },
+      { name: "cohorts", dtype: "uint8", shape: ["h", "slots"], bounds: [null, 1] },
+      { name: "totals", dtype: "uint64", shape: ["h", "w"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: label your rows by the final centroids, and add them up by label.",
+      title: "Close",
+      type: "object",
+      properties: {
+        members: { items: { type: "string" }, title: "Members", type: "array" },
+      },
+      required: ["members"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "closing",
+    version: 1,
+    role: "contribution",
+    arrays: [{ name: "words", dtype: "uint64", shape: ["w"], bounds: [null, null] }],
+    values: {
+      additionalProperties: false,
+      description: "Contribution: sums and counts of rows by label, as ring elements.",
+      title: "ClosingShare",
+      type: "object",
+      properties: {
+        round: { maximum: 2147483648, minimum: 1, title: "Round", type: "integer" },
+        attempt: { maximum: 2147483648, minimum: 1, title: "Attempt", type: "integer" },
+      },
+      required: ["round", "attempt"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "gather",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "updates", dtype: "int64", shape: ["h", 3], bounds: [1, null] },
+      { name: "cohorts", dtype: "uint8", shape: ["h", "slots"], bounds: [null, 1] },
+      { name: "totals", dtype: "uint64", shape: ["h", "w"], bounds: [null, null] },
+      { name: "closed_in", dtype: "int64", shape: [2], bounds: [1, null] },
+      { name: "closed_by", dtype: "uint8", shape: ["slots"], bounds: [null, 1] },
+      { name: "closing", dtype: "uint64", shape: ["closing"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: add up how your rows lie around the means of the final labels.",
+      title: "Gather",
+      type: "object",
+      properties: {
+        members: { items: { type: "string" }, title: "Members", type: "array" },
+      },
+      required: ["members"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "gathered",
+    version: 1,
+    role: "contribution",
+    arrays: [{ name: "words", dtype: "uint64", shape: ["w"], bounds: [null, null] }],
+    values: {
+      additionalProperties: false,
+      description: "Contribution: sizes, and what the figures of the labels need.",
+      title: "GatheredSizes",
+      type: "object",
+      properties: {
+        round: { maximum: 2147483648, minimum: 1, title: "Round", type: "integer" },
+        attempt: { maximum: 2147483648, minimum: 1, title: "Attempt", type: "integer" },
+      },
+      required: ["round", "attempt"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "tell",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "updates", dtype: "int64", shape: ["h", 3], bounds: [1, null] },
+      { name: "cohorts", dtype: "uint8", shape: ["h", "slots"], bounds: [null, 1] },
+      { name: "totals", dtype: "uint64", shape: ["h", "w"], bounds: [null, null] },
+      { name: "closed_in", dtype: "int64", shape: [2], bounds: [1, null] },
+      { name: "closed_by", dtype: "uint8", shape: ["slots"], bounds: [null, 1] },
+      { name: "closing", dtype: "uint64", shape: ["closing"], bounds: [null, null] },
+      { name: "gathered_in", dtype: "int64", shape: [2], bounds: [1, null] },
+      { name: "gathered_by", dtype: "uint8", shape: ["slots"], bounds: [null, 1] },
+      { name: "gathered", dtype: "uint64", shape: ["gathered"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: say the digest of the result; the leader says what is let out.",
+      title: "ReportDigest",
+      type: "object",
+      properties: {
+        members: { items: { type: "string" }, title: "Members", type: "array" },
+      },
+      required: ["members"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "told",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "clusters", dtype: "int64", shape: ["p"], bounds: [0, null] },
+      {
+        name: "centroids",
+        dtype: "float64",
+        shape: ["centroids", "m"],
+        bounds: [null, null],
+      },
+      { name: "sizes", dtype: "int64", shape: ["p"], bounds: [0, null] },
+    ],
+    values: {
+      $defs: {
+        Figures: {
+          additionalProperties: false,
+          description:
+            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
+          properties: {
+            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
+            inertia: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Inertia",
+            },
+            simplified_silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Simplified Silhouette",
+            },
+            silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Silhouette",
+            },
+            calinski_harabasz: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Calinski Harabasz",
+            },
+            davies_bouldin: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Davies Bouldin",
+            },
+            partition_coefficient: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Partition Coefficient",
+            },
+            xie_beni: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Xie Beni",
+            },
+            criterion: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Criterion",
+            },
+            gap: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap",
+            },
+            gap_error: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Error",
+            },
+            gap_of_one: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Of One",
+            },
+            stability: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Stability",
+            },
+            prediction_strength: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Prediction Strength",
+            },
+            n_iter: {
+              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+              default: null,
+              title: "N Iter",
+            },
+            converged: {
+              anyOf: [{ type: "boolean" }, { type: "null" }],
+              default: null,
+              title: "Converged",
+            },
+          },
+          required: ["n_clusters"],
+          title: "Figures",
+          type: "object",
+        },
+      },
+      additionalProperties: false,
+      description:
+        "Contribution: a mark of the result, and what the leader lets out.\n\ndigest: HMAC-SHA256 under the group's secret; all parties say the same one.\nfigures: of the labels, to six digits.",
+      title: "DigestReport",
+      type: "object",
+      properties: {
+        n_updates: { minimum: 0, title: "N Updates", type: "integer" },
+        n_coinciding: {
+          anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+          default: null,
+          title: "N Coinciding",
+        },
+        digest: { pattern: "^[0-9a-f]{64}$", title: "Digest", type: "string" },
+        figures: {
+          anyOf: [{ $ref: "#/$defs/Figures" }, { type: "null" }],
+          default: null,
+        },
+      },
+      required: ["n_updates", "digest"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "closed",
+    version: 1,
+    role: "result",
+    arrays: [
+      { name: "updates", dtype: "int64", shape: ["h", 3], bounds: [1, null] },
+      { name: "cohorts", dtype: "uint8", shape: ["h", "slots"], bounds: [null, 1] },
+      { name: "totals", dtype: "uint64", shape: ["h", "w"], bounds: [null, null] },
+      { name: "closed_in", dtype: "int64", shape: [2], bounds: [1, null] },
+      { name: "closed_by", dtype: "uint8", shape: ["slots"], bounds: [null, 1] },
+      { name: "closing", dtype: "uint64", shape: ["closing"], bounds: [null, null] },
+      { name: "gathered_in", dtype: "int64", shape: [2], bounds: [1, null] },
+      { name: "gathered_by", dtype: "uint8", shape: ["slots"], bounds: [null, 1] },
+      { name: "gathered", dtype: "uint64", shape: ["gathered"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "The totals around the means too; the rest as in `labelled`.",
+      title: "FinalTotals",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "summary",
+    version: 1,
+    role: "result",
+    arrays: [
+      { name: "clusters", dtype: "int64", shape: ["p"], bounds: [0, null] },
+      {
+        name: "centroids",
+        dtype: "float64",
+        shape: ["centroids", "m"],
+        bounds: [null, null],
+      },
+      { name: "sizes", dtype: "int64", shape: ["p"], bounds: [0, null] },
+      { name: "tolerances", dtype: "float64", shape: ["t"], bounds: [0, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "What the coordinator reads; ``tolerances`` are the moves of each update.",
+      title: "Summary",
+      type: "object",
+      properties: {
+        n_updates: { minimum: 0, title: "N Updates", type: "integer" },
+        n_coinciding: {
+          anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+          default: null,
+          title: "N Coinciding",
+        },
+      },
+      required: ["n_updates"],
+    },
+  },
+  {
+    stage: "closing",
+    kind: "sign",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task: sign what everybody was told until now.",
+      title: "Sign",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "closing",
+    kind: "signed",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: an Ed25519 signature (hex) under the party's key of the roster.",
+      title: "TranscriptSignature",
+      type: "object",
+      properties: {
+        signature: { pattern: "^[0-9a-f]{128}$", title: "Signature", type: "string" },
+      },
+      required: ["signature"],
+    },
+  },
+  {
+    stage: "closing",
+    kind: "closed",
+    version: 1,
+    role: "result",
+    arrays: [
+      { name: "updates", dtype: "int64", shape: ["h", 3], bounds: [1, null] },
+      { name: "cohorts", dtype: "uint8", shape: ["h", "slots"], bounds: [null, 1] },
+      { name: "totals", dtype: "uint64", shape: ["h", "w"], bounds: [null, null] },
+      { name: "closed_in", dtype: "int64", shape: [2], bounds: [1, null] },
+      { name: "closed_by", dtype: "uint8", shape: ["slots"], bounds: [null, 1] },
+      { name: "closing", dtype: "uint64", shape: ["closing"], bounds: [null, null] },
+      { name: "gathered_in", dtype: "int64", shape: [2], bounds: [1, null] },
+      { name: "gathered_by", dtype: "uint8", shape: ["slots"], bounds: [null, 1] },
+      { name: "gathered", dtype: "uint64", shape: ["gathered"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "The totals around the means too; the rest as in `labelled`.",
+      title: "FinalTotals",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "closing",
+    kind: "summary",
+    version: 1,
+    role: "result",
+    arrays: [
+      { name: "clusters", dtype: "int64", shape: ["p"], bounds: [0, null] },
+      {
+        name: "centroids",
+        dtype: "float64",
+        shape: ["centroids", "m"],
+        bounds: [null, null],
+      },
+      { name: "sizes", dtype: "int64", shape: ["p"], bounds: [0, null] },
+      { name: "tolerances", dtype: "float64", shape: ["t"], bounds: [0, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "What the coordinator reads; ``tolerances`` are the moves of each update.",
+      title: "Summary",
+      type: "object",
+      properties: {
+        n_updates: { minimum: 0, title: "N Updates", type: "integer" },
+        n_coinciding: {
+          anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+          default: null,
+          title: "N Coinciding",
+        },
+      },
+      required: ["n_updates"],
+    },
+  },
+  {
+    stage: "statistics",
+    kind: "measure",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task of round 1.",
+      title: "Measure",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "statistics",
+    kind: "measured",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution of round 1.",
+      title: "MeasuredColumns",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "statistics",
+    kind: "pool",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task of round 2.",
+      title: "Pool",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "statistics",
+    kind: "pooled",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution of round 2.",
+      title: "PooledColumns",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "statistics",
+    kind: "moments",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
+      { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
+      { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
+      { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Envelope: count, mean and sum of squared deviations, or the range, per feature.\n\nFields that the terms do not need stay empty (no feature), so that no party shows\nmore than is needed.",
+      title: "Moments",
+      type: "object",
+      properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
+      required: ["n_rows"],
+    },
+  },
+  {
+    stage: "statistics",
+    kind: "pooled-moments",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
+      { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
+      { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
+      { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Envelope and memory: the same over all rows of the column group.",
+      title: "PooledMoments",
+      type: "object",
+      properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
+      required: ["n_rows"],
+    },
+  },
+  {
+    stage: "start",
+    kind: "measure-groups",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: measure the first rows that travel against the means of their groups.",
+      title: "MeasureGroups",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "group-distances",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "words", dtype: "uint64", shape: ["n", "groups"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: squared distances to the means of the groups, as ring elements.",
+      title: "GroupDistances",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "start",
+    kind: "start-from",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "labels", dtype: "int64", shape: ["n_labels"], bounds: [0, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: start each cluster from the mean of these rows, the first that travel.",
+      title: "StartFrom",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "measure",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "labels", dtype: "int64", shape: ["n_labels"], bounds: [0, null] },
+      {
+        name: "memberships",
+        dtype: "float64",
+        shape: ["n_memberships", "k"],
+        bounds: [0, 1],
+      },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: measure all rows against your coordinates of the centroids.\n\nlabels, memberships: of the update before, in the order in which rows travel; the\none that the algorithm does not have stays empty, and both do at first.",
+      title: "MeasureDistances",
+      type: "object",
+      properties: { number: { minimum: 1, title: "Number", type: "integer" } },
+      required: ["number"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "distances",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "words", dtype: "uint64", shape: ["n", "k"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: squared distances over own columns, as ring elements.",
+      title: "Distances",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "scatter",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "labels", dtype: "int64", shape: ["n_labels"], bounds: [0, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: say how your columns scatter within and between the final clusters.\n\nlabels: those of the update that was told last; a party refuses any others.",
+      title: "Scatter",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "scattered",
+    version: 1,
+    role: "contribution",
+    arrays: [{ name: "words", dtype: "uint64", shape: [2], bounds: [null, null] }],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns, encoded.",
+      title: "ScatterShare",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "grouped",
+    version: 1,
+    role: "result",
+    arrays: [
+      { name: "labels", dtype: "int64", shape: ["n"], bounds: [0, null] },
+      {
+        name: "memberships",
+        dtype: "float64",
+        shape: ["n_memberships", "k"],
+        bounds: [0, 1],
+      },
+      { name: "cluster_sizes", dtype: "int64", shape: ["clusters"], bounds: [0, null] },
+    ],
+    values: {
+      $defs: {
+        Figures: {
+          additionalProperties: false,
+          description:
+            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
+          properties: {
+            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
+            inertia: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Inertia",
+            },
+            simplified_silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Simplified Silhouette",
+            },
+            silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Silhouette",
+            },
+            calinski_harabasz: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Calinski Harabasz",
+            },
+            davies_bouldin: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Davies Bouldin",
+            },
+            partition_coefficient: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Partition Coefficient",
+            },
+            xie_beni: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Xie Beni",
+            },
+            criterion: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Criterion",
+            },
+            gap: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap",
+            },
+            gap_error: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Error",
+            },
+            gap_of_one: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Of One",
+            },
+            stability: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Stability",
+            },
+            prediction_strength: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Prediction Strength",
+            },
+            n_iter: {
+              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+              default: null,
+              title: "N Iter",
+            },
+            converged: {
+              anyOf: [{ type: "boolean" }, { type: "null" }],
+              default: null,
+              title: "Converged",
+            },
+          },
+          required: ["n_clusters"],
+          title: "Figures",
+          type: "object",
+        },
+      },
+      additionalProperties: false,
+      description: "Result for the row group, in the order in which rows travelled.",
+      title: "GroupLabels",
+      type: "object",
+      properties: {
+        n_updates: { title: "N Updates", type: "integer" },
+        n_coinciding: { minimum: 0, title: "N Coinciding", type: "integer" },
+        figures: { $ref: "#/$defs/Figures" },
+      },
+      required: ["n_updates", "n_coinciding", "figures"],
+    },
+  },
+  {
+    stage: "updates",
+    kind: "columns-summary",
+    version: 1,
+    role: "result",
+    arrays: [
+      { name: "cluster_sizes", dtype: "int64", shape: ["clusters"], bounds: [0, null] },
+      { name: "clusters", dtype: "int64", shape: ["clusters"], bounds: [0, null] },
+      { name: "tolerances", dtype: "float64", shape: ["t"], bounds: [0, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "What the coordinator reads of split columns.",
+      title: "ColumnsSummary",
+      type: "object",
+      properties: {
+        n_updates: { title: "N Updates", type: "integer" },
+        n_coinciding: {
+          anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+          default: null,
+          title: "N Coinciding",
+        },
+      },
+      required: ["n_updates"],
+    },
+  },
+  {
+    stage: "closing",
+    kind: "grouped",
+    version: 1,
+    role: "result",
+    arrays: [
+      { name: "labels", dtype: "int64", shape: ["n"], bounds: [0, null] },
+      {
+        name: "memberships",
+        dtype: "float64",
+        shape: ["n_memberships", "k"],
+        bounds: [0, 1],
+      },
+      { name: "cluster_sizes", dtype: "int64", shape: ["clusters"], bounds: [0, null] },
+    ],
+    values: {
+      $defs: {
+        Figures: {
+          additionalProperties: false,
+          description:
+            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
+          properties: {
+            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
+            inertia: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Inertia",
+            },
+            simplified_silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Simplified Silhouette",
+            },
+            silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Silhouette",
+            },
+            calinski_harabasz: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Calinski Harabasz",
+            },
+            davies_bouldin: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Davies Bouldin",
+            },
+            partition_coefficient: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Partition Coefficient",
+            },
+            xie_beni: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Xie Beni",
+            },
+            criterion: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Criterion",
+            },
+            gap: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap",
+            },
+            gap_error: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Error",
+            },
+            gap_of_one: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Of One",
+            },
+            stability: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Stability",
+            },
+            prediction_strength: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Prediction Strength",
+            },
+            n_iter: {
+              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+              default: null,
+              title: "N Iter",
+            },
+            converged: {
+              anyOf: [{ type: "boolean" }, { type: "null" }],
+              default: null,
+              title: "Converged",
+            },
+          },
+          required: ["n_clusters"],
+          title: "Figures",
+          type: "object",
+        },
+      },
+      additionalProperties: false,
+      description: "Result for the row group, in the order in which rows travelled.",
+      title: "GroupLabels",
+      type: "object",
+      properties: {
+        n_updates: { title: "N Updates", type: "integer" },
+        n_coinciding: { minimum: 0, title: "N Coinciding", type: "integer" },
+        figures: { $ref: "#/$defs/Figures" },
+      },
+      required: ["n_updates", "n_coinciding", "figures"],
+    },
+  },
+  {
+    stage: "closing",
+    kind: "columns-summary",
+    version: 1,
+    role: "result",
+    arrays: [
+      { name: "cluster_sizes", dtype: "int64", shape: ["clusters"], bounds: [0, null] },
+      { name: "clusters", dtype: "int64", shape: ["clusters"], bounds: [0, null] },
+      { name: "tolerances", dtype: "float64", shape: ["t"], bounds: [0, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "What the coordinator reads of split columns.",
+      title: "ColumnsSummary",
+      type: "object",
+      properties: {
+        n_updates: { title: "N Updates", type: "integer" },
+        n_coinciding: {
+          anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+          default: null,
+          title: "N Coinciding",
+        },
+      },
+      required: ["n_updates"],
+    },
+  },
+  {
+    stage: "start",
+    kind: "lane-starts",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      {
+        name: "centroids",
+        dtype: "float64",
+        shape: ["lanes", "k", "m"],
+        bounds: [null, null],
+      },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Envelope, and memory until one is chosen: V(0) of each start, in scaled units.",
+      title: "LaneStarts",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "race",
+    kind: "add-up",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Task: the phase in hand, and the total of the phase before.",
+      title: "AddUp",
+      type: "object",
+      properties: {
+        phase: { maximum: 5, minimum: 1, title: "Phase", type: "integer" },
+      },
+      required: ["phase"],
+    },
+  },
+  {
+    stage: "race",
+    kind: "share",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Contribution: this party's masked share of the phase's sum.",
+      title: "Share",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "blind",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: say how many ids you have, and have them evaluated by your leader.",
+      title: "Blind",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "counted",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: how many ids a party has, and of a leader also its tokens.",
+      title: "IdCount",
+      type: "object",
+      properties: { n_ids: { minimum: 1, title: "N Ids", type: "integer" } },
+      required: ["n_ids"],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "evaluate",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task for leaders: evaluate what the members have sent you.",
+      title: "Evaluate",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "evaluated",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution, and memory: it is done once.",
+      title: "EvaluatedTokens",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "unblind",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task for the other slots: send your tokens.",
+      title: "Unblind",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "shown",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Contribution: a party's tokens, sorted.",
+      title: "PartyTokens",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "select",
+    version: 1,
+    role: "task",
+    arrays: [{ name: "common", dtype: "uint8", shape: ["t"], bounds: [null, 1] }],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: which of your tokens are common, and how many rows of each slot take part.\n\nA slot that is alone in its row group is told of no token: all its ids take part.",
+      title: "Select",
+      type: "object",
+      properties: {
+        n_rows: {
+          additionalProperties: { type: "integer" },
+          title: "N Rows",
+          type: "object",
+        },
+      },
+      required: ["n_rows"],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "digests",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      title: "Digests",
+      type: "object",
+      properties: {
+        rows: { title: "Rows", type: "string" },
+        columns: { title: "Columns", type: "string" },
+      },
+      required: ["rows", "columns"],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "blinded-ids",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "elements", dtype: "uint8", shape: ["n", "w"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Envelope to the leader.",
+      title: "BlindedIds",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "answers",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "elements", dtype: "uint8", shape: ["n", "w"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Envelope to a member, and its memory: its blinded ids, evaluated.",
+      title: "EvaluatedIds",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "intersection",
+    kind: "digests",
+    version: 1,
+    role: "envelope",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      title: "Digests",
+      type: "object",
+      properties: {
+        rows: { title: "Rows", type: "string" },
+        columns: { title: "Columns", type: "string" },
+      },
+      required: ["rows", "columns"],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "mask-keys",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task: mask the values of your match keys for the next party.",
+      title: "MaskKeys",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "keys-masked",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution.",
+      title: "KeysMasked",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "pass-keys",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task: mask the values that you hold, and pass them on.",
+      title: "PassKeys",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "keys-passed",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Contribution.",
+      title: "KeysPassed",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "show-tokens",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description: "Task: mask the values that you hold, and send their tokens.",
+      title: "ShowTokens",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "key-tokens",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "tokens", dtype: "uint8", shape: ["k", "t", 32], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Contribution: tokens of the next party's rows, key by key.",
+      title: "KeyTokens",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "select-linked",
+    version: 1,
+    role: "task",
+    arrays: [{ name: "rows", dtype: "int64", shape: ["t"], bounds: [0, null] }],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: which places of your list take part, and how many rows of each slot.\n\nrows: in the order in which all parties of the row group put their rows. A slot that\n    is alone in its row group is told none: all its rows take part.",
+      title: "SelectLinked",
+      type: "object",
+      properties: {
+        n_rows: {
+          additionalProperties: { type: "integer" },
+          title: "N Rows",
+          type: "object",
+        },
+      },
+      required: ["n_rows"],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "digests",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      title: "Digests",
+      type: "object",
+      properties: {
+        rows: { title: "Rows", type: "string" },
+        columns: { title: "Columns", type: "string" },
+      },
+      required: ["rows", "columns"],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "masked-keys",
+    version: 1,
+    role: "envelope",
+    arrays: [
+      { name: "points", dtype: "uint8", shape: ["k", "t", 32], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Envelope and memory: values of one party's match keys, key by key, row by row.\n\nn_masks: under how many parties' keys they are.",
+      title: "MaskedKeys",
+      type: "object",
+      properties: { n_masks: { minimum: 1, title: "N Masks", type: "integer" } },
+      required: ["n_masks"],
+    },
+  },
+  {
+    stage: "linkage",
+    kind: "digests",
+    version: 1,
+    role: "envelope",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
+      title: "Digests",
+      type: "object",
+      properties: {
+        rows: { title: "Rows", type: "string" },
+        columns: { title: "Columns", type: "string" },
+      },
+      required: ["rows", "columns"],
+    },
+  },
+  {
+    stage: "filling",
+    kind: "add-up",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Task: the phase in hand, and the total of the phase before.",
+      title: "AddUp",
+      type: "object",
+      properties: {
+        phase: { maximum: 5, minimum: 1, title: "Phase", type: "integer" },
+      },
+      required: ["phase"],
+    },
+  },
+  {
+    stage: "filling",
+    kind: "share",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Contribution: this party's masked share of the phase's sum.",
+      title: "Share",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "profiles",
+    kind: "take-labels",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "result", dtype: "uint8", shape: ["result"], bounds: [null, null] },
+    ],
+    values: {
+      $defs: {
+        Figures: {
+          additionalProperties: false,
+          description:
+            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
+          properties: {
+            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
+            inertia: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Inertia",
+            },
+            simplified_silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Simplified Silhouette",
+            },
+            silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Silhouette",
+            },
+            calinski_harabasz: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Calinski Harabasz",
+            },
+            davies_bouldin: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Davies Bouldin",
+            },
+            partition_coefficient: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Partition Coefficient",
+            },
+            xie_beni: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Xie Beni",
+            },
+            criterion: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Criterion",
+            },
+            gap: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap",
+            },
+            gap_error: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Error",
+            },
+            gap_of_one: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Of One",
+            },
+            stability: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Stability",
+            },
+            prediction_strength: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Prediction Strength",
+            },
+            n_iter: {
+              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+              default: null,
+              title: "N Iter",
+            },
+            converged: {
+              anyOf: [{ type: "boolean" }, { type: "null" }],
+              default: null,
+              title: "Converged",
+            },
+          },
+          required: ["n_clusters"],
+          title: "Figures",
+          type: "object",
+        },
+      },
+      additionalProperties: false,
+      description:
+        "Task: keep the labels of the chosen run; its result comes with it.\n\nfigures, chosen: as in the task of the last round.\nresult: the slot's result, as it will be handed out.",
+      title: "TakeLabels",
+      type: "object",
+      properties: {
+        figures: {
+          items: { $ref: "#/$defs/Figures" },
+          title: "Figures",
+          type: "array",
+        },
+        chosen: { minimum: 0, title: "Chosen", type: "integer" },
+      },
+      required: ["figures", "chosen"],
+    },
+  },
+  {
+    stage: "profiles",
+    kind: "labels-taken",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: how many clusters this party knows of, by their labels.",
+      title: "LabelsTaken",
+      type: "object",
+      properties: {
+        n_clusters: {
+          maximum: 10000,
+          minimum: 1,
+          title: "N Clusters",
+          type: "integer",
+        },
+      },
+      required: ["n_clusters"],
+    },
+  },
+  {
+    stage: "profiles",
+    kind: "add-profile",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task: add to a sum; the total of the sum before comes with it.\n\nn_clusters: how many clusters there are, over all parties.",
+      title: "AddProfile",
+      type: "object",
+      properties: {
+        sum: { maximum: 6, minimum: 1, title: "Sum", type: "integer" },
+        n_clusters: {
+          maximum: 10000,
+          minimum: 1,
+          title: "N Clusters",
+          type: "integer",
+        },
+      },
+      required: ["sum", "n_clusters"],
+    },
+  },
+  {
+    stage: "profiles",
+    kind: "profile-share",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: this party's masked share of the sum; empty of one that is alone.",
+      title: "ProfileShare",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "profiles",
+    kind: "tell-profile",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description: "Task: make the profile; the total of the last sum comes with it.",
+      title: "TellProfile",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "profiles",
+    kind: "profile-told",
+    version: 1,
+    role: "contribution",
+    arrays: [
+      { name: "text", dtype: "uint8", shape: ["characters"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: the rounded profile as JSON, of the leader of a group that tells one.\n\nEmpty of all others.",
+      title: "ProfileTold",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "profiles",
+    kind: "read-profiles",
+    version: 1,
+    role: "task",
+    arrays: [
+      { name: "text", dtype: "uint8", shape: ["characters"], bounds: [null, null] },
+    ],
+    values: {
+      additionalProperties: false,
+      description:
+        "Task, and memory: the rounded profiles of all column groups, as JSON.",
+      title: "ReadProfiles",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "profiles",
+    kind: "profiles-read",
+    version: 1,
+    role: "contribution",
+    arrays: [],
+    values: {
+      additionalProperties: false,
+      description:
+        "Contribution: the profile of the own column group is what was added up.",
+      title: "ProfilesRead",
+      type: "object",
+      properties: {},
+      required: [],
+    },
+  },
+  {
+    stage: "closing",
+    kind: "conclude",
+    version: 1,
+    role: "task",
+    arrays: [],
+    values: {
+      $defs: {
+        Figures: {
+          additionalProperties: false,
+          description:
+            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
+          properties: {
+            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
+            inertia: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Inertia",
+            },
+            simplified_silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Simplified Silhouette",
+            },
+            silhouette: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Silhouette",
+            },
+            calinski_harabasz: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Calinski Harabasz",
+            },
+            davies_bouldin: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Davies Bouldin",
+            },
+            partition_coefficient: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Partition Coefficient",
+            },
+            xie_beni: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Xie Beni",
+            },
+            criterion: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Criterion",
+            },
+            gap: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap",
+            },
+            gap_error: {
+              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Error",
+            },
+            gap_of_one: {
+              anyOf: [{ type: "number" }, { type: "null" }],
+              default: null,
+              title: "Gap Of One",
+            },
+            stability: {
+              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Stability",
+            },
+            prediction_strength: {
+              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+              default: null,
+              title: "Prediction Strength",
+            },
+            n_iter: {
+              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+              default: null,
+              title: "N Iter",
+            },
+            converged: {
+              anyOf: [{ type: "boolean" }, { type: "null" }],
+              default: null,
+              title: "Converged",
+            },
+          },
+          required: ["n_clusters"],
+          title: "Figures",
+          type: "object",
+        },
+      },
+      additionalProperties: false,
+      description:
+        "Task of a session of several runs, and memory: sign, given the figures of all.\n\nfigures: of each run, in order; none where the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",
+      title: "Conclude",
+      type: "object",
+      properties: {
+        figures: {
+          items: { $ref: "#/$defs/Figures" },
+          title: "Figures",
+          type: "array",
+        },
+        chosen: { minimum: 0, title: "Chosen", type: "integer" },
+      },
+      required: ["figures", "chosen"],
+    },
+  },
+];

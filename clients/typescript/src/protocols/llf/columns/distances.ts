@@ -1,0 +1,69 @@
+/** Squared distances over a party's columns: how they are encoded and hidden. */
+
+import { roundToEven } from "../../../numerics/floats.ts";
+import { squaredDistance, type Points } from "../../../numerics/points.ts";
+import { FixedPoint } from "../../../secrecy/fixed-point.ts";
+import { labelOf, mask } from "../../../secrecy/sums.ts";
+import type { PartyContext } from "../../../session/contract.ts";
+import { squared, sumOf } from "../../../stages/pooled.ts";
+import { groupStream, sumMember } from "../../../stages/secrets.ts";
+import type { Words } from "../../../wire/arrays.ts";
+import { refuse } from "../../../wire/problems.ts";
+import type { LlfParams } from "../params.ts";
+import { largestValue } from "../scaler.ts";
+
+/** Twice the largest feature, and a little more for rounding. */
+const REACH = 2.01;
+
+/** Distances (n, k) as words, each row at its place, hidden from the analyst. */
+export function hiddenDistances(
+  context: PartyContext,
+  params: LlfParams,
+  travelling: Points,
+  centroids: Points,
+  name: string,
+): Words {
+  const [bound, unit] = encodingOf(context);
+  const whole = travelling.flatMap((row) =>
+    centroids.map((point) => roundToEven(squaredDistance(row, point) * unit)),
+  );
+  if (whole.some((distance) => distance > bound * unit)) {
+    refuse("guard-refused", "Distances exceed the bound that the parties agreed on.");
+  }
+  const data = BigUint64Array.from(whole, BigInt);
+  hide(context, params, data, centroids.length, name);
+  return { shape: [travelling.length, centroids.length], data };
+}
+
+/** Masks words; the first slot shifts all distances of a row alike. */
+function hide(
+  context: PartyContext,
+  params: LlfParams,
+  words: BigUint64Array,
+  width: number,
+  name: string,
+): void {
+  const { slots, slot, transcript } = context;
+  const sum = { members: slots, name, transcript };
+  if (slots[0] === slot) {
+    const stream = groupStream(context, "row", `shift/${labelOf(sum)}`);
+    stream.words(words.length / width).forEach((shift, row) => {
+      for (let c = 0; c < width; c++) words[row * width + c]! += shift;
+    });
+  }
+  mask(words, sum, sumMember(context, "row"), params.leastParties);
+}
+
+/** The bound of distances over all columns, and the unit in which they stand. */
+function encodingOf(context: PartyContext): [number, number] {
+  const limit = largestValue(context.rowsOf(context.slot));
+  const bound = sumOf(
+    new Array<number>(columnsOf(context)).fill(squared(REACH * limit)),
+  );
+  return [bound, new FixedPoint([bound]).units[0]!];
+}
+
+/** How many columns all parties of a row group have together. */
+export function columnsOf(context: PartyContext): number {
+  return sumOf(context.group("row").map((slot) => context.member(slot).n_columns));
+}

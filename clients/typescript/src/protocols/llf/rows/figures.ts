@@ -1,0 +1,116 @@
+/** Quality measures of labels, from sums over the rows of all parties. */
+
+import type { UpdatesTold } from "../../../generated/llf.ts";
+import { squaredDistance, type Points } from "../../../numerics/points.ts";
+import { sumOf } from "../../../stages/pooled.ts";
+import type { Around } from "./encodings.ts";
+
+type Figures = NonNullable<UpdatesTold["figures"]>;
+
+const DIGITS = 6;
+const COINCIDING = 1e6;
+
+/** The figures of clusters that have rows, to six digits; what is not defined is null. */
+export function figuresOf(
+  around: Around,
+  means: Points,
+  updates: number,
+  converged: boolean,
+): Figures {
+  const there = [...around.sizes.keys()].filter((c) => around.sizes[c]! > 0);
+  const pick = <T>(values: readonly T[]) => there.map((c) => values[c]!);
+  const counts = pick(around.sizes);
+  const apart = separationsOf(pick(means));
+  const scatter = pick(around.distances).map((sum, c) => sum / counts[c]!);
+  const [rows, inertia] = [sumOf(counts), sumOf(pick(around.squares))];
+  const isComparable = there.length >= 2 && there.length < rows;
+  const compared = isComparable
+    ? {
+        simplified_silhouette: Math.min(1, Math.max(-1, around.silhouettes / rows)),
+        calinski_harabasz: calinskiHarabasz(counts, apart, inertia),
+        davies_bouldin: daviesBouldin(scatter, apart),
+      }
+    : {};
+  return rounded({
+    ...NOTHING,
+    ...compared,
+    n_clusters: there.length,
+    inertia: Math.max(inertia, 0),
+    xie_beni: xieBeni(inertia, rows, apart),
+    n_iter: updates,
+    converged,
+  });
+}
+
+const NOTHING: Figures = {
+  n_clusters: 1,
+  inertia: null,
+  simplified_silhouette: null,
+  silhouette: null,
+  calinski_harabasz: null,
+  davies_bouldin: null,
+  partition_coefficient: null,
+  xie_beni: null,
+  criterion: null,
+  gap: null,
+  gap_error: null,
+  gap_of_one: null,
+  stability: null,
+  prediction_strength: null,
+  n_iter: null,
+  converged: null,
+};
+
+type Square = readonly (readonly number[])[];
+
+function separationsOf(means: Points): Square {
+  return means.map((mean) => means.map((other) => squaredDistance(mean, other)));
+}
+
+/** [Σ n_c ‖m_c - m‖² / (k - 1)] / [Σ q_c / (n - k)]. */
+function calinskiHarabasz(
+  counts: readonly number[],
+  apart: Square,
+  within: number,
+): number | null {
+  if (!(within > 0)) return null;
+  const [k, rows] = [counts.length, sumOf(counts)];
+  const weighted = counts.map(
+    (n, c) => n * sumOf(apart[c]!.map((d, l) => d * counts[l]!)),
+  );
+  const between = sumOf(weighted) / (2 * rows);
+  return (between * (rows - k)) / (within * (k - 1));
+}
+
+/** The mean over c of max (s_c + s_l) / ‖m_c - m_l‖. */
+function daviesBouldin(scatter: readonly number[], apart: Square): number | null {
+  const worst = scatter.map((own, c) =>
+    Math.max(
+      ...others(apart[c]!, c).map(([d, l]) => (own + scatter[l]!) / Math.sqrt(d)),
+    ),
+  );
+  const mean = sumOf(worst) / worst.length;
+  return Number.isFinite(mean) ? mean : null;
+}
+
+/** Σ q_c / (n · min ‖m_c - m_l‖²). */
+function xieBeni(compactness: number, rows: number, apart: Square): number | null {
+  const nearest = Math.min(
+    ...apart.flatMap((row, c) => others(row, c).map(([d]) => d)),
+  );
+  if (!(nearest > 0 && nearest < Infinity)) return null;
+  const found = Math.max(compactness, 0) / (rows * nearest);
+  return found < COINCIDING ? found : null;
+}
+
+function others(row: readonly number[], own: number): [number, number][] {
+  return row.map((d, l): [number, number] => [d, l]).filter(([, l]) => l !== own);
+}
+
+function rounded(figures: Figures): Figures {
+  const entries = Object.entries(figures).map(([name, value]) => [
+    name,
+    typeof value === "number" ? Number(value.toPrecision(DIGITS)) : value,
+  ]);
+  return Object.fromEntries(entries) as unknown as Figures;
+}

@@ -1,0 +1,225 @@
+/** One party at one round of split rows: centroids follow from the totals of updates. */
+
+import type {
+  UpdatesClosed,
+  UpdatesGather,
+  UpdatesUpdate,
+} from "../../../generated/llf.ts";
+import { equaliseCoordinates } from "../../../numerics/coincidence.ts";
+import type { Points } from "../../../numerics/points.ts";
+import { readTotal, share, type Sum } from "../../../secrecy/sums.ts";
+import type { PartyContext } from "../../../session/contract.ts";
+import { groupRows } from "../../../stages/pooled.ts";
+import { sumMember } from "../../../stages/secrets.ts";
+import { words, type Bytes, type Ints, type Words } from "../../../wire/arrays.ts";
+import { refuse } from "../../../wire/problems.ts";
+import type { LlfParams } from "../params.ts";
+import { Scaler, startOf } from "../scaler.ts";
+import { drawNudges, isAtRest, move, unitsOfOne } from "../centroids.ts";
+import { countLabels, type ClusterSums } from "../cluster-sums.ts";
+import { AroundEncoding, SumsEncoding, type Around } from "./encodings.ts";
+import { checkOwn, checkSteady, slackOf } from "./steadiness.ts";
+
+/** What every task and the result bring of updates. */
+type Totals = Pick<UpdatesUpdate, "updates" | "cohorts" | "totals">;
+type LabelTotals = Totals & Pick<UpdatesGather, "closed_in" | "closed_by" | "closing">;
+type FinalTotals = Omit<UpdatesClosed, "kind">;
+
+/** The centroids after an update; `total`: that from which they come. */
+export interface Known {
+  readonly number: number;
+  readonly centroids: Points;
+  readonly moved: number | null;
+  readonly total?: ClusterSums;
+}
+
+/** The last update to which this party added its share, and its counts there. */
+export interface OwnShare {
+  readonly asked: number;
+  readonly counts: readonly number[];
+}
+
+/** Rows of each final cluster, and their means. */
+export interface FinalMeans {
+  readonly counts: readonly number[];
+  readonly means: Points;
+}
+
+export const KNOWN = "centroids";
+export const OWN_SHARE = "own-share";
+export const LABELS = "final-labels";
+const BLIND = true;
+
+export class RowsRound {
+  readonly scaler: Scaler;
+  readonly updates: SumsEncoding;
+  readonly labels: SumsEncoding;
+  readonly #rows: number;
+
+  constructor(
+    readonly context: PartyContext,
+    readonly params: LlfParams,
+  ) {
+    this.scaler = Scaler.of(context);
+    this.#rows = groupRows(context);
+    const fixed = [this.scaler, params.clusters, this.#rows] as const;
+    this.updates = SumsEncoding.ofUpdates(...fixed);
+    this.labels = SumsEncoding.ofLabels(...fixed);
+  }
+
+  get leads(): boolean {
+    return this.context.slots[0] === this.context.slot;
+  }
+
+  /** What was answered last; nothing at the start. */
+  get ownShare(): OwnShare {
+    const kept = this.context.memory.get(OWN_SHARE) as OwnShare | undefined;
+    return kept ?? { asked: 0, counts: [] };
+  }
+
+  /** The centroids after all updates whose totals came. */
+  follow({ updates, cohorts, totals }: Totals): Known {
+    const kept = this.context.memory.get(KNOWN) as Known | undefined;
+    let known = kept ?? { number: 0, centroids: this.#start(), moved: null };
+    const [steps, width] = [updates.shape[0]!, totals.shape[1]!];
+    if (cohorts.shape[1] !== this.context.slots.length) wrongSize();
+    for (let step = 0; step < steps; step++) {
+      const [number, round, attempt] = row(updates, step).map(Number);
+      if (number! <= known.number) continue; // it came with an attempt before
+      if (number !== known.number + 1) {
+        refuse("protocol-failed", "The total of an update is missing.");
+      }
+      this.#checkEverybody(cohorts, step);
+      const total = totals.data.subarray(step * width, (step + 1) * width);
+      const sum = this.#sumOf(`update/${number}`, round!, attempt!);
+      known = this.#moved(known, this.#read(total, sum, this.updates));
+    }
+    return known;
+  }
+
+  /** The final centroids; refuses to close before they have come to rest. */
+  followToTheEnd(totals: Totals): Known {
+    const known = this.follow(totals);
+    const before = this.context.memory.get(KNOWN) as Known;
+    const isLabelled = this.context.memory.has(LABELS);
+    if (isLabelled && known.number !== before.number) {
+      refuse("protocol-failed", "The result brings updates after the last one.");
+    }
+    const isLast = known.number >= this.params.maxIterations;
+    if (!isAtRest(this.params, known.moved) && !isLast) {
+      refuse("protocol-failed", "The analyst closes before the centroids rest.");
+    }
+    return known;
+  }
+
+  means(known: Known, { closed_in, closed_by, closing }: LabelTotals): FinalMeans {
+    this.#checkEverybody(closed_by, 0);
+    const sum = this.#sumIn(`closing/${known.number}`, closed_in);
+    const total = this.#read(closing.data, sum, this.labels);
+    const own = this.context.memory.get(LABELS) as readonly number[] | undefined;
+    if (own) checkOwn(total.counts, countLabels(own, this.params.clusters));
+    this.#checkSteady(known, total);
+    const means = total.sums.map((sums, c) => {
+      const count = total.counts[c]!;
+      return count > 0 ? sums.map((x) => x / count) : known.centroids[c]!;
+    });
+    return { counts: total.counts, means };
+  }
+
+  around(
+    known: Known,
+    { means }: FinalMeans,
+    { gathered_in, gathered_by, gathered }: FinalTotals,
+  ): Around {
+    this.#checkEverybody(gathered_by, 0);
+    const sum = this.#sumIn(`gathered/${known.number}`, gathered_in);
+    return this.#read(gathered.data, sum, this.aroundEncoding(means));
+  }
+
+  aroundEncoding(means: Points): AroundEncoding {
+    return new AroundEncoding(this.scaler, means, this.#rows);
+  }
+
+  /** The share of a sum in hand, and where its masks belong. */
+  share(
+    own: BigUint64Array,
+    name: string,
+  ): { words: Words; round: number; attempt: number } {
+    const { context } = this;
+    const { round, attempt } = context;
+    const sum = this.#sumOf(name, round, attempt);
+    const kind = { blind: BLIND, leastMembers: this.params.leastParties };
+    return {
+      words: words(share(own, sum, sumMember(context, "column"), kind)),
+      round,
+      attempt,
+    };
+  }
+
+  scaledRows(rows: readonly Float64Array[]): Points {
+    return rows.map((each) => this.scaler.scaled(each));
+  }
+
+  #start(): Points {
+    const points = startOf(this.context, this.params);
+    return equaliseCoordinates(points, unitsOfOne(points));
+  }
+
+  #moved(known: Known, total: ClusterSums): Known {
+    const number = known.number + 1;
+    const { asked, counts } = this.ownShare;
+    if (asked === number) checkOwn(total.counts, counts);
+    this.#checkSteady(known, total);
+    const { clusters, minClusterRows } = this.params;
+    const nudges = drawNudges(this.context, clusters, this.scaler.width, number);
+    const moved = move(known.centroids, total, nudges, minClusterRows);
+    return { number, ...moved, total };
+  }
+
+  #checkSteady(known: Known, now: ClusterSums): void {
+    if (!known.total) return;
+    const slack = slackOf(this.scaler, this.updates.units, this.#rows);
+    checkSteady(known.total, now, known.centroids, slack);
+  }
+
+  #read<T>(
+    total: BigUint64Array,
+    sum: Sum,
+    encoding: {
+      fits(words: BigUint64Array): boolean;
+      decode(words: BigUint64Array): T;
+    },
+  ): T {
+    const member = sumMember(this.context, "column");
+    const fits = (found: BigUint64Array) => encoding.fits(found);
+    return encoding.decode(readTotal(total, sum, member, BLIND, fits));
+  }
+
+  /** Without a quorum nobody may be left out. */
+  #checkEverybody({ data }: Bytes, step: number): void {
+    const size = this.context.slots.length;
+    const there = data.subarray(step * size, (step + 1) * size);
+    if (there.length !== size || there.some((mark) => mark !== 1)) {
+      refuse("protocol-failed", "The analyst names other members than the terms.");
+    }
+  }
+
+  #sumIn(name: string, when: Ints): Sum {
+    const [round, attempt] = Array.from(when.data, Number);
+    return this.#sumOf(name, round!, attempt!);
+  }
+
+  #sumOf(name: string, round: number, attempt: number): Sum {
+    const transcript = this.context.transcriptAt(round, attempt);
+    return { members: this.context.slots, name, transcript };
+  }
+}
+
+function row({ shape, data }: Ints, number: number): bigint[] {
+  const width = shape[1]!;
+  return [...data.subarray(number * width, (number + 1) * width)];
+}
+
+function wrongSize(): never {
+  return refuse("invalid-array", "Totals have another size than their sums.");
+}

@@ -1,0 +1,67 @@
+/** What the terms let out of a result, and in which order clusters are numbered. */
+
+import { countCoinciding } from "../../../numerics/coincidence.ts";
+import { roundToEven } from "../../../numerics/floats.ts";
+import type { Points } from "../../../numerics/points.ts";
+import { roundUp } from "../../../numerics/round-numbers.ts";
+import { orderBySize } from "../cluster-order.ts";
+import type { LlfParams } from "../params.ts";
+import type { Scaler } from "../scaler.ts";
+import type { FinalMeans, Known } from "./following.ts";
+
+const COARSEST_STEP = 1 / 20;
+const ROWS_HIDDEN = 5;
+
+export interface Published {
+  readonly clusters: readonly number[];
+  readonly centroids: Points;
+  readonly sizes: readonly number[];
+  readonly coinciding: number | null;
+}
+
+/** Rounded centroids, and sizes in fives, of clusters that are large enough. */
+export function publish(
+  params: LlfParams,
+  scaler: Scaler,
+  known: Known,
+  { counts, means }: FinalMeans,
+): Published {
+  if (params.publish === "nothing") {
+    return { clusters: [], centroids: [], sizes: [], coinciding: null };
+  }
+  const clusters = [...counts.keys()].filter(
+    (c) => counts[c]! >= params.minClusterRows,
+  );
+  const shown = params.publish === "centroids" ? clusters : [];
+  return {
+    clusters,
+    centroids: shown.map((c) => roundedMean(scaler, means[c]!, counts[c]!)),
+    sizes: clusters.map((c) => inFives(counts[c]!)),
+    coinciding: countCoinciding(known.centroids),
+  };
+}
+
+/** The found number of each cluster, in the order of the new numbers. */
+export function orderClusters(
+  params: LlfParams,
+  known: Known,
+  { counts }: FinalMeans,
+  { clusters, sizes, centroids }: Published,
+): readonly number[] {
+  if (params.publish === "nothing") return orderBySize(counts, known.centroids);
+  const others = [...counts.keys()].filter((cluster) => !clusters.includes(cluster));
+  const told = orderBySize(sizes, centroids).map((place) => clusters[place]!);
+  return [...told, ...others];
+}
+
+function roundedMean(scaler: Scaler, mean: Float64Array, count: number): Float64Array {
+  const share = Math.max(COARSEST_STEP, ROWS_HIDDEN / Math.max(count, 1));
+  return scaler.undone(mean).map((x, f) => {
+    const step = roundUp(share * (1 / scaler.inverse[f]!));
+    return roundToEven(x / step) * step;
+  });
+}
+
+function inFives(size: number): number {
+  return Math.max(5 * roundToEven(size / 5), 5);
+}
