@@ -443,6 +443,7 @@ def test_lists_of_numbers_are_the_rows_of_one_table() -> None:
     assert_array_equal(here.fit(X.tolist()).labels_, here.fit(X).labels_)
     with pytest.raises(CannotCluster, match="list is no table"):
         here.fit([X[:50].tolist(), X[50:100].tolist(), X[100:].tolist()])
+    here.set_params(params={"dimensions": "all_but_one"})
     with pytest.raises(CannotCluster, match="X has n_features = 1"):
         here.fit(X[:, :1])
 
