@@ -91,6 +91,7 @@ def test_clusters_that_kept_their_place_are_warned_of() -> None:
     with (
         pytest.warns(UserWarning, match="Small clusters keep their place"),
         pytest.warns(UserWarning, match=r"The objective is .* times"),
+        pytest.warns(UserWarning, match=r"3\.4 rows of each cluster"),
     ):
         session = simulate(LosslessFederated(n_clusters=12), SMALL, (3, 1))
     assert session.fidelity == 1.0, "it says nothing of the four rows that are lost"
@@ -150,6 +151,24 @@ def situation(**said: Any) -> Situation:
         "analyst_sees": Exposure.ROWS,
     }
     return Situation(**{**usual, **said})
+
+
+@pytest.mark.parametrize(
+    ("given", "layout", "size", "is_told"),
+    [
+        ({}, (3, 1), 13, True),
+        ({}, (3, 1), 30, False),
+        ({"init": "random_party"}, (3, 1), 13, False),
+        ({}, (1, 3), 13, False),
+    ],
+)
+def test_parties_with_few_rows_of_each_cluster_are_warned_of(
+    given: dict[str, Any], layout: tuple[int, int], size: int, *, is_told: bool
+) -> None:
+    params = LosslessFederated(n_clusters=31, **given)
+    known = catalogue.protocol("llf")
+    said = known.cautions_of(params, Layout.lattice(*layout), [size] * 31)
+    assert is_told is any("4.3 rows of each cluster" in each for each in said)
 
 
 def test_advice_leaves_out_what_would_refuse_so_few_rows() -> None:

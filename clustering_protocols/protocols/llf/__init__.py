@@ -27,6 +27,9 @@ from .risks import FORMER_RISKS, RISKS, risks_of
 
 __all__ = ["PROTOCOL", "LosslessFederated"]
 
+_FEW_ROWS = 5
+"""Of each cluster at a party, below which its own clusters mix those of the session."""
+
 
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     """Rows split or columns split; sums per round; equal to the pooled result."""
@@ -145,17 +148,25 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     def cautions_of(
         self, params: LosslessFederated, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
-        """Say which clusters were too small to move."""
-        small = sum(0 < size < params.min_cluster_rows for size in sizes)
-        stays = layout.n_row_groups > 1 and params.small_clusters == "stay"
-        if not small or params.fuzzy or not stays:
+        """Say which clusters were too small to move, and too small to start from."""
+        if layout.n_row_groups == 1:
             return ()
-        sentence = (
-            f"Small clusters keep their place: {small} of {len(sizes)} have fewer than "
-            f"{params.min_cluster_rows} rows (min_cluster_rows, small_clusters). Plain "
-            "k-means would move them."
-        )
-        return (sentence,)
+        found = []
+        small = sum(0 < size < params.min_cluster_rows for size in sizes)
+        if small and params.small_clusters == "stay" and not params.fuzzy:
+            found.append(
+                f"Small clusters keep their place: {small} of {len(sizes)} have fewer "
+                f"than {params.min_cluster_rows} rows (min_cluster_rows, "
+                "small_clusters). Plain k-means would move them."
+            )
+        each = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
+        if params.start == "careful" and 0 < each < _FEW_ROWS:
+            found.append(
+                f"A party has {each:.1f} rows of each cluster in the mean, and starts "
+                "from clusters of five. The result may be far from the best pooled one: "
+                "take fewer clusters."
+            )
+        return found
 
     def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
