@@ -111,6 +111,38 @@ def test_each_party_reads_its_own_rows_under_each_number(house: House) -> None:
     ]
 
 
+def test_columns_show_own_variables_under_each_number(house: House) -> None:
+    columns, schemas = Layout.lattice(1, 3), [numbers((c,), -60, 60) for c in "abc"]
+    session = house.open(
+        "columns",
+        LosslessFederated(n_clusters=4),
+        columns,
+        dictionary=schemas,
+        evaluation=Evaluation(n_clusters=KS, choose="later", within=3600),
+    )
+    table = pd.concat(tables()).assign(c=lambda each: each["a"] - each["b"])
+    data = [
+        open_table(table[["id", c]].sample(frac=1, random_state=n), id_column="id")
+        for n, c in enumerate("abc")
+    ]
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(house.run, session, data)
+        while session.status().state is not SessionState.CHOOSING:
+            time.sleep(0.02)
+            assert not running.done()
+        found, _ = own_runs(house.last[columns.names[1]], data[1])
+        session.choose(3)
+        result = running.result()[columns.names[1]]
+    assert [run.n_clusters for run in found] == list(KS)
+    assert list(found[1].own_sizes) == result.own_sizes.tolist()
+    profile = found[1].profile
+    assert profile is not None
+    [field] = profile.fields
+    shuffled = table.sample(frac=1, random_state=1)["b"].to_numpy()
+    means = [shuffled[result.labels == c].mean() for c in profile.clusters]
+    np.testing.assert_allclose(field.mean, means, rtol=1e-9)
+
+
 def test_where_the_analyst_labels_rows_there_is_nothing_before(house: House) -> None:
     session = open_session(house, DataCollaboration(n_clusters=4))
     data = sources()

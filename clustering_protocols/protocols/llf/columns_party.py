@@ -58,6 +58,15 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
             asks=asked.asks,
         )
 
+    def foresee(self, context: LlfContext) -> Outcome | None:
+        """Return labels and sizes once the analyst has asked how the clusters scatter."""
+        rows = context.memory.get(messages.FinalRows)
+        if rows is None:
+            return None
+        sizes = np.bincount(rows.labels, minlength=context.session.params.n_clusters)
+        order = order_by_size(sizes)
+        return Outcome(labels=rows.labels, cluster_sizes=sizes, order=order)
+
     def conclude(
         self, context: LlfContext, result: messages.GroupLabels, data: DataSource | None
     ) -> Outcome:

@@ -61,7 +61,7 @@ def check_told(context: LlfContext, labels: IntArray) -> None:
 
 
 def reply(context: LlfContext, asked: messages.Scatter, data: DataSource) -> Reply:
-    """Return this party's masked share of both sums."""
+    """Return this party's masked share of both sums; it remembers how rows are labelled."""
     check_told(context, asked.labels)
     params = context.session.params
     labels = np.empty(data.n_rows, dtype=np.int64)
@@ -71,7 +71,10 @@ def reply(context: LlfContext, asked: messages.Scatter, data: DataSource) -> Rep
     if params.is_masked:
         of = MaskedSum.from_context(context, context.session.slots, "scatter")
         mask(context, words, of, minimum_members=params.least_parties)
-    return Reply(contribution=messages.ScatterShare(words=words))
+    rows = messages.FinalRows(
+        labels=labels, memberships=np.empty((0, params.n_clusters))
+    )
+    return Reply(contribution=messages.ScatterShare(words=words), remember=[rows])
 
 
 def build_scatter_encoding(session: LlfSession) -> FixedPoint:
