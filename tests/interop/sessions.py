@@ -26,18 +26,25 @@ def run_beside(
     return found | (crowd.labels() if others else {})
 
 
-def start_with_entropy(crowd: Crowd, folder: Path, slot: str) -> subprocess.Popen[str]:
-    """Start a party in TypeScript with the data and the entropy of a slot."""
+def start_with_entropy(
+    crowd: Crowd, folder: Path, slot: str, *options: str, at: str = ""
+) -> subprocess.Popen[str]:
+    """Start a party in TypeScript with the data and the entropy of a slot.
+
+    at: where it finds the analyst, if not at its own address.
+    """
     own, data = folder / slot, crowd.data[slot]
-    own.mkdir()
+    own.mkdir(exist_ok=True)
     rows = np.vstack(list(data.batches())).tolist()
     write_rows(own / "rows.csv", data.columns, rows, data.ids)
     (own / "entropy").write_text(crowd.keys[slot].hex(), encoding="utf-8")
-    more = ["--entropy-file", str(own / "entropy")]
+    more = [*options, "--entropy-file", str(own / "entropy")]
     if data.ids is not None:
         more += ["--id-column", "id"]
     risks = crowd.session.status().risks
-    return start_party(own, crowd.invitations[slot], risks, *more)
+    url = crowd.analyst.url
+    invitation = crowd.invitations[slot].replace(url, at or url)
+    return start_party(own, invitation, risks, *more)
 
 
 def finish(process: subprocess.Popen[str], folder: Path) -> list[int]:

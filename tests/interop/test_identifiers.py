@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
-from tests.interop.test_conformance import run
+from tests.interop.client_process import run_client
 
 EVERY_SIGN = [
     sign
@@ -40,6 +40,6 @@ def test_ids_are_the_same(tmp_path: Path, steps: tuple[str, ...]) -> None:
         f"const ids = names.map((name) => normalisedId(name, {json.dumps(steps)}));"
         "process.stdout.write(JSON.stringify(ids));"
     )
-    found = json.loads(run("--input-type=module", "--eval", script))
+    found = json.loads(run_client("--input-type=module", "--eval", script))
     expected = [normalise_id(name, steps) for name in NAMES]
     assert [p for p in zip(NAMES, found, expected, strict=True) if p[1] != p[2]] == []

@@ -17,6 +17,7 @@ from clustering_protocols.engine.message_tables import build_message_table
 from clustering_protocols.protocols.dc.params import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf.params import LosslessFederated
+from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from tests.interop.client_process import CLIENT, RUN
 from tests.interop.sessions import run_beside
@@ -99,6 +100,17 @@ def test_columns_split_by_parties_with_a_given_start(
     parts, rows = make_parts(COLUMNS), make_rows()
     crowd = gather(start_from(parts, rows[0], rows[1], rows[2]), parts)
     assert run_beside(crowd, tmp_path, COLUMNS.names) == crowd.expected()
+
+
+def test_common_rows_by_private_intersection(
+    gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    """The first slot holds the key; parties hold different rows in another order."""
+    alignment = Alignment(method="ecdh", minimum_share=0.1)
+    parts = simulation.split(make_rows(), COLUMNS, seed=1, missing=0.2)
+    crowd = gather(LLF.model_copy(update={"alignment": alignment}), parts)
+    foreign = (COLUMNS.names[0], COLUMNS.names[2])
+    assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
 
 
 def test_rows_and_columns_split_by_parties(

@@ -27,6 +27,7 @@ import { readPacket } from "../src/wire/packets.ts";
 import { ofForm, toForm, type Form } from "./array-form.ts";
 import { CHANCE } from "./chance-calls.ts";
 import { bytesIn, numberIn, partsIn, textIn, type Call } from "./inputs.ts";
+import { SESSIONS } from "./session-calls.ts";
 import { SUMS } from "./sum-calls.ts";
 
 const NO_KEYS: PublicKeys = { x25519: "", ed25519: "" };
@@ -162,4 +163,5 @@ export const CALLS: Readonly<Record<string, Call>> = {
   ...RECORDS,
   ...TRANSCRIPT,
   ...SUMS,
+  ...SESSIONS,
 };

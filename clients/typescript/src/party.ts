@@ -10,7 +10,7 @@ import { arrive, putBack, type Arrival } from "./alignment/arrival.ts";
 import { Analyst, type Preview } from "./analyst/analyst.ts";
 import { checkReceipt } from "./analyst/receipts.ts";
 import { Transport } from "./analyst/transport.ts";
-import { PartyFolder, type DurableState, type Identity } from "./home/folder.ts";
+import { PartyFolder, type Identity } from "./home/folder.ts";
 import { loadInstitution, type Institution } from "./home/institution.ts";
 import { protocolOf } from "./protocols/index.ts";
 import { readInvitation, type Invitation } from "./roster/invitation.ts";
@@ -24,12 +24,12 @@ import {
 import { groupOf, readShownTerms, type Terms } from "./roster/terms.ts";
 import { derive } from "./secrecy/chance.ts";
 import { partyKeys, safetyNumber, verifyingKey } from "./secrecy/keys.ts";
-import type { Memory, Outcome, Table } from "./session/contract.ts";
+import type { Outcome, Table } from "./session/contract.ts";
 import { PartyEngine } from "./session/engine.ts";
+import { answerTask, stopAt, type PartyState } from "./session/state.ts";
 import { digestTable } from "./table/table-digest.ts";
-import { hex, hexDigest, unhex } from "./wire/bytes.ts";
-import { readPacket } from "./wire/packets.ts";
-import { asProblem, FINAL, Problem, refuse } from "./wire/problems.ts";
+import { hex, unhex } from "./wire/bytes.ts";
+import { asProblem, Problem, refuse } from "./wire/problems.ts";
 
 const KEY_BYTES = 32;
 const JOIN_ATTEMPTS = 5;
@@ -43,6 +43,8 @@ export interface PartyOptions {
   readonly entropy?: Uint8Array;
   /** The number that the other members read; another one stops this party. */
   readonly safetyNumber?: string;
+  /** Contributions of so many bytes go in pieces; 64 MiB if not given. */
+  readonly piecesFrom?: number;
   /** Told of what happens, in words for people. */
   readonly onProgress?: (line: string) => void;
 }
@@ -77,7 +79,9 @@ export class Party {
   static async join(invitation: string, options: PartyOptions): Promise<Party> {
     const parsed = readInvitation(invitation);
     const folder = new PartyFolder(options.home, parsed.session, parsed.slot);
-    const transport = new Transport(parsed.url);
+    const { piecesFrom } = options;
+    const line = piecesFrom === undefined ? {} : { piecesFrom };
+    const transport = new Transport(parsed.url, line);
     const known = folder.loadIdentity();
     if (known) {
       checkSameInvitation(readInvitation(known.invitation), parsed);
@@ -248,35 +252,20 @@ export class Party {
     table: Table,
   ): Promise<Uint8Array | undefined> {
     const last = this.#folder.loadState();
+    const acknowledged = this.#folder.hasReceipt(last.contribution);
     try {
-      const asked = readPacket(task);
-      const { stage, round, attempt } = asked.address;
-      const taskDigest = hexDigest(task);
-      if (round === last.journal.round && attempt === last.journal.attempt) {
-        if (taskDigest !== last.taskDigest) {
-          refuse("equivocation", `Round ${round}, attempt ${attempt}.`);
-        }
-        return await this.#send(last);
-      }
-      const before = memoryBefore(last, round, attempt);
-      const acknowledged = this.#folder.hasReceipt(last.contribution);
-      const standing = { journal: last.journal, memory: before };
-      const answer = await engine.reply(standing, asked, table, acknowledged);
-      const { journal, memory: after, contribution } = answer;
-      const state = { journal, before, after, taskDigest, contribution };
+      const state = await answerTask(engine, last, task, table, acknowledged);
       this.#folder.saveState(state);
-      this.#say(`Round ${round}: ${stage}, ${contribution.length} bytes.`);
+      const { round } = state.journal;
+      this.#say(`Round ${round}: ${state.contribution.length} bytes.`);
       return await this.#send(state);
     } catch (error) {
-      this.#stopAt(error, last);
+      this.#folder.saveState(stopAt(error, this.#folder.loadState()));
       throw error;
     }
   }
 
-  async #send({
-    journal,
-    contribution,
-  }: DurableState): Promise<Uint8Array | undefined> {
+  async #send({ journal, contribution }: PartyState): Promise<Uint8Array | undefined> {
     const { round, attempt } = journal;
     try {
       const sent = await this.#analyst.contribute(round, attempt, contribution);
@@ -303,17 +292,9 @@ export class Party {
       this.#keep({ entropy: "" }); // what was sent and got can no longer be opened
       return outcome;
     } catch (error) {
-      this.#stopAt(error, state);
+      this.#folder.saveState(stopAt(error, state));
       throw error;
     }
-  }
-
-  /** Keeps why the party answers nothing more, where the analyst broke the rules. */
-  #stopAt(error: unknown, state: DurableState): void {
-    const { type, message } = asProblem(error);
-    const { journal } = state;
-    if (!FINAL.has(type) || journal.stopped) return;
-    this.#folder.saveState({ ...state, journal: { ...journal, stopped: message } });
   }
 
   #keep(changes: Partial<Identity>): void {
@@ -324,14 +305,6 @@ export class Party {
   #say(line: string): void {
     this.#options.onProgress?.(line);
   }
-}
-
-/** The memory from which a round or a new attempt of it starts. */
-function memoryBefore(last: DurableState, round: number, attempt: number): Memory {
-  const { journal } = last;
-  if (round > journal.round) return last.after;
-  if (round === journal.round && attempt > journal.attempt) return last.before;
-  return refuse("equivocation", `Round ${round}, attempt ${attempt} came again.`);
 }
 
 function checkPreview(preview: Preview, invitation: Invitation): Terms {

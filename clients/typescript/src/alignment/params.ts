@@ -1,6 +1,6 @@
 /** How the rows of a row group come together, as terms say it. */
 
-import type { Terms } from "../roster/terms.ts";
+import { paramsOf, type Terms } from "../roster/terms.ts";
 import { refuse } from "../wire/problems.ts";
 
 export interface Alignment {
@@ -21,12 +21,12 @@ interface Given {
 const SPOKEN = new Set([
   ...["method", "normalisation", "duplicates", "minimum_overlap", "minimum_share"],
 ]);
-const METHODS = ["declared", "position"];
+const METHODS = ["declared", "position", "ecdh"];
 
 /** The alignment of terms; refuses what this client does not speak. */
-export function readAlignment({ protocol }: Terms): Alignment {
+export function readAlignment(terms: Terms): Alignment {
   // the analyst checked their form, and the coordinator signed them
-  const given = (protocol.params["alignment"] ?? {}) as Given;
+  const given = (paramsOf(terms)["alignment"] ?? {}) as Given;
   const method = given.method ?? "declared";
   const unknown = Object.keys(given).filter((name) => !SPOKEN.has(name));
   if (unknown.length || !METHODS.includes(method)) {

@@ -5,7 +5,7 @@ import { textOf } from "../wire/bytes.ts";
 import { MEDIA_TYPE } from "../wire/codec.ts";
 import { RECEIPT_HEADER, receiptInHeader, type Receipt } from "./receipts.ts";
 import { Transport, type Answer, type Request } from "./transport.ts";
-import { digestField, IN_PIECES_FROM, sendInPieces } from "./uploads.ts";
+import { digestField, sendInPieces } from "./uploads.ts";
 
 const LONG_POLL_SECONDS = 25;
 const JSON_HEADERS = { "Content-Type": "application/json" };
@@ -74,7 +74,7 @@ export class Analyst {
     const path = `${this.#session}/rounds/${round}/attempts/${attempt}/contribution`;
     const prefer = { Prefer: `wait=${LONG_POLL_SECONDS}` };
     const answer =
-      (content.length >= IN_PIECES_FROM
+      (content.length >= this.#transport.piecesFrom
         ? await this.#sendInPieces(`${path}/upload`, content, prefer)
         : undefined) ?? (await this.#sendWhole(path, content, prefer));
     const header = answer.headers.get(RECEIPT_HEADER);

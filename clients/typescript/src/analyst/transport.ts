@@ -23,18 +23,30 @@ export interface Answer {
   readonly body: Uint8Array;
 }
 
+export interface LineOptions {
+  /** Seconds for which a request is repeated. */
+  readonly patience?: number;
+  /** Contributions of so many bytes go in pieces. */
+  readonly piecesFrom?: number;
+}
+
 export class Transport {
   readonly #url: string;
   readonly patience: number;
+  readonly piecesFrom: number;
 
   /** Plain http goes to this machine alone. */
-  constructor(url: string, patience = 300) {
+  constructor(
+    url: string,
+    { patience = 300, piecesFrom = 64 * 2 ** 20 }: LineOptions = {},
+  ) {
     const { protocol, hostname } = new URL(url);
     if (protocol !== "https:" && !LOOPBACK.has(hostname)) {
       throw new Problem("guard-refused", "Plain http goes to this machine alone.");
     }
     this.#url = url;
     this.patience = patience;
+    this.piecesFrom = piecesFrom;
   }
 
   /** The answer of success; throws the problem that was answered, or `unavailable`. */

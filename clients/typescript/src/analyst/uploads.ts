@@ -5,9 +5,6 @@ import { digest } from "../wire/bytes.ts";
 import { Problem, refuse } from "../wire/problems.ts";
 import type { Answer, Request } from "./transport.ts";
 
-/** Contributions of so many bytes go in pieces. */
-export const IN_PIECES_FROM = 64 * 2 ** 20;
-
 const LEAST_PIECE = 512 * 2 ** 10;
 const LARGEST_PIECE = 32 * 2 ** 20;
 const PIECES = 128;

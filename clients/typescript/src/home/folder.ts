@@ -5,8 +5,7 @@ import { deserialize, serialize } from "node:v8";
 import type { Member } from "../roster/roster.ts";
 import { hexDigest, textOf } from "../wire/bytes.ts";
 import { Problem } from "../wire/problems.ts";
-import type { Memory } from "../session/contract.ts";
-import { NEW_JOURNAL, type Journal } from "../session/journal.ts";
+import { NOTHING_ANSWERED, type PartyState } from "../session/state.ts";
 import type { Receipt } from "../analyst/receipts.ts";
 import { makeFolder, readIfThere, writeDurably } from "./durable-files.ts";
 import { takeLock } from "./lock.ts";
@@ -22,22 +21,6 @@ export interface Identity {
   readonly token?: string;
 }
 
-/** The last answer, and the memory before and after its round. */
-export interface DurableState {
-  readonly journal: Journal;
-  readonly before: Memory;
-  readonly after: Memory;
-  readonly taskDigest: string;
-  readonly contribution: Uint8Array;
-}
-
-const NOTHING_ANSWERED: DurableState = {
-  journal: NEW_JOURNAL,
-  before: new Map(),
-  after: new Map(),
-  taskDigest: "",
-  contribution: new Uint8Array(),
-};
 const FORMAT = 1;
 
 export class PartyFolder {
@@ -70,17 +53,17 @@ export class PartyFolder {
   }
 
   /** Where the party stands; at its beginning if nothing is kept. */
-  loadState(): DurableState {
+  loadState(): PartyState {
     const found = readIfThere(this.#path("state"));
     if (!found) return NOTHING_ANSWERED;
-    const kept = deserialize(found) as { format: number; state: DurableState };
+    const kept = deserialize(found) as { format: number; state: PartyState };
     if (kept.format !== FORMAT) {
       throw new Problem("not-ready", "Another release of this client wrote the state.");
     }
     return kept.state;
   }
 
-  saveState(state: DurableState): void {
+  saveState(state: PartyState): void {
     writeDurably(this.#path("state"), serialize({ format: FORMAT, state }));
   }
 

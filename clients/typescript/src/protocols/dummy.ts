@@ -11,7 +11,7 @@ import {
   type GreetingGreeted,
   type GreetingWord,
 } from "../generated/dummy.ts";
-import type { Terms } from "../roster/terms.ts";
+import { paramsOf, type Terms } from "../roster/terms.ts";
 import type { PartyContext, PeerMessage, Reply, Role } from "../session/contract.ts";
 import type { Protocol } from "../session/engine.ts";
 import { ints, numbers, words } from "../wire/arrays.ts";
@@ -25,7 +25,7 @@ interface HeardWord {
 }
 
 export function dummy(terms: Terms): Protocol {
-  checkParams(terms, { n_clusters: "any", void_attempts: "any" });
+  checkParams(paramsOf(terms), { n_clusters: "any", void_attempts: "any" });
   return { version: VERSION, messages: MESSAGES, stages: () => STAGES };
 }
 

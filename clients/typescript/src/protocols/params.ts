@@ -1,6 +1,5 @@
 /** Parameters of terms: those that a client knows, in the values that it speaks. */
 
-import type { Terms } from "../roster/terms.ts";
 import { refuse } from "../wire/problems.ts";
 
 /** Any value, or one of these. */
@@ -8,10 +7,10 @@ type Known = "any" | readonly unknown[];
 
 /** Refuses parameters that this client does not know, and values that it does not speak. */
 export function checkParams(
-  { protocol }: Terms,
+  params: Readonly<Record<string, unknown>>,
   known: Readonly<Record<string, Known>>,
 ): void {
-  const unknown = Object.entries(protocol.params).filter(([name, value]) => {
+  const unknown = Object.entries(params).filter(([name, value]) => {
     const allowed = Object.hasOwn(known, name) ? known[name]! : [];
     return allowed !== "any" && !allowed.includes(value);
   });

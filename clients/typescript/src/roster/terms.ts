@@ -29,7 +29,8 @@ export interface Terms {
   readonly protocol: {
     readonly name: string;
     readonly version: number;
-    readonly params: Readonly<Record<string, unknown>>;
+    /** Those other than defaults; unset where there are none. */
+    readonly params?: Readonly<Record<string, unknown>>;
   };
   readonly layout: { readonly slots: readonly Slot[] };
   readonly identities?: {
@@ -81,6 +82,10 @@ export function readShownTerms(text: string, invitation: Invitation): Terms {
     );
   }
   return terms;
+}
+
+export function paramsOf({ protocol }: Terms): Readonly<Record<string, unknown>> {
+  return protocol.params ?? {};
 }
 
 export function slotNames(terms: Terms): readonly string[] {

@@ -16,6 +16,15 @@ export interface Table {
   readonly ids?: readonly string[];
 }
 
+/** Rows of a party that a stage has selected, ascending, and how many of each slot. */
+export interface Selection {
+  readonly rows: readonly number[];
+  readonly counts: Readonly<Record<string, number>>;
+}
+
+/** Where a stage remembers its {@link Selection}: later stages see these rows alone. */
+export const SELECTION = "selection";
+
 /** What roles keep from round to round, by a name of their own. */
 export type Memory = ReadonlyMap<string, unknown>;
 
@@ -84,10 +93,6 @@ export class PartyContext {
     this.slots = agreement.roster.map((member) => member.slot);
   }
 
-  get params(): Readonly<Record<string, unknown>> {
-    return this.agreement.terms.protocol.params;
-  }
-
   get keys(): PartyKeys {
     return partyKeys(this.entropy, this.agreement.terms.session, this.slot);
   }
@@ -108,7 +113,8 @@ export class PartyContext {
 
   /** How many rows of a slot take part. */
   rowsOf(slot: string): number {
-    return this.member(slot).n_rows;
+    const selected = this.memory.get(SELECTION) as Selection | undefined;
+    return selected?.counts[slot] ?? this.member(slot).n_rows;
   }
 
   get place(): Slot {

@@ -1,5 +1,6 @@
 /** A party's side of a session: envelopes opened, tasks answered, results read. */
 
+import { pickRows, putBack } from "../alignment/arrival.ts";
 import type { Alignment } from "../alignment/params.ts";
 import type { Agreement } from "../roster/roster.ts";
 import { openEnvelope, sealEnvelope, type Binding } from "../secrecy/envelopes.ts";
@@ -22,9 +23,11 @@ import { refuse } from "../wire/problems.ts";
 import { Admission, kindOf } from "./admission.ts";
 import {
   PartyContext,
+  SELECTION,
   type Memory,
   type Outcome,
   type PeerMessage,
+  type Selection,
   type Stage,
   type Table,
 } from "./contract.ts";
@@ -90,12 +93,12 @@ export class PartyEngine {
     this.#checkGoing(standing.journal);
     this.#checkAddress(asked);
     const stage = this.#stageOf(asked.address.stage);
+    const task = readMessage(this.#spec(stage, "task", kindOf(asked)), asked.record);
     const followed = this.#admission.follow(standing.journal, asked, acknowledged);
     const journal = this.#admission.admit(followed, asked);
     const received = await this.#receive(standing.memory, journal, asked);
     const context = this.#context(journal, received, asked, stage.name);
-    const task = readMessage(this.#spec(stage, "task", kindOf(asked)), asked.record);
-    const reply = await stage.role.reply(context, task, table);
+    const reply = await stage.role.reply(context, task, selectedRows(received, table));
     const { answer } = stage.exchanges.find((each) => each.task === task.kind)!;
     const content = writeMessage(
       this.#spec(stage, "contribution", answer),
@@ -123,17 +126,16 @@ export class PartyEngine {
     const result = readPacket(body);
     this.#checkAddress(result);
     const stage = this.#stages.at(-1)!;
+    const spec = this.#spec(stage, "result", kindOf(result));
+    const read = readMessage(spec, result.record);
     const journal = this.#admission.follow(standing.journal, result, acknowledged);
     this.#admission.checkResult(journal, result);
-    const read = readMessage(
-      this.#spec(stage, "result", kindOf(result)),
-      result.record,
-    );
     const context = this.#context(journal, standing.memory, result, stage.name);
     const { conclude } = stage.role;
-    return conclude
-      ? conclude(context, read, table)
-      : refuse("malformed", "This protocol has no result for parties.");
+    if (!conclude) refuse("malformed", "This protocol has no result for parties.");
+    const selected = selectedRows(standing.memory, table);
+    const outcome = conclude(context, read, selected);
+    return putSelectedBack(standing.memory, outcome, table);
   }
 
   #checkGoing(journal: Journal): void {
@@ -216,8 +218,9 @@ export class PartyEngine {
     stage: Stage,
     { label, sealed }: Envelope,
   ): Promise<PeerMessage> {
-    if (label.stage !== stage.name || !context.slots.includes(label.peer)) {
-      refuse("envelope-refused", "Its label names no known sender or stage.");
+    const isKnown = label.stage === stage.name && context.slots.includes(label.peer);
+    if (!isKnown || !stage.envelopes?.includes(label.kind)) {
+      refuse("envelope-refused", "Its label names no known sender, stage or kind.");
     }
     const spec = this.#spec(stage, "envelope", label.kind);
     const bound = this.#bind(context, label, label.peer, this.#slot);
@@ -255,6 +258,16 @@ export class PartyEngine {
     const { session } = this.#agreement.terms;
     return { transcript, session, stage, round, attempt, sender, receiver, kind };
   }
+}
+
+function selectedRows(memory: Memory, table: Table): Table {
+  const selection = memory.get(SELECTION) as Selection | undefined;
+  return selection ? pickRows(table, selection.rows) : table;
+}
+
+function putSelectedBack(memory: Memory, outcome: Outcome, table: Table): Outcome {
+  const selection = memory.get(SELECTION) as Selection | undefined;
+  return selection ? putBack(outcome, selection.rows, table.rows.length) : outcome;
 }
 
 function remember(memory: Memory, more: Readonly<Record<string, unknown>>): Memory {

@@ -113,7 +113,8 @@ function pool(context: PartyContext, known: Progress, total: BigUint64Array): Mo
     const step = Math.max(1 / units[feature]!, digit);
     return found <= rows * squared(step) ? 0 : found;
   });
-  return { rows, mean: known.mean, deviations: [...deviations] };
+  const empty = { minimum: [], maximum: [] };
+  return { rows, mean: known.mean, deviations: [...deviations], ...empty };
 }
 
 function ownWords(

@@ -2,11 +2,19 @@
 
 import type { PartyContext, Table } from "../session/contract.ts";
 
-/** Rows, the mean of each feature, and its sum of squared deviations. */
+/** What a session pools of each feature; the other fields of moments stay empty. */
+export interface Pooled {
+  readonly moments: boolean;
+  readonly ranges: boolean;
+}
+
+/** Rows; of each feature mean, sum of squared deviations, least and largest value. */
 export interface Moments {
   readonly rows: number;
   readonly mean: readonly number[];
   readonly deviations: readonly number[];
+  readonly minimum: readonly number[];
+  readonly maximum: readonly number[];
 }
 
 export const POOLED = "pooled-moments";
@@ -31,16 +39,30 @@ export function unitsOf(moments: Moments): readonly number[] {
 export function measure({ columns, rows }: Table): Moments {
   const found = columns.map((_, feature) => {
     const values = rows.map((row) => row[feature]!);
-    const [first] = values;
-    const isConstant = values.every((value) => value === first);
+    const minimum = values.reduce((least, value) => Math.min(least, value));
+    const maximum = values.reduce((most, value) => Math.max(most, value));
     // rounding would give a constant feature a spread, and it a dimension
-    const mean = isConstant ? first! : sumOf(values) / rows.length;
-    return { mean, deviation: sumOf(values.map((value) => squared(value - mean))) };
+    const mean = minimum === maximum ? minimum : sumOf(values) / rows.length;
+    const deviation = sumOf(values.map((value) => squared(value - mean)));
+    return { mean, deviation, minimum, maximum };
   });
   return {
     rows: rows.length,
     mean: found.map(({ mean }) => mean),
     deviations: found.map(({ deviation }) => deviation),
+    minimum: found.map(({ minimum }) => minimum),
+    maximum: found.map(({ maximum }) => maximum),
+  };
+}
+
+/** Moments with those fields alone that a session pools. */
+export function shownOf(found: Moments, { moments, ranges }: Pooled): Moments {
+  return {
+    rows: found.rows,
+    mean: moments ? found.mean : [],
+    deviations: moments ? found.deviations : [],
+    minimum: ranges ? found.minimum : [],
+    maximum: ranges ? found.maximum : [],
   };
 }
 

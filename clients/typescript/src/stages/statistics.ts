@@ -7,19 +7,27 @@ import type {
   StatisticsPooledMoments,
 } from "../generated/dc.ts";
 import type { PartyContext, Reply, Role, Stage, Table } from "../session/contract.ts";
-import { floats } from "../wire/arrays.ts";
+import { floats, type Floats } from "../wire/arrays.ts";
 import { refuse } from "../wire/problems.ts";
-import { measure, POOLED, squared, sumOf, type Moments } from "./pooled.ts";
+import {
+  measure,
+  POOLED,
+  shownOf,
+  squared,
+  sumOf,
+  type Moments,
+  type Pooled,
+} from "./pooled.ts";
 
 const OWN = "own-moments";
 const LARGEST = 1e100;
 const MEASURED: StatisticsMeasured = { kind: "measured" };
 const POOLED_COLUMNS: StatisticsPooled = { kind: "pooled" };
 
-const pooler: Role = {
+const poolerOf = (asked: Pooled): Role => ({
   reply(context, task, table) {
     const [leader, ...others] = context.group("column");
-    if (task.kind === "measure") return measureOwn(context, leader!, table);
+    if (task.kind === "measure") return measureOwn(context, asked, leader!, table);
     if (leader !== context.slot) return { contribution: POOLED_COLUMNS };
     const content = {
       ...written(context.recall<Moments>(POOLED)),
@@ -35,7 +43,7 @@ const pooler: Role = {
     const found = new Map(
       envelopes.map(({ peer, content }) => [
         peer,
-        readMoments(context, content as StatisticsMoments),
+        readMoments(context, asked, content as StatisticsMoments),
       ]),
     );
     if (context.slot !== leader) {
@@ -46,10 +54,10 @@ const pooler: Role = {
     const theirs = others.map((slot) => found.get(slot) ?? missing());
     return { [POOLED]: pool([context.recall<Moments>(OWN), ...theirs]) };
   },
-};
+});
 
 /** The stage; `isMember`: whether the party's column group is small enough for it. */
-export function statisticsStage(isMember: boolean): Stage {
+export function statisticsStage(asked: Pooled, isMember: boolean): Stage {
   const least = isMember ? 1 : 0;
   return {
     name: "statistics",
@@ -58,12 +66,17 @@ export function statisticsStage(isMember: boolean): Stage {
       { task: "pool", answer: "pooled", least },
     ],
     envelopes: ["moments", "pooled-moments"],
-    role: pooler,
+    role: poolerOf(asked),
   };
 }
 
-function measureOwn(context: PartyContext, leader: string, table: Table): Reply {
-  const own = measure(table);
+function measureOwn(
+  context: PartyContext,
+  asked: Pooled,
+  leader: string,
+  table: Table,
+): Reply {
+  const own = shownOf(measure(table), asked);
   if (leader !== context.slot) {
     const content = { ...written(own), kind: "moments" } satisfies StatisticsMoments;
     return { contribution: MEASURED, envelopes: [{ peer: leader, content }] };
@@ -73,29 +86,38 @@ function measureOwn(context: PartyContext, leader: string, table: Table): Reply 
   return { contribution: MEASURED, remember };
 }
 
-function written({ rows, mean, deviations }: Moments) {
+function written({ rows, mean, deviations, minimum, maximum }: Moments) {
   return {
     n_rows: rows,
     mean: floats(mean),
     deviations: floats(deviations),
-    minimum: floats([]),
-    maximum: floats([]),
+    minimum: floats(minimum),
+    maximum: floats(maximum),
   };
 }
 
 function readMoments(
   context: PartyContext,
-  { n_rows, mean, deviations, minimum }: StatisticsMoments,
+  asked: Pooled,
+  { n_rows, mean, deviations, minimum, maximum }: StatisticsMoments,
 ): Moments {
   const { n_columns } = context.member(context.slot);
-  const numbers = [...mean.data, ...deviations.data];
-  if (mean.data.length !== n_columns || minimum.data.length) {
+  const isWide = ({ data }: Floats, isAsked: boolean) =>
+    data.length === (isAsked ? n_columns : 0);
+  if (!isWide(mean, asked.moments) || !isWide(minimum, asked.ranges)) {
     refuse("invalid-array", "A party's moments are of other columns.");
   }
+  const read = {
+    mean: [...mean.data],
+    deviations: [...deviations.data],
+    minimum: [...minimum.data],
+    maximum: [...maximum.data],
+  };
+  const numbers = Object.values(read).flat();
   if (numbers.some((number) => Math.abs(number) > LARGEST)) {
     refuse("invalid-array", `A party's moments are larger than ${LARGEST}.`);
   }
-  return { rows: n_rows, mean: [...mean.data], deviations: [...deviations.data] };
+  return { rows: n_rows, ...read };
 }
 
 /** Moments of all rows: Chan, Golub and LeVeque (1983), over all parts at once. */
@@ -110,10 +132,14 @@ function pool(parts: readonly Moments[]): Moments {
     const between = parts.map((part, n) => part.rows * squared(means[n]! - mean));
     return { mean, deviation: within + sumOf(between) };
   });
+  const extremes = (name: "minimum" | "maximum", most: (...all: number[]) => number) =>
+    parts[0]![name].map((_, f) => most(...parts.map((part) => part[name][f]!)));
   return {
     rows,
     mean: pooled.map(({ mean }) => mean),
     deviations: pooled.map(({ deviation }) => deviation),
+    minimum: extremes("minimum", Math.min),
+    maximum: extremes("maximum", Math.max),
   };
 }
 

@@ -62,19 +62,21 @@ export function writePacket(
 /** The packet in a task or a result; throws `malformed` or `invalid-array`. */
 export function readPacket(body: Uint8Array): Packet {
   const { header, arrays } = decode(body);
+  const { address, envelopes = [], expects = null, ...more } = header;
+  if (Object.keys(more).length) refuse("malformed", "A packet has no such field.");
   const beside = new Map(Object.entries(arrays));
   const content = popBytes(beside, "content");
   const own = popBytes(beside, "own");
   const [record, names] = putBackOwn(decode(content), own);
   const packet = {
-    address: readAddress(header["address"]),
-    expects: header["expects"] ?? null,
+    address: readAddress(address),
+    expects,
     record,
     contentDigest: hexDigest(content),
     own: names,
     history: readLines(popBytes(beside, "transcript.lines")),
     signatures: popSignatures(beside),
-    envelopes: popEnvelopes(beside, header["envelopes"] ?? []),
+    envelopes: popEnvelopes(beside, envelopes),
   };
   if (beside.size) refuse("malformed", "The envelopes do not match their labels.");
   return packet;

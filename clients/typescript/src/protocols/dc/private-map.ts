@@ -2,10 +2,10 @@
 
 import { Matrix } from "ml-matrix";
 import { drawRotation, rightSingularVectors } from "../../numerics/linear-algebra.ts";
-import type { KeyedStream } from "../../secrecy/chance.ts";
-import type { Table } from "../../session/contract.ts";
-import { measure, unitsOf, type Moments } from "../../stages/pooled.ts";
+import type { PartyContext, Table } from "../../session/contract.ts";
+import { measure, POOLED, unitsOf, type Moments } from "../../stages/pooled.ts";
 import { refuse } from "../../wire/problems.ts";
+import type { DcParams } from "./params.ts";
 
 const EPSILON = 2 ** -52;
 
@@ -16,20 +16,56 @@ export interface PrivateMap {
   readonly axes: Matrix;
 }
 
-/** The map of a party's rows, which leaves one of their dimensions out. */
-export function fitMap(table: Table, pooled: Moments, stream: KeyedStream): PrivateMap {
-  const [offset, scale] = [pooled.mean, unitsOf(pooled)];
-  const own = measure(table).mean;
-  const centred = scaled(new Matrix(table.rows.map((row) => [...row])), own, scale);
-  const shift = Math.hypot(...own.map((mean, feature) => mean / scale[feature]!));
-  const { axes, values } = rightSingularVectors(centred);
+/** The map of a party's rows; it leaves one of their dimensions out, or none. */
+export function fitMap(
+  context: PartyContext,
+  params: DcParams,
+  table: Table,
+): PrivateMap {
+  const own = measure(table);
+  const [offset, scale] = offsetAndScale(context, params, own);
+  const axes = params.leavesOneOut
+    ? leadingAxes(table, own.mean, scale)
+    : Matrix.eye(table.columns.length);
+  const rotation = drawRotation(context.lastingStream("rotation"), axes.columns);
+  return { offset, scale, axes: axes.mmul(rotation) };
+}
+
+function offsetAndScale(
+  context: PartyContext,
+  { scaling }: DcParams,
+  own: Moments,
+): [readonly number[], readonly number[]] {
+  const ones = own.mean.map(() => 1);
+  switch (scaling) {
+    case "none":
+      return [own.mean.map(() => 0), ones];
+    case "center":
+      return [own.mean, ones];
+    case "local":
+      return [own.mean, unitsOf(own)];
+    case "shared": {
+      const pooled = context.recall<Moments>(POOLED);
+      return [pooled.mean, unitsOf(pooled)];
+    }
+  }
+}
+
+/** All principal axes but the last of those that the rows have. */
+function leadingAxes(
+  table: Table,
+  mean: readonly number[],
+  scale: readonly number[],
+): Matrix {
+  const rows = new Matrix(table.rows.map((row) => [...row]));
+  const shift = Math.hypot(...mean.map((each, feature) => each / scale[feature]!));
+  const { axes, values } = rightSingularVectors(scaled(rows, mean, scale));
   const rank = rankOf(values, table, shift);
   if (rank === 1) {
     refuse("guard-refused", "The rows have one dimension, and none can be left out.");
   }
   const width = Math.max(1, Math.min(rank, table.rows.length) - 1);
-  const kept = axes.subMatrix(0, axes.rows - 1, 0, width - 1);
-  return { offset, scale, axes: kept.mmul(drawRotation(stream, width)) };
+  return axes.subMatrix(0, axes.rows - 1, 0, width - 1);
 }
 
 export function applyMap({ offset, scale, axes }: PrivateMap, rows: Matrix): Matrix {

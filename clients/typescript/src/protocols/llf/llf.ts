@@ -28,8 +28,8 @@ export function llf(terms: Terms): Protocol {
     alignment,
     stages: (agreement, slot) => [
       SECRETS,
-      alignmentStage(alignment),
-      ...poolingStages(agreement, slot),
+      alignmentStage(alignment, agreement, slot),
+      ...poolingStages(agreement, slot, { moments: true, ranges: false }),
       ...runStages(params, agreement),
     ],
   };

@@ -1,6 +1,6 @@
 /** Parameters of `llf` that this client speaks, with their defaults. */
 
-import type { Terms } from "../../roster/terms.ts";
+import { paramsOf, type Terms } from "../../roster/terms.ts";
 import { checkParams } from "../params.ts";
 
 export interface LlfParams {
@@ -45,9 +45,9 @@ interface Given {
 
 /** The parameters of terms; refuses those that this client does not speak. */
 export function readParams(terms: Terms): LlfParams {
-  checkParams(terms, SPOKEN);
+  checkParams(paramsOf(terms), SPOKEN);
   // the analyst checked their form, and the coordinator signed them
-  const given = terms.protocol.params as unknown as Given;
+  const given = paramsOf(terms) as unknown as Given;
   return {
     clusters: given.n_clusters,
     init: given.init ?? "careful",

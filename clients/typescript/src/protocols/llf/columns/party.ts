@@ -19,7 +19,7 @@ import type {
   Stage,
   Table,
 } from "../../../session/contract.ts";
-import { inOwnOrder } from "../../../stages/alignment.ts";
+import { inOwnOrder } from "../../../stages/digests.ts";
 import { sumOf } from "../../../stages/pooled.ts";
 import { groupStream, sumMember } from "../../../stages/secrets.ts";
 import { numbers, words } from "../../../wire/arrays.ts";

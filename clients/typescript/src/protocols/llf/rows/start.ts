@@ -88,7 +88,7 @@ function settle(context: PartyContext, params: LlfParams): Reply {
   const [leader, ...others] = context.slots;
   if (context.slot !== leader) return { contribution: SETTLED };
   const proposed = context.recall<readonly Clusters[]>(PROPOSED_BY_ALL);
-  const rows = context.slots.map((slot) => context.member(slot).n_rows);
+  const rows = context.slots.map((slot) => context.rowsOf(slot));
   const stream = context.lastingStream("merge");
   const start = mergeClusters(proposed, rows, params.clusters, stream);
   const content: StartStartCentroids = {

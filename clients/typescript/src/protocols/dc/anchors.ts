@@ -1,0 +1,71 @@
+/** Anchors of a column group: all its parties draw the same, and nobody else does. */
+
+import type { Matrix } from "ml-matrix";
+import { drawRotation, matrixOf } from "../../numerics/linear-algebra.ts";
+import type { Agreement } from "../../roster/roster.ts";
+import { audiences } from "../../roster/terms.ts";
+import type { PartyContext } from "../../session/contract.ts";
+import { POOLED, spreadOf, squared, sumOf, type Moments } from "../../stages/pooled.ts";
+import { groupStream } from "../../stages/secrets.ts";
+import { refuse } from "../../wire/problems.ts";
+import type { DcParams } from "./params.ts";
+
+const LEAST_ANCHORS = 500;
+const ANCHORS_PER_FEATURE = 5;
+const LEAST_PER_FEATURE = 2; // fewer determine no map
+const UNIFORM_SPREAD = 12 ** -0.5;
+
+export function drawAnchors(context: PartyContext, params: DcParams): Matrix {
+  const pooled = context.recall<Moments>(POOLED);
+  const rows = countAnchors(context.agreement, params);
+  const width = context.member(context.slot).n_columns;
+  const stream = groupStream(context, "column", "anchors");
+  switch (params.anchors) {
+    case "uniform": {
+      const { minimum, maximum } = pooled;
+      const span = maximum.map((high, f) => high - minimum[f]!);
+      return placed(matrixOf(stream.uniform(rows * width), width), span, minimum);
+    }
+    case "rotated": {
+      const drawn = matrixOf(stream.uniform(rows * width), width);
+      const standard = drawn.sub(0.5).div(UNIFORM_SPREAD);
+      const rotated = standard.mmul(drawRotation(stream, width));
+      return placed(rotated, equalSpread(params, pooled), pooled.mean);
+    }
+    case "gaussian": {
+      const drawn = matrixOf(stream.normal(rows * width), width);
+      return placed(drawn, equalSpread(params, pooled), pooled.mean);
+    }
+  }
+}
+
+/** The spreads of anchors, which are equal in the units of the private maps. */
+function equalSpread({ scaling }: DcParams, pooled: Moments): readonly number[] {
+  const spread = spreadOf(pooled);
+  if (scaling === "shared" || scaling === "local") return spread;
+  const mean = Math.sqrt(sumOf(spread.map(squared)) / spread.length);
+  return spread.map(() => mean);
+}
+
+function countAnchors(agreement: Agreement, { anchorRows }: DcParams): number {
+  const features = sumOf(widthsOf(agreement));
+  const rows = anchorRows ?? Math.max(LEAST_ANCHORS, ANCHORS_PER_FEATURE * features);
+  return rows >= LEAST_PER_FEATURE * features
+    ? rows
+    : refuse("protocol-failed", `${features} features need more anchors than ${rows}.`);
+}
+
+/** How many columns each column group has. */
+function widthsOf({ roster, terms }: Agreement): number[] {
+  return audiences(terms, "column").map(
+    ([first]) => roster.find(({ slot }) => slot === first)!.n_columns,
+  );
+}
+
+function placed(
+  drawn: Matrix,
+  spread: readonly number[],
+  middle: readonly number[],
+): Matrix {
+  return drawn.mulRowVector([...spread]).addRowVector([...middle]);
+}

@@ -1,0 +1,42 @@
+/** Ids as points of ristretto255 (RFC 9496), under a secret scalar. */
+
+import { ristretto255, ristretto255_hasher } from "@noble/curves/ed25519.js";
+import { createHash } from "node:crypto";
+import { lengthPrefixed } from "../wire/bytes.ts";
+import type { KeyedStream } from "./chance.ts";
+
+const { Point } = ristretto255;
+type RistrettoPoint = InstanceType<typeof Point>;
+
+export const POINT_BYTES = 32;
+const WIDE_BYTES = 64; // reduced to a scalar, which is uniform but for 2^-256
+
+/** The next scalar of a stream: 64 bytes, little-endian, modulo the order. */
+export function drawScalar(stream: KeyedStream): bigint {
+  const wide = Buffer.from(stream.take(WIDE_BYTES)).reverse();
+  return Point.Fn.create(BigInt(`0x${wide.toString("hex")}`));
+}
+
+export function inverseOf(scalar: bigint): bigint {
+  return Point.Fn.inv(scalar);
+}
+
+/** k · H(id); other contexts have other points. */
+export function maskId(id: string, context: Uint8Array, scalar: bigint): Uint8Array {
+  const begun = createHash("sha512").update(
+    lengthPrefixed("coterie/ristretto/1", context),
+  );
+  const wide = new Uint8Array(begun.update(id).digest());
+  return multiply(ristretto255_hasher.deriveToCurve!(wide) as RistrettoPoint, scalar);
+}
+
+/** k · B of a point's bytes; throws an error of the library where they are none. */
+export function maskPoint(point: Uint8Array, scalar: bigint): Uint8Array {
+  return multiply(Point.fromBytes(point), scalar);
+}
+
+function multiply(point: RistrettoPoint, scalar: bigint): Uint8Array {
+  const found = point.multiply(scalar);
+  if (found.equals(Point.ZERO)) throw new RangeError("A point is the neutral one.");
+  return found.toBytes();
+}
