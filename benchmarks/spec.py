@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import spec_pages
+from benchmarks.spec_example import write_example
 from clustering_protocols.protocol_packages import own_modules
+from party_sdk.conformance.vectors import read_sessions
 
 ROOT: Final = Path(__file__).parents[1]
 SPEC: Final = ROOT / "spec"
@@ -50,6 +52,7 @@ def generated() -> dict[Path, str]:
             for name in spec_pages.SCHEMAS
         },
         SPEC / "risks.md": spec_pages.write_risks(),
+        SPEC / "example.md": write_example(read_sessions(SPEC / "vectors")["dummy"]),
         REGISTRY: registry(REGISTRY),
     }
 

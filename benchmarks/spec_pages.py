@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -76,6 +76,7 @@ def write_page(name: str) -> str:
         "| stage | kind, version | is a | sender → reader | arrays | other fields |\n",
         "|---|---|---|---|---|---|\n",
         *(_message_row(message) for message in table.messages),
+        *_types(table.messages),
         "\n## Order of stages\n\n",
         (
             "Each session is one of the protocol's examples. `n to m` says how often a "
@@ -113,6 +114,21 @@ def _message_row(message: WireMessage) -> str:
         f"| {message.stage} | `{message.kind}`, {message.version} | {message.role} "
         f"| {message.sender} → {message.reader} | {arrays} | {values} |\n"
     )
+
+
+def _types(messages: Sequence[WireMessage]) -> Iterator[str]:
+    """Yield what the types are that fields name."""
+    found = {
+        name: ", ".join(
+            f"`{field}` ({_type(each)})" for field, each in schema["properties"].items()
+        )
+        for message in messages
+        for name, schema in message.values.get("$defs", {}).items()
+    }
+    if found:
+        yield "\nTypes of fields are objects with these members, all of them:\n\n"
+    for name in sorted(found):
+        yield f"- {name}: {found[name]}.\n"
 
 
 def _array(array: ArrayField) -> str:

@@ -1,7 +1,12 @@
-"""What the product answers to a call of the vectors."""
+"""What the product answers to a call of the vectors; as a program, line by line.
+
+coterie wire check spec/vectors -- python -m benchmarks.vectors.product
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Any, Final
 
 from benchmarks.vectors import product_calls, product_party, product_records
@@ -50,3 +55,20 @@ def build_case(
         problem=problem,
         tolerance=tolerance,
     )
+
+
+def main() -> None:
+    """Answer a call on each line of standard input."""
+    for line in sys.stdin:
+        asked = json.loads(line)
+        if asked["call"] not in _CALLS:
+            said: dict[str, Any] = {"unknown": asked["call"]}
+        else:
+            output, problem = answer(asked["call"], asked["input"])
+            said = {"problem": problem} if problem else {"output": output}
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

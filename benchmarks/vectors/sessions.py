@@ -10,15 +10,23 @@ import numpy as np
 from benchmarks.vectors import dc_refusals, dummy_refusals
 from benchmarks.vectors.forgery import Forger
 from benchmarks.vectors.recordings import Recording
-from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.contract import Params
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.protocols.fccm import CoClustering
+from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.protocols.omnifc import OmniFC
+from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.terms.terms import Layout, Slot
 from party_sdk.conformance.vectors import Level, Refusal, SessionFile
+from party_sdk.lab import WireRehearsal, draw_tables
 
 Refuse = Callable[[Forger], list[Refusal]]
 _NAMES: Final = ("north", "south", "west")
 _ROWS: Final = 11
+_SEED: Final = 7
+_COLUMNS: Final = 3
 
 
 def _layout(*cells: tuple[int, int]) -> Layout:
@@ -30,76 +38,83 @@ def _layout(*cells: tuple[int, int]) -> Layout:
     )
 
 
-def _tables(layout: Layout, n_columns: int) -> dict[str, MatrixSource]:
-    """Return tables of groups of rows: columns with ü, ids where rows are shared."""
-    drawn = np.random.default_rng(7)
-    found = {}
-    for slot in layout.slots:
-        ids = [f"P {number:02d} " for number in drawn.permutation(_ROWS)]
-        centre = 4.0 * (np.arange(_ROWS) % 3)[:, None]
-        rows = np.round(drawn.normal(centre, 1.0, (_ROWS, n_columns)), 3)
-        names = [f"größe {slot.column}.{number}" for number in range(n_columns)]
-        shared = len(layout.row_group(slot.row)) > 1
-        found[slot.name] = MatrixSource(rows, names, ids if shared else None)
-    return found
-
-
 _SPLIT_ROWS: Final = _layout((0, 0), (1, 0), (2, 0))
 _TWO: Final = _layout((0, 0), (1, 0))
+_SPLIT_COLUMNS: Final = _layout((0, 0), (0, 1), (0, 2))
 _MIXED: Final = _layout((0, 0), (0, 1), (1, 0))
 
 
-def _dummy(name: str, slot: str, layout: Layout, params: Dummy) -> Recording:
-    tables = _tables(layout, 2)
-    return Recording(
-        name=name, level="A", params=params, layout=layout, tables=tables, slot=slot
+def _record(
+    name: str,
+    level: Level,
+    slot: str,
+    layout: Layout,
+    params: Params,
+    *,
+    n_rows: int = _ROWS,
+    as_degrees: bool = False,
+) -> Recording:
+    """Return a recording over made tables; as degrees between 0 and 1, if wanted."""
+    tables = draw_tables(layout, n_rows, _COLUMNS, _SEED)
+    if as_degrees:
+        tables = {
+            own: MatrixSource(1 / (1 + np.exp(4 - matrix(t))), t.columns, t.ids)
+            for own, t in tables.items()
+        }
+    rehearsal = WireRehearsal(
+        params=params, layout=layout, tables=tables, slot=slot, seed=_SEED
     )
-
-
-def _dc(name: str, slot: str, layout: Layout, params: DataCollaboration) -> Recording:
-    tables = _tables(layout, 3)
-    level: Level = "D" if layout.n_column_groups > 1 else "B"
-    return Recording(
-        name=name, level=level, params=params, layout=layout, tables=tables, slot=slot
-    )
+    return Recording(name=name, level=level, rehearsal=rehearsal)
 
 
 _ANCHOR: Final = Anchor(n_rows=14)
+_LLF: Final = LosslessFederated(
+    n_clusters=3,
+    init="given",
+    initial_centroids=tuple((at,) * _COLUMNS for at in (0.0, 4.0, 8.0)),
+    min_cluster_rows=5,
+)
 _DC: Final = DataCollaboration(n_clusters=3, anchor=_ANCHOR)
 
 
-def _no_refusals(_: Forger) -> list[Refusal]:
+def _none(_: Forger) -> list[Refusal]:
     return []
 
 
 _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
     "dummy": [
         (
-            _dummy("in the middle", "south", _SPLIT_ROWS, Dummy(n_clusters=3)),
+            _record("in the middle", "A", "south", _SPLIT_ROWS, Dummy(n_clusters=3)),
             dummy_refusals.list_refusals,
         ),
         (
-            _dummy("two attempts are void", "north", _TWO, Dummy(void_attempts=2)),
+            _record(
+                "two attempts are void", "A", "north", _TWO, Dummy(void_attempts=2)
+            ),
             dummy_refusals.list_refusals_of_attempts,
         ),
         (
-            _dummy("rows that are shared", "south", _MIXED, Dummy()),
-            _no_refusals,
+            _record("rows that are shared", "A", "south", _MIXED, Dummy()),
+            _none,
         ),
     ],
     "dc": [
-        (_dc("a member of three", "west", _SPLIT_ROWS, _DC), dc_refusals.list_refusals),
         (
-            _dc("the leader of three", "north", _SPLIT_ROWS, _DC),
-            _no_refusals,
+            _record("a member of three", "B", "west", _SPLIT_ROWS, _DC),
+            dc_refusals.list_refusals,
         ),
         (
-            _dc("the leader of two", "north", _TWO, _DC),
-            _no_refusals,
+            _record("the leader of three", "B", "north", _SPLIT_ROWS, _DC),
+            _none,
         ),
         (
-            _dc(
+            _record("the leader of two", "B", "north", _TWO, _DC),
+            _none,
+        ),
+        (
+            _record(
                 "a member of two, ranges and all dimensions",
+                "B",
                 "south",
                 _TWO,
                 DataCollaboration(
@@ -112,8 +127,9 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
             dc_refusals.list_refusals_of_pairs,
         ),
         (
-            _dc(
+            _record(
                 "rows that are shared",
+                "D",
                 "north",
                 _MIXED,
                 DataCollaboration(
@@ -122,8 +138,59 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                     anchor=Anchor(kind="rotated", n_rows=14),
                 ),
             ),
-            _no_refusals,
+            _none,
         ),
+    ],
+    "llf": [
+        (
+            _record("the first of three", "C", "north", _SPLIT_ROWS, _LLF, n_rows=24),
+            _none,
+        ),
+        (
+            _record("the last of three", "C", "west", _SPLIT_ROWS, _LLF, n_rows=24),
+            _none,
+        ),
+        (
+            _record(
+                "columns",
+                "D",
+                "south",
+                _SPLIT_COLUMNS,
+                LosslessFederated(n_clusters=3),
+            ),
+            _none,
+        ),
+    ],
+    "fccm": [
+        (
+            _record(
+                "in the middle",
+                "E",
+                "south",
+                _SPLIT_COLUMNS,
+                CoClustering(n_clusters=2, n_init=1, max_iter=4),
+                as_degrees=True,
+            ),
+            _none,
+        )
+    ],
+    "omnifc": [
+        (
+            _record("in the middle", "E", "south", _SPLIT_ROWS, OmniFC(n_clusters=3)),
+            _none,
+        )
+    ],
+    "pqmds": [
+        (
+            _record(
+                "in the middle",
+                "E",
+                "south",
+                _SPLIT_COLUMNS,
+                ProductQuantisation(n_clusters=3),
+            ),
+            _none,
+        )
     ],
 }
 PROTOCOLS: Final = tuple(_SESSIONS)

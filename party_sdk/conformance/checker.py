@@ -18,7 +18,6 @@ from party_sdk.conformance.programs import Answer, Program
 from party_sdk.conformance.vectors import (
     LEVELS,
     Layer,
-    Level,
     RecordedSession,
     Refusal,
     SessionFile,
@@ -59,7 +58,7 @@ class Checker:
     """
 
     program: Program
-    level: Level = LEVELS[-1]
+    level: str = LEVELS[-1]
 
     def check_layers(self, layers: Mapping[str, Layer]) -> Iterator[CheckedCase]:
         """Yield the cases that need no session."""

@@ -19,6 +19,10 @@ from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.terms.agreements import Agreement
 from party_sdk.conformance.comparison import find_difference
 
+TURNED: Final[Mapping[str, tuple[str, ...]]] = {"projections": ("rows", "anchors")}
+"""By kind of contribution, arrays that a party may turn: its map is its own choice."""
+TOLERANCE: Final = 1e-9
+"""How far floats of a contribution may be off, relative to the largest."""
 _NO_ENTROPY: Final = bytes(32)
 
 

@@ -73,6 +73,4 @@ class ProgramProcess:
     ) -> None:
         """Close its input, at which it ends."""
         del kind, error, trace
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process.wait()
+        self._process.communicate()

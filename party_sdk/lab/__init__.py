@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         simulate,
     )
     from party_sdk.lab.trials.split import deal, fields_of_groups
+    from party_sdk.lab.wire_rehearsal import WireRehearsal, draw_tables
 
 __all__ = [
     "AgreedFields",
@@ -36,7 +37,9 @@ __all__ = [
     "SimulatedRun",
     "SimulatedSession",
     "Whole",
+    "WireRehearsal",
     "deal",
+    "draw_tables",
     "fields_of_groups",
     "local_session",
     "play",
@@ -60,6 +63,7 @@ _MODULES = {
         "simulate",
     ),
     "trials.split": ("deal", "fields_of_groups"),
+    "wire_rehearsal": ("WireRehearsal", "draw_tables"),
 }
 
 

@@ -1,0 +1,103 @@
+"""`coterie wire`: programs of their own, checked line by line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from benchmarks.vectors.files import VECTORS
+from party_sdk.cli.wire import wire
+from party_sdk.conformance.vectors import read_layers, read_sessions
+
+INDEPENDENT = (sys.executable, "-m", "tests.spec.independent")
+PRODUCT = (sys.executable, "-m", "benchmarks.vectors.product")
+LIAR = """
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    known = asked["call"] in {"tag", "lp"}
+    said = {"output": {"tag": "7"}} if known else {"unknown": asked["call"]}
+    print(json.dumps(said), flush=True)
+"""
+OTHER_CHANCE = """
+from tests.spec.independent import __main__ as party
+from tests.spec.independent.session import Session
+draw = Session.draw
+Session.draw = lambda self, stage, _, transcript: draw(self, stage, "x", transcript)
+party.main()
+"""
+
+
+def run(*words: str | Path, program: Sequence[str]) -> Result:
+    return CliRunner().invoke(wire, [*map(str, words), "--", *program])
+
+
+@pytest.mark.parametrize("program", [INDEPENDENT, PRODUCT], ids=["independent", "own"])
+def test_programs_pass_all_vectors_of_level_b(program: Sequence[str]) -> None:
+    done = run("check", VECTORS, "--level", "B", "--json", program=program)
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    layers = sum(len(layer.cases) for layer in read_layers(VECTORS).values())
+    sessions = [s for file in read_sessions(VECTORS).values() for s in file.sessions]
+    recorded = [s for s in sessions if s.level <= "B"]
+    steps = sum(len(s.steps) + len(s.refusals) for s in recorded)
+    assert len(found) == layers + steps
+    assert not any(each["left_out"] for each in found)
+
+
+def test_a_report_names_section_case_and_difference(tmp_path: Path) -> None:
+    program = tmp_path / "liar.py"
+    program.write_text(LIAR)
+    done = run("check", VECTORS, program=(sys.executable, str(program)))
+    assert done.exit_code == 5
+    assert "section 10, primitives / a tag of three words, tag: " in done.output
+    assert "'7' came" in done.output
+    assert "of unknown calls were left out: agreement (" in done.output
+
+
+@pytest.mark.parametrize(
+    ("program", "slot"),
+    [(INDEPENDENT, "north"), (PRODUCT, "west")],
+    ids=["independent", "own"],
+)
+def test_a_program_plays_a_session_with_this_sdk(
+    program: Sequence[str], slot: str
+) -> None:
+    options = ("dc", "--slot", slot, "--param", "n_clusters=3")
+    done = run("rehearse", *options, program=program)
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[0] == "round 0.0, beginning, init → nothing: as expected"
+    assert "round 4.1, moments, add-up → share: as expected" in lines
+    assert lines[-1].endswith("row-group-labels → labels: as expected")
+
+
+def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> None:
+    program = tmp_path / "other.py"
+    program.write_text(OTHER_CHANCE)
+    done = run("rehearse", "dummy", program=(sys.executable, str(program)))
+    assert done.exit_code == 5
+    assert (
+        "round 2.1, greeting, greet → greeted: .contribution.sealed[0]" in done.output
+    )
+
+
+def test_a_program_that_cannot_be_started_is_named() -> None:
+    done = run("rehearse", "dummy", program=("/no/such/program",))
+    assert "'/no/such/program' cannot be started" in str(done.exception)
+
+
+def test_a_program_that_ends_is_told_apart() -> None:
+    done = run("rehearse", "dummy", program=(sys.executable, "-c", "pass"))
+    assert "ended without an answer" in str(done.exception)
+
+
+def test_a_slot_that_there_is_not_is_wrong_usage() -> None:
+    done = run("rehearse", "dummy", "--slot", "east", program=PRODUCT)
+    assert done.exit_code == 2
+    assert "north, south, west" in done.output
