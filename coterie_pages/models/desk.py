@@ -320,6 +320,7 @@ class RunOutcome(RunReport, Screen):
     undrawn: why own rows are not drawn; empty where they are.
     note: what a spreadsheet may do to ids in that file; empty where it does nothing.
     labels_new_rows: whether the result labels new rows.
+    unlinked: whether it can be said which rows match keys linked to nobody.
     exports: files for other programs, such as ``table.xlsx``.
     profile_readers: to which other slots letters with names of clusters go.
     """
@@ -331,3 +332,4 @@ class RunOutcome(RunReport, Screen):
     note: str = ""
     undrawn: str = ""
     labels_new_rows: bool = False
+    unlinked: bool = False

@@ -22,10 +22,12 @@ def id_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     neither, or nobody else holds the same rows.
     """
     params = check_terms(terms)
-    if not isinstance(params, AlignedParams) or not shares_rows(terms, slot):
+    if not isinstance(params, AlignedParams):
         return []
     if params.linked_by:
         return key_warnings(found_keys(terms, slot, data))
+    if not shares_rows(terms, slot):
+        return []
     expected = params.alignment.id_patterns
     if not expected or data.ids is None:
         return []

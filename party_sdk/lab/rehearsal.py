@@ -19,6 +19,7 @@ from clustering_protocols import engine, session_terms, simulation
 from clustering_protocols.engine.inspection import Inspection, Rehearsal, RehearsedRound
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
 from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.alignment.identifiers import join
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
@@ -93,7 +94,7 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
     """Return the own table, and made-up ones of the others."""
     rng = np.random.default_rng(_SEED)
     values, place = matrix(data), terms.layout.slot(own)
-    linked_by = session_terms.check_terms(terms).linked_by
+    params = session_terms.check_terms(terms)
     tables: dict[str, DataSource] = {}
     for slot in terms.layout.slots:
         if slot.name == own:
@@ -108,9 +109,10 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             else:
                 names, drawn = schema.names, _by_dictionary(schema, len(values), rng)
         ids = data.ids
-        # cells of match keys serve as well: row groups are linked each for itself
-        if ids is not None and slot.row != place.row and not linked_by:
-            ids = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
+        if ids is not None and slot.row != place.row:  # other people
+            made = [f"made-up-{slot.row}-{number}" for number in range(len(values))]
+            n_parts = len(params.match_columns)
+            ids = [join([name] * n_parts) if n_parts else name for name in made]
         tables[slot.name] = MatrixSource(drawn, names, ids, gaps=True)
     return tables
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 import pytest
+from support.analyst_process import wait_for
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
+from support.standing import supervised
 
 from party_sdk.home.policy import Policy
 from party_sdk.supervisor.files import OrderFiles
@@ -32,14 +35,9 @@ def people(browser: DeskBrowser) -> Path:
     return path
 
 
-def form(**said: str) -> dict[str, object]:
-    return plan(
-        protocol="pqmds",
-        split="variables",
-        slot_column=["1", "2", "3"],
-        slot_row=["1", "1", "1"],
-        **said,
-    )
+def form(**said: Any) -> dict[str, Any]:
+    places = {"slot_column": ["1", "2", "3"], "slot_row": ["1", "1", "1"]}
+    return plan(**{"protocol": "pqmds", "split": "variables", **places, **said})
 
 
 def typed_keys(page: httpx.Response) -> list[str]:
@@ -102,13 +100,7 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     desk.post("/invitations", {"invitation": str(first)})
     here = f"/parties/{first.session}/{first.slot}"
     terms = OrderFiles(Path(desk.desk.home), first.session, first.slot)
-    offered = desk.get(f"{here}/terms")
-    codes = [
-        each.attrib["value"]
-        for each in tree(offered).iter("input")
-        if each.attrib.get("name") == "risk"
-    ]
-    desk.post(f"{here}/terms", {"risk": codes})
+    desk.post(f"{here}/terms", {"risk": ticks(desk, here)})
 
     page = desk.get(f"{here}/table?path=people.csv")
     assert "no column has to name them" in texts(page)
@@ -131,3 +123,70 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     again = desk.get(f"{here}/table?{urlencode(fields)}")
     [field] = [e for e in tree(again).iter("input") if e.get("name") == "ids_per_row"]
     assert field.attrib["value"] == str(len(keys))
+
+
+def test_rows_linked_to_nobody_are_a_file_with_what_they_lack(
+    desk: DeskBrowser,
+) -> None:
+    """Both parties are at this desk: of twelve people each has two for itself."""
+    for place, name in enumerate(("north", "south")):
+        rows = [[f"n{n}", f"19{n + 10}-01-02", n % 3, n] for n in range(2 * place, 12)]
+        rows += [[f"{name}{n}", "", n, n] for n in range(2 * place)]
+        lines = [
+            f"surname,birth_date,{name}1,{name}2",
+            *(",".join(map(str, r)) for r in rows),
+        ]
+        (desk.desk.tables / f"{name}.csv").write_text("\n".join(lines))
+    keys = "surname + birth_date | date\nsurname | first:3 + birth_date | year"
+    said = {
+        "slot_name": ["north", "south"],
+        "slot_title": ["", ""],
+        "slot_expected": ["", ""],
+        "slot_row": ["1", "1"],
+        "slot_column": ["1", "2"],
+        "param_alignment.match_keys": keys,
+        "param_n_clusters": "2",
+        "param_codebook_size": "2",
+        "param_alignment.minimum_share": "0",
+    }
+    review = desk.post(NEW, form(**said))
+    for each in invitations(desk.post(NEW, {**hidden(review), "do": "open"})):
+        desk.post("/invitations", {"invitation": str(each)})
+        here = f"/parties/{each.session}/{each.slot}"
+        desk.post(f"{here}/terms", {"risk": ticks(desk, here)})
+        table = {
+            "path": f"{each.slot}.csv",
+            "seen": "1",
+            "column": [f"{each.slot}1", f"{each.slot}2"],
+        }
+        desk.post(f"{here}/order", {**table, "limits": "1", "confirm": ""})
+        last = each
+    with supervised(Path(desk.desk.home)):
+        wait_for(lambda: all(answered(desk, each.session)))
+    for slot in ("north", "south"):
+        assert desk.desk.orders.status(last.session, slot).trouble is None
+    page = desk.get(f"/parties/{last.session}/north/report")
+    assert "Rows linked to nobody" in texts(page)
+    found = desk.get(f"/parties/{last.session}/north/unlinked").text
+    assert found == "line,keys without a value\n2,\n3,\n"
+    found = desk.get(f"/parties/{last.session}/south/unlinked").text
+    assert found == "line,keys without a value\n12,1 2\n13,1 2\n"
+
+
+def ticks(desk: DeskBrowser, here: str) -> list[str]:
+    return [
+        each.attrib["value"]
+        for each in tree(desk.get(f"{here}/terms")).iter("input")
+        if each.attrib.get("name") == "risk"
+    ]
+
+
+def answered(desk: DeskBrowser, session: str) -> list[bool]:
+    """Say yes to whatever is asked of either party; return which have ended."""
+    orders, ended = desk.desk.orders, []
+    for slot in ("north", "south"):
+        if (asked := orders.question(session, slot)) is not None:
+            orders.answer(session, slot, asked.id, yes=True, rest=True)
+        status = orders.status(session, slot)
+        ended.append(status.is_over)
+    return ended

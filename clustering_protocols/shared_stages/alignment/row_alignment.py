@@ -15,6 +15,7 @@ from typing import Final
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Stage
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.shared_stages.row_selection import shares_any_rows
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 from clustering_protocols.terms.terms import Layout
 
@@ -64,14 +65,39 @@ _OF_MATCH_KEYS: Final = (
     _GUESSED,
     _CHANGES,
 )
+_COUNTED: Final = "repeated-people-are-counted"
+_LEFT_OUT: Final = "later-parties-learn-repeated-people"
+_OF_REPEATED: Final[Mapping[bool, Sequence[str]]] = {
+    False: (_COUNTED,),
+    True: (_COUNTED, _LEFT_OUT),
+}
+"""Of people whom two parties have: as they are counted, and where they are left out."""
 
 RISKS: Final[Mapping[str, Risk]] = {
     **_OF_INTERSECTION,
+    _COUNTED: Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.STATISTICS,
+        sentence="The analyst learns how many people each two parties share, and each "
+        "party reads its share with each other, in steps.",
+        remedy="Parties that surely have no person in common "
+        "(alignment.repeated_people 'kept').",
+        detail="Steps are 5 % of the smaller table; fewer people than "
+        "guards.minimum_rows are not told.",
+    ),
+    _LEFT_OUT: Risk(
+        level=RiskLevel.SESSION,
+        harm=Harm.GEOMETRY,
+        sentence="A later party learns which of its people an earlier one has; the "
+        "analyst decides whom it leaves out, unchecked.",
+        remedy="To count them alone (alignment.repeated_people 'counted').",
+        detail="With three parties and more it does not learn which of them.",
+    ),
     _GUESSED: Risk(
         level=RiskLevel.SESSION,
         harm=Harm.ROWS_JOINTLY,
-        sentence="A party of your row group can enter guessed people; if it colludes "
-        "with the analyst, it learns which of them you have.",
+        sentence="A party whose people are compared with yours can guess people; with "
+        "the analyst, it learns which of them you have.",
         measured="In a made city of 100,000 that named 62 % of those who are not common "
         "(12 keys, 5,000 rows).",
         remedy=f"{_BY_IDS_AT_HOME} Your policy caps their number.",
@@ -100,11 +126,17 @@ RISKS: Final[Mapping[str, Risk]] = {
 
 
 def check(params: AlignedParams, layout: Layout) -> None:
-    """Refuse an intersection where every row group has one slot.
+    """Refuse an intersection of rows that nobody shares, unless people are looked for.
 
     Raises InvalidParameters.
     """
-    if params.selects_rows and not _has_shared_rows(layout):
+    if params.finds_repeated_people:
+        if shares_any_rows(layout):
+            raise InvalidParameters(
+                "alignment.repeated_people is of split rows: here parties share rows."
+            )
+        return
+    if params.selects_rows and not shares_any_rows(layout):
         raise InvalidParameters(
             f"alignment.method {params.alignment.method!r} needs a row group of two "
             "parties: here nobody shares rows with another."
@@ -113,7 +145,9 @@ def check(params: AlignedParams, layout: Layout) -> None:
 
 def risks(params: AlignedParams, layout: Layout) -> list[str]:
     """Return the risk codes that an alignment brings: none where nobody shares rows."""
-    if not _has_shared_rows(layout):
+    if params.finds_repeated_people:
+        return [*_OF_REPEATED[params.labels_left_out], _GUESSED, _CHANGES]
+    if not shares_any_rows(layout):
         return []
     if params.alignment.method == "position":
         return [_BY_POSITION]
@@ -142,8 +176,3 @@ def stages(
 
     steps = params.alignment.normalisation
     return (digests.stage(rows_travel=rows_travel, normalisation=steps),)
-
-
-def _has_shared_rows(layout: Layout) -> bool:
-    rows = range(layout.n_row_groups)
-    return any(len(layout.row_group(row)) > 1 for row in rows)

@@ -68,6 +68,7 @@ room: Final = Room(
         Route(f"{PLACE}/report", run_results.get_report),
         Route(f"{PLACE}/report.html", run_results.get_report_file),
         Route(f"{PLACE}/labels", run_results.get_labels),
+        Route(f"{PLACE}/unlinked", run_results.get_unlinked),
         Route(f"{PLACE}/exports/{{part}}/{{ending}}", result_files.get_export),
         Route(f"{PLACE}/names", cluster_names.post_names, methods=["POST"]),
         Route(f"{PLACE}/letters", cluster_names.post_letter, methods=["POST"]),

@@ -12,8 +12,10 @@ from coterie_pages.models import RunReport
 from coterie_pages.models.desk import RunOutcome
 from coterie_pages.models.frame import Banner
 from coterie_pages.pages import page
+from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.responses import file, render_page, to
+from party_sdk.home.policy import Policy
 
 FORMATS: Final = ("xlsx", "csv", "sav", "dta", "parquet")
 _FORGOTTEN = "Labels were forgotten: rows can no longer be drawn."
@@ -36,6 +38,7 @@ def outcome(
         labels_new_rows=_labels_new_rows(kept),
         exports=_exports(kept, report),
         profile_readers=_profile_readers(kept),
+        unlinked=report.complete and _links_by_keys(kept),
     )
     return render_page(request, model, notice=notice)
 
@@ -102,6 +105,28 @@ def get_labels(request: Request) -> Response:
         name,
         "text/csv" if name.endswith(".csv") else "application/octet-stream",
     )
+
+
+def get_unlinked(request: Request) -> Response:
+    """Return the own rows that were linked to nobody, by line, with what they lack."""
+    from party_sdk.tables.linkage.unlinked_rows import write_unlinked
+
+    kept, here = kept_of(request), kept_of(request).desk.own_home
+    if kept.order is None or kept.order.table is None:
+        raise NotReady(_NO_TABLE)
+    rows = kept.order.table.to_named_table()
+    with here.resume(kept.session, kept.slot, Policy()) as member:
+        found = here.find_unlinked(member, rows, member.result())
+    return file(
+        write_unlinked(found), f"{_build_file_stem(kept)}-unlinked.csv", "text/csv"
+    )
+
+
+def _links_by_keys(kept: AddressedParty) -> bool:
+    """Return whether match keys linked the rows of a table that is known here."""
+    order = kept.order
+    has_table = order is not None and order.table is not None
+    return has_table and bool(agreed_in(kept.terms(), kept.slot).match_columns)
 
 
 def _build_file_stem(kept: AddressedParty) -> str:

@@ -37,6 +37,7 @@ def unlinked_rows(
     if (
         not isinstance(params, AlignedParams)
         or not params.linked_by
+        or params.finds_repeated_people
         or data.ids is None
     ):
         return []
@@ -51,6 +52,12 @@ def unlinked_rows(
         )
         for row, line in zip(rows, lines, strict=True)
     ]
+
+
+def write_unlinked(rows: Sequence[UnlinkedRow]) -> bytes:
+    """Return all of them as a table (CSV): their lines, and the keys that they lack."""
+    lines = [f"{row.line},{' '.join(map(str, row.lacks))}" for row in rows]
+    return "\n".join(["line,keys without a value", *lines, ""]).encode()
 
 
 def tell_unlinked(rows: Sequence[UnlinkedRow]) -> list[str]:

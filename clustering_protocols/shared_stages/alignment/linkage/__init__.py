@@ -9,7 +9,8 @@ round once, and holds as many values as its party has rows, for each key.
 
 The analyst links the rows of the leader to those of each other party: by the first key
 on which two rows agree, the rows of earlier keys left out. It tells each party which of
-its rows take part, and not by which key.
+its rows take part, and not by which key. Rows of nobody that all parties plant in their
+lists show whether it links rows of different people (:mod:`.planted_rows`).
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -46,7 +47,7 @@ def stage(alignment: Alignment, layout: Layout) -> Stage:
             Exchange(messages.MaskKeys, messages.KeysMasked),
             *([passing] if passes else []),
             Exchange(messages.ShowTokens, messages.KeyTokens),
-            Exchange(messages.SelectLinked, Digests, own=("rows",)),
+            Exchange(messages.SelectLinked, Digests, own=("rows", "repeated")),
         ),
         envelopes=(messages.MaskedKeys, Digests),
     )

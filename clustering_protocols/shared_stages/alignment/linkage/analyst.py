@@ -23,8 +23,10 @@ from clustering_protocols.shared_stages.alignment.overlap import check_overlap
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
 from . import messages
-from .links import as_texts, common_rows
+from .links import Tokens, as_texts, common_rows
 from .messages import LinkageState
+from .planted_rows import N_PLANTED, n_planted
+from .repeated_people import find_repeated
 from .rings import n_passes, neighbour, shared_groups
 
 
@@ -58,11 +60,12 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         return self._ask_tokens(session)
 
     def _ask_tokens(self, session: SessionContext) -> Ask:
-        n_keys = len(self.alignment.match_keys)
+        n_keys, more = len(self.alignment.match_keys), n_planted(session.layout)
         sizes = {
-            slot: {"k": n_keys, "t": session.member(neighbour(group, slot, 1)).n_rows}
+            slot: {"k": n_keys, "t": session.member(origin).n_rows + more}
             for group in shared_groups(session.layout)
             for slot in group
+            for origin in [neighbour(group, slot, 1)]
         }
         return Ask(
             state=LinkageState(asked="show-tokens", n_rows={}),
@@ -73,26 +76,42 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
     def _ask_select(
         self, session: SessionContext, contributions: Mapping[str, Record]
     ) -> Ask:
-        """Tell each slot which of its rows all of its row group have."""
+        """Tell each slot which of its rows take part."""
         shown = all_of(messages.KeyTokens, contributions)
         n_rows = {slot: session.member(slot).n_rows for slot in session.slots}
-        rows: dict[str, IntArray] = {}
+        rows = dict.fromkeys(session.slots, np.empty(0, dtype=np.int64))
+        repeated: dict[str, dict[str, int]] = {}
         for group in shared_groups(session.layout):
             # the party before a slot in the ring sends the tokens of its rows
             sent = [shown[neighbour(group, slot, -1)].tokens for slot in group]
-            found = common_rows(list(map(as_texts, group, sent)))
-            rows |= dict(zip(group, found, strict=True))
-            n_rows |= dict.fromkeys(group, len(found[0]))
-            least = self.alignment.minimum_overlap
-            check_overlap(session, group, len(found[0]), least)
-        nothing = np.empty(0, dtype=np.int64)
+            lists = dict(zip(group, map(as_texts, group, sent), strict=True))
+            if session.params.finds_repeated_people:
+                leaves_out = session.params.labels_left_out
+                found, repeated = find_repeated(session, lists, leaves_out=leaves_out)
+                n_rows |= {slot: len(each) for slot, each in found.items()}
+            else:
+                found = self._find_common(session, lists)
+                n_common = len(found[group[0]]) - N_PLANTED
+                n_rows |= dict.fromkeys(group, n_common)
+            rows |= found
+        tasks = {
+            slot: messages.SelectLinked(
+                rows=rows[slot], n_rows=n_rows, repeated=repeated.get(slot, {})
+            )
+            for slot in session.slots
+        }
         return Ask(
-            state=LinkageState(asked="select-linked", n_rows=n_rows),
-            tasks={
-                slot: messages.SelectLinked(rows=rows.get(slot, nothing), n_rows=n_rows)
-                for slot in session.slots
-            },
+            state=LinkageState(asked="select-linked", n_rows=n_rows), tasks=tasks
         )
+
+    def _find_common(
+        self, session: SessionContext, lists: Mapping[str, Tokens]
+    ) -> dict[str, IntArray]:
+        """Return the places of the common rows, the planted ones among them."""
+        group, found = tuple(lists), common_rows(list(lists.values()))
+        n_common = max(0, len(found[0]) - N_PLANTED)
+        check_overlap(session, group, n_common, self.alignment.minimum_overlap)
+        return dict(zip(group, found, strict=True))
 
 
 def _ask_sharing(session: SessionContext, task: Record, asked: str, passed: int) -> Ask:

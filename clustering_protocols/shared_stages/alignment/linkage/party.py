@@ -23,17 +23,16 @@ from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.records.arrays import ByteArray, IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.joint_mask import JointMask
-from clustering_protocols.shared_stages.alignment.common_rows import (
-    is_alone,
-    select_common,
-)
+from clustering_protocols.shared_stages.alignment.common_rows import select_common
 from clustering_protocols.shared_stages.alignment.digests import Digests, check_leaders
 from clustering_protocols.shared_stages.alignment.match_keys.key_values import KeyValues
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
 from . import messages
 from .messages import MaskedKeys
-from .rings import neighbour
+from .planted_rows import n_planted, planted_values, take_planted_out
+from .repeated_people import describe_repeated
+from .rings import neighbour, ring_of
 
 _Task = (
     messages.MaskKeys | messages.PassKeys | messages.ShowTokens | messages.SelectLinked
@@ -49,7 +48,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
     def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
         """Return whether this party masks: where others hold the same rows."""
-        return task is messages.SelectLinked or not is_alone(context)
+        return task is messages.SelectLinked or not _is_alone(context)
 
     def reply(self, context: PartyContext, task: _Task, data: DataSource) -> Reply:
         """Return the answer to the task that is due."""
@@ -87,14 +86,17 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         if sent.n_masks != expected or sent.n_masks >= len(_ring(context)):
             raise EnvelopeRefused("Masked match keys came out of turn.")
         origin = neighbour(_ring(context), context.slot.name, -sent.n_masks)
-        n_rows = context.session.member(origin).n_rows
+        n_rows = context.session.member(origin).n_rows + n_planted(
+            context.session.layout
+        )
         sent.require({"k": len(self.alignment.match_keys), "t": n_rows})
 
     # The own list
 
     def _mask(self, context: PartyContext, data: DataSource) -> Reply:
         found = self.alignment.match(data)
-        order = context.lasting_stream("list-order").permutation(data.n_rows)
+        n_rows = data.n_rows + n_planted(context.session.layout)
+        order = context.lasting_stream("list-order").permutation(n_rows)
         content = MaskedKeys(points=_mask_values(context, found, order), n_masks=1)
         sent = PeerMessage(peer=_next(context), content=content)
         return Reply(
@@ -108,15 +110,15 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def _select(
         self, context: PartyContext, task: messages.SelectLinked, data: DataSource
     ) -> Reply:
-        rows = _find_rows(context, task, data.n_rows)
+        rows, known = _find_rows(context, task, data.n_rows)
         return select_common(
             context,
             rows=rows,
             n_rows=task.n_rows,
-            # nothing else is known alike to all: a person's cells may differ
-            ids=[f"linked:{len(rows)}"],
+            ids=known,  # a person's cells may differ
             data=data,
             alignment=self.alignment,
+            notes=describe_repeated(context.session, context.slot.name, task.repeated),
         )
 
     # The lists of others
@@ -147,7 +149,11 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
 
 
 def _ring(context: PartyContext) -> tuple[str, ...]:
-    return context.session.layout.row_group(context.slot.row)
+    return ring_of(context.session.layout, context.slot.name)
+
+
+def _is_alone(context: PartyContext) -> bool:
+    return len(_ring(context)) == 1
 
 
 def _next(context: PartyContext) -> str:
@@ -163,26 +169,31 @@ def _joint_mask(context: PartyContext) -> JointMask:
 
 
 def _context(context: PartyContext, purpose: str) -> bytes:
-    """Return what values and tokens are bound to: this agreement and row group."""
-    session = context.session
+    """Return what values and tokens are bound to: this agreement and ring."""
+    session, first = context.session, _ring(context)[0]
     return length_prefixed(
         "coterie/linkage/1",
         purpose,
         session.terms.session,
         session.agreement_digest,
-        context.slot.row,
+        session.layout.slot(first).row,
     )
 
 
 def _mask_values(
     context: PartyContext, found: Sequence[KeyValues], order: IntArray
 ) -> ByteArray:
-    """Return masked values (k, t, 32), and random points where there is none."""
+    """Return masked values (k, t, 32), and random points where there is none.
+
+    order: of the rows, and the planted ones behind them.
+    """
     mask, filler = _joint_mask(context), context.lasting_stream("no-value")
+    planted = planted_values(context, [key.key for key in found])
     masked = []
     for number, key in enumerate(found):
-        values = [_encode(key.values[row]) for row in order]
-        masked.append(mask.begin(values, _context(context, f"key {number}"), filler))
+        values = [*map(_encode, key.values), *map(bytes, planted[number])]
+        ordered = [values[row] for row in order]
+        masked.append(mask.begin(ordered, _context(context, f"key {number}"), filler))
     return np.stack(masked)
 
 
@@ -217,20 +228,33 @@ def _quotas(context: PartyContext, n_keys: int) -> dict[str, object]:
     """Return who may bring how many values, for the operator to read before any leave."""
     session = context.session
     return {
-        "values of match keys compared in your row group, at most": ", ".join(
+        "values of match keys compared, at most": ", ".join(
             f"{slot} {n_keys * session.member(slot).n_rows}" for slot in _ring(context)
         )
     }
 
 
+def _keeps_all(context: PartyContext) -> bool:
+    """Return whether all rows take part: of split rows at the first party, or at all."""
+    params = context.session.params
+    is_first = _ring(context)[0] == context.slot.name
+    return params.finds_repeated_people and (is_first or not params.labels_left_out)
+
+
 def _find_rows(
     context: PartyContext, task: messages.SelectLinked, n_rows: int
-) -> IntArray:
-    """Return the own rows that take part, in the order of all of the row group."""
-    if is_alone(context):
-        return np.arange(n_rows)
+) -> tuple[IntArray, list[str]]:
+    """Return the own rows that take part, in the order of all of the row group.
+
+    And what all of them know of that order alike.
+    """
+    if _is_alone(context):
+        return np.arange(n_rows), []
     order = context.recall(messages.ListOrder).order
     if (task.rows >= len(order)).any() or len(np.unique(task.rows)) < len(task.rows):
         raise ProtocolFailed("The analyst selects rows that cannot be.")
-    found: IntArray = order[task.rows]
-    return found
+    if len(task.rows) < len(order) and _keeps_all(context):
+        raise ProtocolFailed(
+            "The analyst leaves out rows of people whom none has twice."
+        )
+    return take_planted_out(order[task.rows], n_rows, len(order))
