@@ -272,6 +272,7 @@ class AtWork(Screen):
         withdrawn.
     process: which process runs orders.
     for_good: whether the party has left after it had joined: it cannot be placed again.
+    compares_runs: whether one of several numbers of clusters is to be chosen.
     """
 
     template = "desk/at-work.html.j2"
@@ -306,6 +307,7 @@ class AtWork(Screen):
     safety_number: str = ""
     table: str = ""
     for_good: bool = False
+    compares_runs: bool = False
     asks: str = ""
     consents: tuple[GivenConsent, ...] = ()
     withdrawn_at: AwareDatetime | None = None

@@ -15,7 +15,7 @@ from party_sdk.party import cluster_names
 from party_sdk.party.folder import PartyFolder
 
 if TYPE_CHECKING:
-    from party_sdk.reports.own_runs import OwnRun, RunOverlap
+    from coterie_pages.models.own_runs import OwnRun, RunOverlap
     from party_sdk.results.exports.export_files import Export
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clustering_protocols.common.errors import NotReady
-from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import IntArray
+from coterie_pages.models.own_runs import OwnRun, RunOverlap
 from party_sdk.reports.run_reports import check_own_table
 
 if TYPE_CHECKING:
@@ -21,29 +20,6 @@ if TYPE_CHECKING:
     from party_sdk.party.participant import Party
 
 _SMALLEST = 1  # the rows are the reader's own
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnRun:
-    """What one number of clusters makes of the own rows.
-
-    own_sizes: own rows in each cluster; sizes: rows of all parties.
-    profile: of the own rows; None without a dictionary.
-    """
-
-    n_clusters: int
-    own_sizes: tuple[int, ...]
-    sizes: tuple[int, ...]
-    profile: Profile | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOverlap:
-    """How the clusters of two runs share the own rows: a row for each of the first."""
-
-    first: int
-    second: int
-    counts: tuple[tuple[int, ...], ...]
 
 
 def own_runs(member: Party, data: DataSource) -> tuple[list[OwnRun], list[RunOverlap]]:

@@ -108,6 +108,11 @@ def test_a_page_shows_what_happens_without_being_asked_again(
     state = page.locator("dl.glance dd").first
     assert state.inner_text() == "recruiting"
     page.locator("details summary", has_text="Cancel the session").click()
+    for _ in range(2):
+        with page.expect_response(page.url):
+            pass  # it shows itself anew, and what somebody opened stays open
+    page.wait_for_timeout(200)
+    assert page.get_by_role("button", name="Cancel this session").is_visible()
     analyst.kill()
     analyst.start()
     with analyst.coordinator(tmp_path) as coordinator:

@@ -113,6 +113,7 @@ def test_a_whole_session_needs_no_typed_command(
         agreed(coordinator.look, parties.values(), until=choice)
         assert state.inner_text() == "choosing"
         seen(coordinator.look, "choosing")
+        parties["r2c1"].compares(rows=30)
         choice.click()
         pressed(page, "Yes, 3 clusters")
         completed = page.locator("dl.glance dd", has_text="completed")

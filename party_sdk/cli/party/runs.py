@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,9 +14,9 @@ from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:
+    from coterie_pages.models.own_runs import OwnRun, RunOverlap
     from party_sdk.application.home import Home
     from party_sdk.cli.options.tables import GivenTable
-    from party_sdk.reports.own_runs import OwnRun, RunOverlap
 
 
 @click.command()
@@ -55,17 +54,8 @@ def runs(
 
 def _document(found: list[OwnRun], overlaps: list[RunOverlap]) -> dict[str, Any]:
     return {
-        "runs": [
-            {
-                "n_clusters": run.n_clusters,
-                "own_sizes": list(run.own_sizes),
-                "profile": None
-                if run.profile is None
-                else run.profile.model_dump(mode="json"),
-            }
-            for run in found
-        ],
-        "overlaps": [asdict(each) for each in overlaps],
+        "runs": [run.model_dump(mode="json", exclude={"sizes"}) for run in found],
+        "overlaps": [each.model_dump(mode="json") for each in overlaps],
     }
 
 

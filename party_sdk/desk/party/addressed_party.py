@@ -105,9 +105,16 @@ class AddressedParty:
     def title(self) -> str:
         """Return how its session is called, as far as that is known here."""
         if self.has_accepted:
-            kept = read_terms(self.files.folder.load_identity().terms.encode())
-            return kept.title
+            return self._accepted_terms().title
         return self.files.status().title or self.session
+
+    @property
+    def compares_runs(self) -> bool:
+        """Return whether the coordinator chooses one of several numbers of clusters."""
+        return self.has_accepted and self._accepted_terms().evaluation is not None
+
+    def _accepted_terms(self) -> Terms:
+        return read_terms(self.files.folder.load_identity().terms.encode())
 
 
 def kept_of(request: Request) -> AddressedParty:

@@ -39,6 +39,7 @@ def standing_of(kept: AddressedParty, *, missed: Sequence[str] = ()) -> AtWork:
         process=kept.desk.background.process,
         missed=tuple(missed),
         for_good=_left_for_good(kept),
+        compares_runs=kept.compares_runs,
         **_members(kept, question),
     )
 
