@@ -110,6 +110,7 @@ def check_opening(terms: Terms) -> None:
     They are read where an earlier release wrote them. Raises what :func:`check_terms`
     raises.
     """
+    check_version(terms)
     params = check_terms(terms)
     _check_risks(params, terms)
     _check_opening(params, terms)
@@ -185,25 +186,33 @@ def check_terms(terms: Terms) -> Params:
     A party calls this before it joins: the analyst's word on versions and risks is
     compared with what the party's own release computes.
 
-    Raises VersionMismatch if the protocol has another version here, or a risk is not
-        known here.
+    Raises VersionMismatch if the protocol has a version that is not read here, or a risk
+        is not known here.
     Raises InvalidParameters if parameters, layout or the list of risks are not what
         this release computes; a list of an earlier release may lack what was named
         later.
     """
     choice = terms.protocol
     known = catalogue.protocol(choice.name)
-    if known.version != choice.version:
-        whose = "an older" if choice.version < known.version else "a newer"
-        raise VersionMismatch(
-            f"The session is of protocol {choice.name!r} v{choice.version}, which {whose} "
-            f"release speaks; v{known.version} is here."
-        )
+    if choice.version not in known.former_versions:
+        check_version(terms)
     params = catalogue.parse_params(choice.name, choice.params)
     _check_fit(params, terms)
     _check_known(choice.name, terms.risks)
     _check_risks(params, terms, known.later_risks)
     return params
+
+
+def check_version(terms: Terms) -> None:
+    """Refuse a session of another version of its protocol: none of them goes on."""
+    choice = terms.protocol
+    spoken = catalogue.protocol(choice.name).version
+    if spoken != choice.version:
+        whose = "an older" if choice.version < spoken else "a newer"
+        raise VersionMismatch(
+            f"The session is of protocol {choice.name!r} v{choice.version}, which {whose} "
+            f"release speaks; v{spoken} is here."
+        )
 
 
 def _check_risks(params: Params, terms: Terms, later: Collection[str] = ()) -> None:

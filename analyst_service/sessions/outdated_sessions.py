@@ -14,7 +14,7 @@ from analyst_service.clock import Clock
 from analyst_service.sessions.repository import SessionRepository
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
-from clustering_protocols.session_terms import check_terms
+from clustering_protocols.session_terms import check_terms, check_version
 from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import Event
 
@@ -53,7 +53,9 @@ def end_outdated(transaction: Transaction, clock: Clock) -> list[OutdatedSession
 def _refusal(terms: bytes) -> str | None:
     """Return why this release refuses terms; None where it goes on with them."""
     try:
-        check_terms(read_terms(terms))
+        read = read_terms(terms)
+        check_version(read)
+        check_terms(read)
     except CoterieError as error:
         return error.detail
     return None

@@ -92,6 +92,10 @@ def _canonical() -> list[VectorCase]:
         },
         "signs that JSON escapes": {"text": 'a"b\\c\n\u2028\u007f'},
         "numbers": {"x": [0, -5, 0.5, 123456789012345]},
+        "whole and tiny decimals": {"x": [1.0, -0.0, -1e-07, 0.000001, 1e20, 1e21]},
+        "digits of decimals": {"x": [0.1, 1 / 3, 333333333.3333333, 5e-324, 1e23]},
+        "letters and their accents apart": {"u\u0308": "Zu\u0308rich"},
+        "names in order of UTF-16": {"\ufb33": 1, "\U0001f600": 2, "\u20ac": 3},
     }
     return [
         build_case(name, "1", "canonical", {"value": value})

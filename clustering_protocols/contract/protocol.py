@@ -132,6 +132,8 @@ class ClusteringProtocol(ABC, Generic[P]):
     """A protocol of the catalogue.
 
     version: raised with any change that an older party would not understand.
+    former_versions: those whose terms and results stay readable; no session of them
+        goes on.
     partitionings: of ``horizontal``, ``vertical``, ``mixed``.
     learns: who learns what, a sentence each.
     risks: the closed list of risk codes, without the protocol's name.
@@ -153,6 +155,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     title: ClassVar[str]
     summary: ClassVar[str]
     version: ClassVar[int] = 1
+    former_versions: ClassVar[frozenset[int]] = frozenset()
     params: type[P]
     partitionings: ClassVar[tuple[str, ...]]
     learns: ClassVar[Mapping[str, str]]

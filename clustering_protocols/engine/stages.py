@@ -40,14 +40,16 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
 
 
 def load_checked(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
-    """Return the same of an agreement whose roster is not refused."""
+    """Return the same of an agreement that can go on, whose roster is not refused."""
     _check_once(agreement)
     return load(agreement)
 
 
 @lru_cache(maxsize=_AT_ONCE)
 def _check_once(agreement: bytes) -> None:
-    check_roster(load(agreement)[0])
+    session, _ = load(agreement)
+    session_terms.check_version(session.terms)
+    check_roster(session)
 
 
 def prepare_party(terms: Terms) -> None:

@@ -2,7 +2,8 @@
 
 The bytes are a safetensors file (a length, a JSON header, raw little-endian data) with
 one metadata entry, ``coterie``, that holds our own header as JSON text. Equal content
-has equal bytes: keys are sorted, arrays are laid out by item size, then by name.
+has equal bytes: JSON is canonical (RFC 8785), arrays are laid out by item size, then by
+name.
 
 The reader is ours because the library's own loaders copy, and because it must refuse
 whatever the format does not promise: gaps, overlaps, duplicate keys, surplus bytes,
@@ -22,6 +23,7 @@ from math import isfinite, prod
 from typing import Any, ClassVar, Final
 
 import numpy as np
+import rfc8785
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
@@ -84,7 +86,8 @@ def encode(
 ) -> bytes:
     """Return header and arrays as one safetensors file.
 
-    header: JSON values; NaN and infinities are refused with :class:`ValueError`.
+    header: JSON values; NaN, infinities and whole numbers beyond 2^53 are refused with
+        :class:`ValueError`.
     arrays: mapping of str to ndarray; names match ``[a-z][a-z0-9_.-]*``; dtypes
         float64, float32, int64, int32, uint64 or uint8. Any memory layout; rows-first
         in the bytes.
@@ -96,7 +99,7 @@ def pieces(
     header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any] | JoinedBytes]
 ) -> Iterator[Buffer]:
     """Yield the bytes of :func:`encode` piece by piece, without joining the arrays."""
-    table: dict[str, Any] = {METADATA_KEY: _dump(header)}
+    table: dict[str, Any] = {METADATA_KEY: rfc8785.dumps(dict(header)).decode()}
     entries: dict[str, Any] = {"__metadata__": table}
     ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     end = 0
@@ -110,7 +113,7 @@ def pieces(
             "shape": list(array.shape),
             "data_offsets": [begin, end],
         }
-    text = _dump(entries).encode()
+    text = rfc8785.dumps(entries)
     text += b" " * (-len(text) % 8)  # the data starts on a multiple of eight bytes
     if len(text) > MAX_HEADER_BYTES:
         raise ValueError(f"the header takes {len(text)} bytes, over {MAX_HEADER_BYTES}")
@@ -208,14 +211,6 @@ def _check_cover(spans: list[tuple[int, int]], length: int) -> None:
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _BRACKET: Final = re.compile(r"[\[\]{}]")
 _OPENS: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
-
-_ENCODER: Final = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=True
-)
-
-
-def _dump(value: Any) -> str:
-    return _ENCODER.encode(value)
 
 
 def load_object(text: Any, max_names: int | None = None) -> Header:

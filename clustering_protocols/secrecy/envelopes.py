@@ -36,7 +36,7 @@ class Binding(RoundRef):
     def context(self) -> bytes:
         """Return the bytes that go into HPKE's ``info`` and under the signature."""
         return length_prefixed(
-            "coterie/envelope/2",
+            "coterie/envelope/3",
             self.transcript,
             self.session,
             self.stage,
@@ -79,4 +79,4 @@ def open_envelope(
 
 
 def _build_signed_bytes(address: Binding, sealed: bytes) -> bytes:
-    return length_prefixed(address.context, sha256(sealed).digest())
+    return length_prefixed(address.context, sha256(sealed).hexdigest())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 
 from cryptography.exceptions import InvalidSignature
 
@@ -135,9 +134,8 @@ def check_proof(
 
 
 def _build_join_bytes(session: str, member: Member, code: str, joins: int) -> bytes:
-    digest = sha256(code.encode()).digest()
-    line = canonical_json(member)
-    return length_prefixed("coterie/join/2", session, line, digest, joins)
+    line, code_digest = canonical_json(member), digest(code.encode())
+    return length_prefixed("coterie/join/3", session, line, code_digest, joins)
 
 
 def agree(terms: bytes, roster: Mapping[str, Member]) -> bytes:

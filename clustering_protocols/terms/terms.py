@@ -6,7 +6,6 @@ exact bytes: each side hashes the bytes that it received and never a re-serialis
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
+import rfc8785
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -24,7 +24,11 @@ from pydantic import (
     model_validator,
 )
 
-from clustering_protocols.common.errors import Malformed, VersionMismatch
+from clustering_protocols.common.errors import (
+    InvalidParameters,
+    Malformed,
+    VersionMismatch,
+)
 from clustering_protocols.common.limits import (
     CONTROLS,
     MAX_GROUP_SLOTS,
@@ -396,15 +400,16 @@ def digest(content: bytes) -> str:
 
 
 def canonical_json(value: BaseModel) -> bytes:
-    """Return a value as JSON bytes: sorted keys, no spaces, text in NFC."""
-    text = json.dumps(
-        _nfc(value.model_dump(mode="json")),
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=False,
-        allow_nan=False,
-    )
-    return text.encode()
+    """Return a value as canonical JSON (RFC 8785), its text in NFC.
+
+    Raises InvalidParameters for whole numbers that not every reader of JSON knows.
+    """
+    try:
+        return rfc8785.dumps(_nfc(value.model_dump(mode="json")))
+    except rfc8785.CanonicalizationError:
+        raise InvalidParameters(
+            "Terms hold whole numbers up to 2^53 alone, and letters of Unicode."
+        ) from None
 
 
 def _nfc(value: Any) -> Any:

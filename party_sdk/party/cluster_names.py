@@ -283,7 +283,7 @@ def read_letter(
 
 
 def _build_signed_bytes(address: Binding, sealed: bytes) -> bytes:
-    return length_prefixed(address.context, sha256(sealed).digest())
+    return length_prefixed(address.context, sha256(sealed).hexdigest())
 
 
 def _address(

@@ -111,7 +111,10 @@ class Text(BaseModel):
     a: dict[str, Any] = {}
 
 
-@given(text=st.text(), tree=st.dictionaries(st.text(), st.integers() | st.text()))
+WHOLE = st.integers(1 - 2**53, 2**53 - 1)
+
+
+@given(text=st.text(), tree=st.dictionaries(st.text(), WHOLE | st.text()))
 def test_canonical_json_is_read_back_as_its_text_in_nfc(
     text: str, tree: dict[str, Any]
 ) -> None:
@@ -128,6 +131,12 @@ def test_canonical_json_is_read_back_as_its_text_in_nfc(
 def test_canonical_json_has_sorted_keys_no_spaces_and_plain_text() -> None:
     value = Text(b="Zürich", a={"y": [1, 2.5], "x": None})
     assert canonical_json(value) == '{"a":{"x":null,"y":[1,2.5]},"b":"Zürich"}'.encode()
+
+
+@pytest.mark.parametrize("value", [2**53, -(2**60), "\ud800"])
+def test_what_readers_of_json_understand_differently_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidParameters, match="2\\^53"):
+        canonical_json(Text(a={"x": value}))
 
 
 def test_one_text_in_two_forms_has_one_json() -> None:
@@ -334,9 +343,16 @@ def with_protocol(**changes: Any) -> Terms:
 
 
 def test_terms_of_another_protocol_version_are_a_mismatch() -> None:
-    for version in (0, 2):
+    for version in (0, 3):
         with pytest.raises(VersionMismatch, match="'dummy'"):
             session_terms.check_terms(with_protocol(version=version))
+
+
+def test_terms_of_a_former_version_are_read_and_open_nothing() -> None:
+    former = with_protocol(version=1)
+    assert session_terms.check_terms(former) == session_terms.check_terms(terms())
+    with pytest.raises(VersionMismatch, match="v1, which an older release speaks"):
+        session_terms.check_opening(former)
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_an_envelope_is_a_signature_before_hpke_in_base_mode() -> None:
     assert suite.decrypt(sealed, RECEIVER.opening, info=context) == CONTENT
     signed = b"".join(
         len(part).to_bytes(8, "big") + part
-        for part in (context, sha256(sealed).digest())
+        for part in (context, sha256(sealed).hexdigest().encode())
     )
     SENDER.public.verifying_key.verify(ENVELOPE[:64], signed)
 

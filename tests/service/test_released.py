@@ -1,7 +1,8 @@
 """What an earlier release wrote: its database, its blobs, the homes of its parties.
 
 ``released/make.py`` wrote the archives with the commands of that release. Every session
-of them is found where it stood: two are over, two are half way, one waits for a party.
+of them is found: two are over and stay readable, two are half way and one waits for a
+party: these end, as this release speaks later versions of their protocols.
 """
 
 from __future__ import annotations
@@ -11,9 +12,7 @@ import json
 import sqlite3
 import tarfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,20 @@ from party_sdk.party.participant import Party
 
 RELEASED = Path(__file__).parent / "released"
 SLOTS = ("r1c1", "r2c1")
-GOES_ON = {"0.2.0": ["dc-half"], "schema-0016": ["dc-half"]}
-ENDS = {"0.2.0": ["llf-half", "llf-new"], "schema-0016": ["llf-half", "llf-new"]}
+OLDER = "The session is of protocol '{}' v1, which an older release speaks"
+# between two releases the start of llf became another, and so did its risk
+OTHER_RISKS = "The terms list other risks than their parameters bring."
 WHY_IT_ENDS = {
-    "0.2.0": "of protocol 'llf' v1, which an older release speaks",
-    # between two releases the start of llf became another, and so did its risk
-    "schema-0016": "The terms list other risks than their parameters bring.",
+    "0.2.0": {
+        "dc-half": OLDER.format("dc"),
+        "llf-half": OLDER.format("llf"),
+        "llf-new": OLDER.format("llf"),
+    },
+    "schema-0016": {
+        "dc-half": OLDER.format("dc"),
+        "llf-half": OTHER_RISKS,
+        "llf-new": OTHER_RISKS,
+    },
 }
 Run = Callable[..., Result]
 
@@ -92,20 +99,6 @@ def labels_written(released: Path, session: str, slot: str) -> list[int]:
         return [int(line["label"]) for line in csv.DictReader(file)]
 
 
-def to_the_end(released: Path, api: Api, session: str) -> list[list[int]]:
-    """Let both parties go on; return their labels."""
-    with ThreadPoolExecutor() as pool:
-        going = [
-            pool.submit(
-                party(released, api, session, slot).run,
-                table(released, slot),
-                id_column="id",
-            )
-            for slot in SLOTS
-        ]
-        return [each.result(timeout=120).labels.tolist() for each in going]
-
-
 ON_DATABASES = [
     *(pytest.param("0.2.0", *each.values, marks=each.marks) for each in BOTH_DATABASES),
     pytest.param("schema-0016", "sqlite"),
@@ -113,7 +106,7 @@ ON_DATABASES = [
 
 
 @pytest.mark.parametrize(("release", "kind"), ON_DATABASES)
-def test_what_a_release_held_is_copied_brought_up_and_goes_on(
+def test_what_a_release_held_is_copied_brought_up_and_read(
     kind: str,
     release: str,
     released: Path,
@@ -134,23 +127,17 @@ def test_what_a_release_held_is_copied_brought_up_and_goes_on(
         with in_process(released / "new", url, driven=True) as api:
             for session, then in before["sessions"].items():
                 now = api.send("GET", f"/v1/sessions/{session}", key).json()
-                why = WHY_IT_ENDS[release] if session in ENDS[release] else ""
-                check_standing(now, then, why)
+                check_standing(now, then, WHY_IT_ENDS[release].get(session, ""))
             for slot in SLOTS:
                 finished = party(released, api, "dc-done", slot).result()
                 written = labels_written(released, "dc-done", slot)
                 assert finished.labels.tolist() == written
             for session in ("dc-done", "llf-done"):
                 check_readable(released, api, key, session)
-            for session in GOES_ON[release]:
-                done = session.replace("half", "done")
-                expected = [labels_written(released, done, slot) for slot in SLOTS]
-                assert are_alike(to_the_end(released, api, session), expected)
-            if release == "0.2.0":
-                with pytest.raises(VersionMismatch, match="open it anew"):
-                    party(released, api, "llf-half", "r1c1").run(
-                        table(released, "r1c1"), id_column="id"
-                    )
+            with pytest.raises(VersionMismatch, match="open it anew"):
+                party(released, api, "dc-half", "r1c1").run(
+                    table(released, "r1c1"), id_column="id"
+                )
 
 
 def check_standing(now: dict[str, Any], then: dict[str, Any], why: str) -> None:
@@ -171,12 +158,6 @@ def check_readable(released: Path, api: Api, key: str, session: str) -> None:
         token = json.loads((kept / "identity.json").read_text())["token"]
         answer = api.send("GET", f"{path}/result", token)
         assert answer.content == (kept / "result.arrays").read_bytes()
-
-
-def are_alike(found: list[list[int]], expected: list[list[int]]) -> bool:
-    """Return whether two clusterings are the same but for the numbers of clusters."""
-    flat, other = chain(*found), list(chain(*expected))
-    return len({*zip(flat, other, strict=True)}) == len(set(other))
 
 
 @pytest.mark.parametrize("release", ["0.2.0"])
@@ -205,10 +186,15 @@ def test_migrating_names_and_ends_what_cannot_go_on(run: Run) -> None:
     done = run("migrate")
     assert done.exit_code == 0, done.output
     assert f"from revision 0009 to {head()}" in done.output
-    for session, state in (("llf-half", "collecting"), ("llf-new", "recruiting")):
-        assert f"Ended: {session} ({state}). The session is of protocol" in done.output
-    assert "2 open sessions were ended" in done.output
-    assert "dc-half" not in done.output
+    states = {
+        "dc-half": "collecting",
+        "llf-half": "collecting",
+        "llf-new": "recruiting",
+    }
+    for session, state in states.items():
+        why = WHY_IT_ENDS["0.2.0"][session]
+        assert f"Ended: {session} ({state}). {why}" in done.output
+    assert "3 open sessions were ended" in done.output
     again = run("migrate")
     assert f"The schema is current: revision {head()}." in again.output
     assert "Ended" not in again.output

@@ -98,10 +98,10 @@ def test_an_envelope_opens_and_another_place_is_refused() -> None:
     place = ("ab" * 32, "s", "secrets", 2, 1, "a", "b", "group-secret")
     sealed = seal(NAME.encode(), binding, sender, receiver.public)
     signer = Ed25519PublicKey.from_public_bytes(bytes.fromhex(sender.public.ed25519))
-    info = independent.lp("coterie/envelope/2", *place)
+    info = independent.lp("coterie/envelope/3", *place)
     found = independent.open_envelope(sealed, info, receiver.opening, signer)
     assert found.decode() == NAME
-    other = independent.lp("coterie/envelope/2", *place[:-1], "word")
+    other = independent.lp("coterie/envelope/3", *place[:-1], "word")
     with pytest.raises(independent.Refusal, match="envelope-refused"):
         independent.open_envelope(sealed, other, receiver.opening, signer)
 

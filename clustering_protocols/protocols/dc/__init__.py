@@ -41,6 +41,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     """One upload of projected rows and projected anchors; clustering in a common space."""
 
     title = "Data collaboration clustering"
+    version = 2
+    former_versions = frozenset({1})
     summary = (
         "Rows and columns both split. Each party uploads, once, its rows and common "
         "anchors, both reduced by a private map; the analyst aligns the maps by the "

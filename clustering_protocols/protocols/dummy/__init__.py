@@ -32,6 +32,8 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
     """Labels rows in turn, 0 to k-1."""
 
     title = "Dummy"
+    version = 2
+    former_versions = frozenset({1})
     summary = "Labels rows in turn; for tests of services and clients."
     params = Dummy
     partitionings = ("horizontal", "vertical", "mixed")

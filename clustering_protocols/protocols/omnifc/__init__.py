@@ -36,6 +36,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
     """Shares of rows among the parties; distances between shares to the analyst."""
 
     title = "OmniFC: distances by Lagrange coded computing"
+    version = 2
+    former_versions = frozenset({1})
     summary = (
         "Rows split. Each party shares its rows out among all parties, mixed with noise; "
         "each uploads the distances between the shares that it holds; the analyst "

@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import rfc8785
 from support.examples import begun
 
 from clustering_protocols import session_terms, simulation
@@ -37,7 +38,7 @@ def recorded(example: Example[Any], played: Mapping[str, Any] | None = None) -> 
 
     def kept(*given: Any, **more: Any) -> bytes:
         drawn_up.append(draw_up(*given, **more))
-        return drawn_up[0] if played is None else _as_bytes(played)
+        return drawn_up[0] if played is None else rfc8785.dumps(dict(played))
 
     with patch.object(session_terms, "draw_up", kept), read_before_sealing() as sealed:
         session = begun(example, SEED, simulation.Session)
@@ -52,12 +53,6 @@ def recorded(example: Example[Any], played: Mapping[str, Any] | None = None) -> 
         "transcript": _transcript(session),
         "results": dict(_results(session)),
     }
-
-
-def _as_bytes(terms: Mapping[str, Any]) -> bytes:
-    """Return the exact bytes of terms that were drawn up before."""
-    compact = {"sort_keys": True, "separators": (",", ":"), "ensure_ascii": False}
-    return json.dumps(terms, **compact).encode()  # type: ignore[arg-type]  # as they are named
 
 
 def differences(before: Any, now: Any, place: str = "") -> dict[str, Any]:

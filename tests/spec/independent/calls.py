@@ -77,7 +77,7 @@ def _own_words(given: Input) -> dict[str, Any]:
 def _open(given: Input) -> dict[str, Any]:
     """Section 8: open an envelope."""
     names = ("transcript", "session", "stage", "round", "attempt", "sender", "receiver")
-    info = d.lp("coterie/envelope/2", *(given[n] for n in names), given["kind"])
+    info = d.lp("coterie/envelope/3", *(given[n] for n in names), given["kind"])
     content = d.open_envelope(
         bytes.fromhex(given["envelope"]),
         info,

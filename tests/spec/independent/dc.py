@@ -16,7 +16,7 @@ from .order import Exchange, Reply, Role, Stage, View
 from .session import Session
 
 Floats = NDArray[np.float64]
-VERSION: Final = 1
+VERSION: Final = 2
 ALIGNED: Final = True
 RESULT: Final = "row-group-labels"
 _LABELS: Final = {

@@ -159,7 +159,7 @@ def open_envelope(
     """Section 8: the content of an envelope."""
     signature, sealed = envelope[:64], envelope[64:]
     try:
-        sender.verify(signature, lp(info, sha256(sealed).digest()))
+        sender.verify(signature, lp(info, sha256(sealed).hexdigest()))
         return _SUITE.decrypt(sealed, own, info=info)
     except (InvalidSignature, InvalidTag, ValueError):
         raise Refusal("envelope-refused") from None
@@ -170,7 +170,7 @@ def seal_envelope(
 ) -> bytes:
     """Section 8: an envelope."""
     sealed = _SUITE.encrypt(content, receiver, info=info)
-    return own.sign(lp(info, sha256(sealed).digest())) + sealed
+    return own.sign(lp(info, sha256(sealed).hexdigest())) + sealed
 
 
 def group_key(secret: bytes, agreement: str, purpose: str) -> bytes:

@@ -12,7 +12,7 @@ from .kinds import Kind, Record, Rule
 from .order import Exchange, Memory, Reply, Role, Stage, View
 from .session import Session
 
-VERSION: Final = 1
+VERSION: Final = 2
 ALIGNED: Final = False
 RESULT: Final = "labels"
 KINDS: Final[Mapping[str, Kind]] = {

@@ -156,7 +156,7 @@ class Party:
     ) -> bytes:
         """Section 8: what an envelope is bound to."""
         when = (label["stage"], label["round"], label["attempt"])
-        here = ("coterie/envelope/2", transcript, self._session.id, *when)
+        here = ("coterie/envelope/3", transcript, self._session.id, *when)
         return lp(*here, sender, receiver, label["kind"])
 
     def _open(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from hashlib import sha256
 from math import isfinite, prod
 from typing import Any, Final
@@ -36,13 +38,49 @@ _MALFORMED: Final = "malformed"
 
 def canonical(value: Any) -> str:
     """Section 1: JSON in its canonical form."""
-    return json.dumps(
-        value,
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=False,
-        allow_nan=False,
-    )
+    return jcs(_in_nfc(value))
+
+
+def _in_nfc(value: Any) -> Any:
+    """Section 1: texts and names in NFC."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, Mapping):
+        return {_in_nfc(name): _in_nfc(item) for name, item in value.items()}
+    return [_in_nfc(item) for item in value] if isinstance(value, list) else value
+
+
+def jcs(value: Any) -> str:
+    """Section 1: JSON as RFC 8785 writes it."""
+    if isinstance(value, Mapping):
+        names = sorted(value, key=lambda name: name.encode("utf-16-be"))
+        fields = (f"{jcs(name)}:{jcs(value[name])}" for name in names)
+        return f"{{{','.join(fields)}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{','.join(map(jcs, value))}]"
+    if isinstance(value, float):
+        return _write_number(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _write_number(value: float) -> str:
+    """Section 1: the shortest digits, placed as ECMAScript places them."""
+    sign, found, exponent = Decimal(repr(value)).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        raise Refusal(_MALFORMED)
+    if value == 0:
+        return "0"
+    digits = "".join(map(str, found))
+    point = len(digits) + exponent
+    minus = "-" * sign
+    if len(digits) <= point <= 21:
+        return f"{minus}{digits.ljust(point, '0')}"
+    if 0 < point <= 21:
+        return f"{minus}{digits[:point]}.{digits[point:]}"
+    if -6 < point <= 0:
+        return f"{minus}0.{'0' * -point}{digits}"
+    rest = f".{digits[1:]}" if len(digits) > 1 else ""
+    return f"{minus}{digits[0]}{rest}e{point - 1:+d}"
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -77,7 +115,7 @@ def read_json(text: bytes) -> dict[str, Any]:
 
 def write(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
     """Section 3: header and arrays as bytes."""
-    entries: dict[str, Any] = {"__metadata__": {"coterie": canonical(header)}}
+    entries: dict[str, Any] = {"__metadata__": {"coterie": jcs(header)}}
     ordered = sorted(arrays, key=lambda name: (-arrays[name].itemsize, name))
     data, end = [], 0
     for name in ordered:
@@ -89,7 +127,7 @@ def write(header: Mapping[str, Any], arrays: Mapping[str, Array]) -> bytes:
             "shape": list(little.shape),
             "data_offsets": [begin, end],
         }
-    text = canonical(entries).encode()
+    text = jcs(entries).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text + b"".join(data)
 

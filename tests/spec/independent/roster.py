@@ -74,8 +74,8 @@ def prove_join(
     private: bytes, session: str, member: Mapping[str, Any], code: str, joins: int
 ) -> str:
     """Section 5: the proof of a join."""
-    digest = sha256(code.encode()).digest()
-    said = lp("coterie/join/2", session, canonical(member), digest, joins)
+    digest = sha256(code.encode()).hexdigest()
+    said = lp("coterie/join/3", session, canonical(member), digest, joins)
     return Ed25519PrivateKey.from_private_bytes(private).sign(said).hex()
 
 

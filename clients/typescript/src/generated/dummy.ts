@@ -3,7 +3,7 @@
 import type { Bytes, Ints, Words } from "../wire/arrays.ts";
 import type { MessageSpec } from "../wire/messages.ts";
 
-export const VERSION = 1;
+export const VERSION = 2;
 
 export interface OpeningSign {
   readonly kind: "sign";

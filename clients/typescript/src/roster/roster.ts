@@ -2,15 +2,7 @@
 
 import { timingSafeEqual } from "node:crypto";
 import { hmacHex, isSigned, sign, type PublicKeys } from "../secrecy/keys.ts";
-import {
-  digest,
-  hex,
-  hexDigest,
-  lengthPrefixed,
-  textOf,
-  unhex,
-  utf8,
-} from "../wire/bytes.ts";
+import { hex, hexDigest, lengthPrefixed, textOf, unhex, utf8 } from "../wire/bytes.ts";
 import { canonicalJson, type Json } from "../wire/canonical-json.ts";
 import { readObject } from "../wire/json-reading.ts";
 import { refuse } from "../wire/problems.ts";
@@ -76,7 +68,7 @@ export function proveJoin(
 ): string {
   const written = utf8(canonicalJson(asJson(member)));
   const statement = lengthPrefixed(
-    ...["coterie/join/2", session, written, digest(code), joins],
+    ...["coterie/join/3", session, written, hexDigest(code), joins],
   );
   return hex(sign(signing, statement));
 }

@@ -2,7 +2,7 @@
 
 import { Aes128Gcm, CipherSuite, HkdfSha256 } from "@hpke/core";
 import { DhkemX25519HkdfSha256 } from "@hpke/dhkem-x25519";
-import { concat, digest, lengthPrefixed, unhex } from "../wire/bytes.ts";
+import { concat, hexDigest, lengthPrefixed, unhex } from "../wire/bytes.ts";
 import type { RoundRef } from "../wire/packets.ts";
 import { Problem } from "../wire/problems.ts";
 import { isSigned, sign, type PartyKeys, type PublicKeys } from "./keys.ts";
@@ -27,7 +27,7 @@ const SUITE = new CipherSuite({
 /** The bytes that are HPKE's `info` and stand under the signature. */
 export function envelopeInfo(bound: Binding): Uint8Array {
   return lengthPrefixed(
-    "coterie/envelope/2",
+    "coterie/envelope/3",
     bound.transcript,
     bound.session,
     bound.stage,
@@ -85,7 +85,7 @@ export async function openEnvelope(
 }
 
 function signedBytes(info: Uint8Array, sealed: Uint8Array): Uint8Array {
-  return lengthPrefixed(info, digest(sealed));
+  return lengthPrefixed(info, hexDigest(sealed));
 }
 
 function bufferOf(bytes: Uint8Array): ArrayBuffer {

@@ -1,4 +1,4 @@
-/** JSON in its canonical form: RFC 8785, over texts in NFC. */
+/** JSON in its canonical form, RFC 8785. */
 
 export type Json =
   | null
@@ -8,21 +8,27 @@ export type Json =
   | readonly Json[]
   | { readonly [name: string]: Json };
 
-/** The canonical text; throws RangeError for what RFC 8785 does not write. */
+/** The canonical text of terms and rosters, in NFC. */
 export function canonicalJson(value: Json): string {
+  return writeJson(value, (text) => text.normalize("NFC"));
+}
+
+/** JSON as RFC 8785 writes it; throws RangeError for what it does not write. */
+export function writeJson(value: Json, spell = (text: string) => text): string {
   if (typeof value === "number" && !Number.isFinite(value)) {
     throw new RangeError("JSON has no such number.");
   }
-  if (typeof value === "string") return JSON.stringify(wellFormed(value));
+  if (typeof value === "string") return JSON.stringify(spell(wellFormed(value)));
   if (value === null || typeof value !== "object") return JSON.stringify(value);
-  if (isList(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  if (isList(value))
+    return `[${value.map((item) => writeJson(item, spell)).join(",")}]`;
   const fields = Object.entries(value).map(
-    ([name, item]) => [wellFormed(name), item] as const,
+    ([name, item]) => [spell(wellFormed(name)), item] as const,
   );
   // < compares UTF-16 code units, as RFC 8785 orders names
   fields.sort(([a], [b]) => (a < b ? -1 : Number(a > b)));
   const written = fields.map(
-    ([name, item]) => `${JSON.stringify(name)}:${canonicalJson(item)}`,
+    ([name, item]) => `${JSON.stringify(name)}:${writeJson(item, spell)}`,
   );
   return `{${written.join(",")}}`;
 }
@@ -33,5 +39,5 @@ function isList(value: object): value is readonly Json[] {
 
 function wellFormed(text: string): string {
   if (/\p{Surrogate}/u.test(text)) throw new RangeError("A text has half a letter.");
-  return text.normalize("NFC");
+  return text;
 }

@@ -5,7 +5,7 @@
 
 import type { Arrays, NumberArray, Numbers } from "./arrays.ts";
 import { concat, textOf, utf8 } from "./bytes.ts";
-import type { Json } from "./canonical-json.ts";
+import { writeJson, type Json } from "./canonical-json.ts";
 import { readObject, type JsonObject } from "./json-reading.ts";
 import { refuse } from "./problems.ts";
 
@@ -86,19 +86,6 @@ export function decode(file: Uint8Array): Decoded {
     header: readObject(text),
     arrays: Object.fromEntries(spans.map((span) => [span.name, arrayOf(span, data)])),
   };
-}
-
-/** JSON as headers write it: sorted names, no spaces, nothing beyond ASCII. */
-function writeJson(value: Json): string {
-  const sorted = JSON.stringify(value, (_, item: Json) =>
-    item && typeof item === "object" && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : item,
-  );
-  return sorted.replace(
-    /[\u007f-\uffff]/g,
-    (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
 }
 
 function rawBytes(data: Numbers): Uint8Array {
