@@ -27,8 +27,8 @@ from tests.spec.independent import __main__ as independent
 REMEDY = "Run: python -m benchmarks.vectors"
 LAYERS = read_layers(VECTORS)
 FILES = read_sessions(VECTORS)
-SPOKEN = ("dummy", "dc")
-"""Protocols that the independent party has."""
+SPOKEN = {"dummy": "D", "dc": "D", "llf": "C"}
+"""Protocols that the independent party has, and up to which level."""
 
 
 class Program:
@@ -66,18 +66,19 @@ def test_each_case_has_its_outcome(
 
 
 @pytest.mark.parametrize(
-    ("answer", "protocol"),
+    ("answer", "protocol", "level"),
     [
-        *((of_product, protocol) for protocol in PROTOCOLS),
-        *((of_independent, protocol) for protocol in SPOKEN),
+        *((of_product, protocol, "E") for protocol in PROTOCOLS),
+        *((of_independent, *spoken) for spoken in SPOKEN.items()),
     ],
 )
 def test_each_session_goes_as_it_was_recorded(
-    answer: Callable[[str, dict[str, Any]], Answer], protocol: str
+    answer: Callable[[str, dict[str, Any]], Answer], protocol: str, level: str
 ) -> None:
-    checker = Checker(program=Program(answer))
+    checker = Checker(program=Program(answer), level=level)
     found = list(checker.check_sessions({protocol: FILES[protocol]}))
-    steps = sum(len(s.steps) + len(s.refusals) for s in FILES[protocol].sessions)
+    sessions = [s for s in FILES[protocol].sessions if s.level <= level]
+    steps = sum(len(s.steps) + len(s.refusals) for s in sessions)
     assert len(found) == steps
     for each in found:
         assert not each.left_out, each.call

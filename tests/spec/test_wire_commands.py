@@ -38,13 +38,13 @@ def run(*words: str | Path, program: Sequence[str]) -> Result:
 
 
 @pytest.mark.parametrize("program", [INDEPENDENT, PRODUCT], ids=["independent", "own"])
-def test_programs_pass_all_vectors_of_level_b(program: Sequence[str]) -> None:
-    done = run("check", VECTORS, "--level", "B", "--json", program=program)
+def test_programs_pass_all_vectors_of_level_c(program: Sequence[str]) -> None:
+    done = run("check", VECTORS, "--level", "C", "--json", program=program)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     layers = sum(len(layer.cases) for layer in read_layers(VECTORS).values())
     sessions = [s for file in read_sessions(VECTORS).values() for s in file.sessions]
-    recorded = [s for s in sessions if s.level <= "B"]
+    recorded = [s for s in sessions if s.level <= "C"]
     steps = sum(len(s.steps) + len(s.refusals) for s in recorded)
     assert len(found) == layers + steps
     assert not any(each["left_out"] for each in found)

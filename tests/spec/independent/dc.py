@@ -18,6 +18,7 @@ from .session import Session
 Floats = NDArray[np.float64]
 VERSION: Final = 2
 ALIGNED: Final = True
+RESULTS_TO: Final = "row"
 RESULT: Final = "row-group-labels"
 _LABELS: Final = {
     "labels": Rule("<i8", ("n",), 0),

@@ -14,6 +14,7 @@ from .session import Session
 
 VERSION: Final = 2
 ALIGNED: Final = False
+RESULTS_TO: Final = "row"
 RESULT: Final = "labels"
 KINDS: Final[Mapping[str, Kind]] = {
     "greet": Kind(),

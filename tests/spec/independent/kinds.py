@@ -16,6 +16,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "integer": (int,),
     "string": (str,),
     "number": (int, float),
+    "list of string": (list,),
 }
 
 

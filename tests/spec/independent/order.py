@@ -27,8 +27,20 @@ class View:
 
     session: Session
     stage: str
-    transcript: str
+    when: When
+    transcripts: Mapping[When, str]
     memory: Memory
+
+    @property
+    def transcript(self) -> str:
+        """Section 7: the transcript of the attempt in hand."""
+        return self.told(*self.when)
+
+    def told(self, round_: int, attempt: int) -> str:
+        """Section 7: the transcript of an attempt."""
+        if (round_, attempt) not in self.transcripts:
+            raise Refusal("protocol-failed")
+        return self.transcripts[round_, attempt]
 
     def group(self, scope: str) -> list[str]:
         """Section 4: a group of this party."""
@@ -76,6 +88,7 @@ class Exchange:
     least: int = 1
     most: int = 1
     audience: str = "all"
+    own: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -135,12 +148,19 @@ def read_entry(packet: Packet) -> dict[str, Any]:
 
 
 def check_told(
-    session: Session, told: Sequence[str], audience: str, packet: Packet
+    session: Session,
+    told: Sequence[str],
+    audience: str,
+    packet: Packet,
+    own_fields: frozenset[str] = frozenset(),
 ) -> None:
     """Section 7, audience: the digest of this party's group is that of the content."""
     groups = session.groups(audience)
     own = next(n for n, group in enumerate(groups) if session.slot in group)
-    if list(told[own : own + 1]) != [packet.content_digest] or packet.own:
+    if (
+        list(told[own : own + 1]) != [packet.content_digest]
+        or set(packet.own) != own_fields
+    ):
         raise Refusal(_REFUSED)
 
 
@@ -154,8 +174,8 @@ def admit(
     number = [stage.name for stage in stages].index(here["stage"])
     exchange = stages[number].exchange(packet.kind)
     if number < len(stages) - 1:
-        audience = stages[number].exchanges[exchange].audience
-        check_told(session, said["told"], audience, packet)
+        asks = stages[number].exchanges[exchange]
+        check_told(session, said["told"], asks.audience, packet, asks.own)
     if here["attempt"] > _MOST_ATTEMPTS or here["round"] < journal.when[0]:
         raise Refusal(_REFUSED)
     when, asked = (here["round"], here["attempt"]), _digest(packet)

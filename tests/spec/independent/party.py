@@ -9,7 +9,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from . import dc, dummy, kinds, order, records, roster
+from . import dc, dummy, kinds, llf, order, records, roster
 from .derivations import Refusal, lp, open_envelope, seal_envelope
 from .kinds import Kind, Record
 from .order import Exchange, Journal, Memory, Reply, Role, Stage, View
@@ -24,7 +24,7 @@ _FINAL: Final = {
     "agreement-mismatch",
     "equivocation",
 }
-_PROTOCOLS: Final = {"dummy": dummy, "dc": dc}
+_PROTOCOLS: Final = {"dummy": dummy, "dc": dc, "llf": llf}
 _VERSIONS: Final = {name: each.VERSION for name, each in _PROTOCOLS.items()}
 _SIGNING: Final[Mapping[str, Kind]] = {
     "sign": Kind(),
@@ -59,6 +59,7 @@ class Party:
         self._stages = (_signing("opening"), *own, _signing("closing"))
         self._kinds = {**_SIGNING, **protocol.KINDS}
         self._conclude, self._result = protocol.conclude, protocol.RESULT
+        self._results_to = protocol.RESULTS_TO
         self._journal = Journal()
         self._before: Memory = {}
         self._memory: Memory = {}
@@ -126,7 +127,7 @@ class Party:
         self, stage: Stage, journal: Journal, when: order.When, memory: Memory
     ) -> View:
         """Section 13: what the party knows in an attempt."""
-        return View(self._session, stage.name, journal.transcripts[when], memory)
+        return View(self._session, stage.name, when, journal.transcripts, memory)
 
     def _receive(
         self, journal: Journal, packet: records.Packet, memory: Memory
@@ -205,7 +206,8 @@ class Party:
         journal = self._journal.follow(session, packet.lines)
         order.check_skipped(self._stages, journal, (len(self._stages) - 1, 1))
         order.check_all_signed(session, "closing", journal.last, packet)
-        order.check_told(session, order.read_entry(packet)["told"], "row", packet)
+        told = order.read_entry(packet)["told"]
+        order.check_told(session, told, self._results_to, packet)
         when = (packet.address["round"], packet.address["attempt"])
         view = self._view(self._stages[-2], journal, when, self._memory)
         found = self._conclude(view, record)

@@ -1,0 +1,60 @@
+"""Section 12, llf: figures of labels."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+_NULL: Final = (
+    "silhouette",
+    "partition_coefficient",
+    "criterion",
+    "gap",
+    "gap_error",
+    "gap_of_one",
+    "stability",
+    "prediction_strength",
+)
+_COINCIDING: Final = 1e6
+
+
+def describe(
+    sizes: Floats,
+    squares: Floats,
+    distances: Floats,
+    silhouettes: float,
+    means: Floats,
+) -> dict[str, Any]:
+    """Section 12, llf, figures: of the totals around the means."""
+    there = sizes > 0
+    n, k, q = sizes[there], int(there.sum()), float(squares[there].sum())
+    between = np.square(means[there][:, None] - means[there][None]).sum(axis=2)
+    rows = float(n.sum())
+    found: dict[str, Any] = {
+        "n_clusters": k,
+        "inertia": q,
+        "simplified_silhouette": None,
+        "calinski_harabasz": None,
+        "davies_bouldin": None,
+        "xie_beni": None,
+        **dict.fromkeys(_NULL),
+    }
+    if 2 <= k < rows:
+        apart = between + np.where(np.eye(k) > 0, np.inf, 0.0)
+        scatter = distances[there] / n
+        found["simplified_silhouette"] = silhouettes / rows
+        spread = float(n @ between @ n) / (2.0 * rows)
+        if q > 0:
+            found["calinski_harabasz"] = spread * (rows - k) / (q * (k - 1))
+        if apart.min() > 0:
+            ratios = (scatter[:, None] + scatter[None]) / np.sqrt(apart)
+            found["davies_bouldin"] = float(ratios.max(axis=1).mean())
+            compact = q / (rows * float(apart.min()))
+            found["xie_beni"] = compact if compact < _COINCIDING else None
+    return {
+        name: float(f"{value:.6g}") if isinstance(value, float) else value
+        for name, value in found.items()
+    }
