@@ -111,10 +111,11 @@ def get_unlinked(request: Request) -> Response:
     """Return the own rows that were linked to nobody, by line, with what they lack."""
     from party_sdk.tables.linkage.unlinked_rows import write_unlinked
 
-    kept, here = kept_of(request), kept_of(request).desk.own_home
-    if kept.order is None or kept.order.table is None:
+    kept = kept_of(request)
+    order, here = kept.order, kept.desk.own_home
+    if order is None or order.table is None:
         raise NotReady(_NO_TABLE)
-    rows = kept.order.table.to_named_table()
+    rows = order.table.to_named_table()
     with here.resume(kept.session, kept.slot, Policy()) as member:
         found = here.find_unlinked(member, rows, member.result())
     return file(

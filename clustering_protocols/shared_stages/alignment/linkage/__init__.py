@@ -1,5 +1,8 @@
 """Stage: rows of the same people, linked by match keys within each row group.
 
+Of split rows people are found in the same way whom two of all parties have
+(:mod:`.repeated_people`); what follows says it of a row group.
+
 The parties of a row group stand in a ring, in the order of their slots. Each masks the
 values of its match keys under a key of its own, in an order of its own, and seals them to
 the next party, which masks them again. The last one in the ring hashes what all have
