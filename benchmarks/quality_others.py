@@ -1,7 +1,6 @@
 """Federated k-means as others have it, written here after their rules, without masks.
 
-averaged      each party runs Lloyd's iteration from the common centroids for some steps,
-              centroids are averaged by sizes (federated averaging)
+averaged      federated averaging, as `coterie compare` has it
 mini-batch    centroids from k-means++ of k rows of each party, then mini-batch updates
               with counts, added up in rounds (the rule of NVFlare's example)
 one shot      each party's own k-means, k of all its centroids by farthest first, and one
@@ -19,6 +18,7 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans, kmeans_plusplus
 
 from clustering_protocols.records.arrays import FloatArray
+from party_sdk.cli.lab.baselines import average
 
 Parts = Sequence[FloatArray]
 Other = Callable[[Parts, int, np.random.Generator], FloatArray]
@@ -28,21 +28,6 @@ _ROUNDS: Final = 20
 
 def _seed(rng: np.random.Generator) -> int:
     return int(rng.integers(2**31))
-
-
-def averaged(parts: Parts, k: int, rng: np.random.Generator) -> FloatArray:
-    """Return centroids (k, m) after rounds of averaging, from rows of the first party."""
-    V = parts[0][rng.permutation(len(parts[0]))[:k]]
-    V = np.resize(V, (k, V.shape[1]))
-    for _ in range(_ROUNDS):
-        sums, sizes = np.zeros_like(V), np.zeros(k)
-        for X in parts:
-            fitted = _lloyd(X, V, 5)
-            counts = np.bincount(cdist(X, fitted).argmin(axis=1), minlength=k)
-            sums += counts[:, None] * fitted
-            sizes += counts
-        V = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], V)
-    return V
 
 
 def mini_batch(parts: Parts, k: int, rng: np.random.Generator) -> FloatArray:
@@ -94,5 +79,5 @@ def _lloyd(X: FloatArray, V: FloatArray, steps: int) -> FloatArray:
 
 
 OTHERS: Final[Mapping[str, Other]] = {
-    "averaged": averaged, "mini-batch": mini_batch, "one shot": one_shot,
+    "averaged": average, "mini-batch": mini_batch, "one shot": one_shot,
 }  # fmt: skip

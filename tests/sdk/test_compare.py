@@ -21,6 +21,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.schema import numbers
 from party_sdk.cli import main
 from party_sdk.cli.lab import compare
+from party_sdk.cli.lab.baselines import average
 from party_sdk.cli.lab.cases import usual_lattices
 
 IRIS = load_iris()
@@ -111,6 +112,36 @@ def test_methods_choose_the_number_that_pooled_k_means_would(
     # of 4 clusters there are several partitions almost as good as the best
     assert exact[:2] == pytest.approx(figures[:2], abs=1e-6)
     assert cases["omnifc", "3x1"]["fidelity"] == 1
+
+
+def test_what_there_is_without_a_session_stands_beside_it(
+    coterie: Run, blobs: Path
+) -> None:
+    words = ("compare", blobs, *READ, "--protocol", "dc", "--n-clusters", "3")
+    layouts = ("--layout", "3x1", "--layout", "1x2")
+    found = json.loads(coterie(*words, *layouts, "--json").stdout)["baselines"]
+    names = {(each["layout"], each["name"]): each for each in found}
+    alone = "each party alone"
+    assert names.keys() == {
+        ("3x1", "pooled k-means"),
+        ("3x1", alone),
+        ("3x1", "federated average"),
+        ("1x2", "pooled k-means"),
+        ("1x2", alone),
+    }
+    assert names["3x1", "pooled k-means"]["truth"] == 1.0
+    assert names["3x1", alone]["objective_ratio"] is None
+    assert names["3x1", "federated average"]["objective_ratio"] >= 1.0
+    assert names["1x2", alone]["fidelity"] <= 1.0
+    shown = coterie(*words, *layouts).stdout
+    assert "3x1, k 3, federated average" in shown
+
+
+def test_the_average_of_one_party_is_its_own_k_means() -> None:
+    X, start = IRIS.data, np.random.default_rng(4).permutation(150)[:3]
+    V = average([X], 3, np.random.default_rng(4))
+    own = KMeans(3, init=X[start], n_init=1, tol=0).fit(X)
+    np.testing.assert_allclose(V, own.cluster_centers_)
 
 
 def test_the_document_holds_each_case_with_its_runs_and_costs(

@@ -126,8 +126,10 @@ def compare(
     as 'coterie simulate' plays it: a protocol, a layout, all numbers of clusters. What
     does not fit is named with its reason. Fidelity is that of the run that counts,
     against the same clustering on the pooled table: 1 means that nothing was lost.
+    Beneath stands what k-means gives without a session: on pooled rows, to each party
+    alone, and by averaging what parties find.
     """
-    from party_sdk.cli.lab import trial
+    from party_sdk.cli.lab import baselines, trial
     from party_sdk.cli.lab.case_results import CaseFailure, run
     from party_sdk.cli.lab.cases import plan
     from party_sdk.coordinator.option_parsing import read_preparation
@@ -153,10 +155,14 @@ def compare(
         results = [run(case, seed) for case in followed]
     if picture is not None:
         _draw(results, picture)
+    beside = list(baselines.baselines(results, seed))
     if as_json:
-        click.echo(json.dumps(_document(tables, results, others)))
+        told = {"baselines": baselines.documents(beside)}
+        click.echo(json.dumps(_document(tables, results, others) | told))
     else:
         _print(results, others)
+        for line in baselines.lines(beside):
+            say(line)
     if all(isinstance(result, CaseFailure) for result in results):
         context.exit(_WITHOUT_RESULT)
 
