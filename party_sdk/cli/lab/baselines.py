@@ -64,7 +64,7 @@ def _of_case(result: CaseResult, k: int, seed: int) -> Iterator[Baseline]:
     parts = simulation.split(X, regular(case.lattice), seed)
     best = pooled_objectives.cluster(Z, k)
 
-    def told(name: str, found: Sequence[Found], ratio: float | None) -> Baseline:
+    def measure(name: str, found: Sequence[Found], ratio: float | None) -> Baseline:
         of_pooled = [scores.adjusted_rand(best.labels[r], own) for r, own in found]
         of_truth = [
             scores.adjusted_rand(classes[r], own)
@@ -82,7 +82,7 @@ def _of_case(result: CaseResult, k: int, seed: int) -> Iterator[Baseline]:
         )
 
     everybody = np.arange(len(Z))
-    yield told(POOLED, [(everybody, best.labels)], 1.0)
+    yield measure(POOLED, [(everybody, best.labels)], 1.0)
     cells = [(parts.rows[s.row], parts.columns[s.column]) for s in parts.layout.slots]
     if min(len(rows) for rows, _ in cells) < k:
         return
@@ -90,12 +90,12 @@ def _of_case(result: CaseResult, k: int, seed: int) -> Iterator[Baseline]:
         (rows, pooled_objectives.cluster(Z[np.ix_(rows, columns)], k).labels)
         for rows, columns in cells
     ]
-    yield told(ALONE, alone, None)
+    yield measure(ALONE, alone, None)
     if parts.layout.n_column_groups == 1:
         V = average([Z[rows] for rows, _ in cells], k, np.random.default_rng(seed))
         labels = cdist(Z, V).argmin(axis=1)
         ratio = pooled_objectives.inertia(Z, labels) / max(best.inertia, 1e-300)
-        yield told(AVERAGE, [(everybody, labels)], ratio)
+        yield measure(AVERAGE, [(everybody, labels)], ratio)
 
 
 Found = tuple[IntArray, IntArray]
