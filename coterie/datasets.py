@@ -153,7 +153,8 @@ def deal(
 ) -> Dealt:
     """Deal the rows and columns of one table out to the parties of a layout.
 
-    Without classes rows are dealt out evenly and at random; columns always are. With
+    Without classes rows are dealt out evenly and at random; columns always are, and stand
+    in the order of the table. With
     classes each class goes to the row groups in shares of a Dirichlet distribution, so
     that institutions see other mixtures.
 
@@ -193,7 +194,8 @@ def deal(
                 field="classes",
             )
         rows = deal_classes(known, kept.n_row_groups, concentration, rng, fewest=fewest)
-    columns = np.array_split(rng.permutation(n_columns), kept.n_column_groups)
+    drawn = np.array_split(rng.permutation(n_columns), kept.n_column_groups)
+    columns = [np.sort(own) for own in drawn]
     held = [(rows[slot.row], columns[slot.column]) for slot in kept.slots]
     return Dealt(
         layout=kept,

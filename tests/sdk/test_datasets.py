@@ -135,6 +135,13 @@ def test_every_row_and_column_is_dealt_out_once(layout: Any, kind: Any) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
+@pytest.mark.parametrize("layout", [(3, 1), (1, 2)])
+def test_columns_of_a_party_stand_in_the_order_of_the_table(layout: Any) -> None:
+    dealt = datasets.deal(X, layout, random_state=1)
+    for columns in dealt.columns:
+        assert_array_equal(columns, np.sort(columns))
+
+
 def test_classes_go_to_institutions_in_other_shares() -> None:
     dealt = datasets.deal(X, (3, 1), classes=CLASSES, concentration=0.1, fewest=9)
     shares = [np.bincount(CLASSES[rows], minlength=3) for rows in dealt.rows]
