@@ -54,7 +54,9 @@ def render(measured: Measured) -> str:
 
 def _head(measured: Measured) -> Iterator[str]:
     machine = measured["machine"]
-    versions = ", ".join(f"{name} {v}" for name, v in machine["versions"].items())
+    libraries = dict(machine["versions"])
+    release = libraries.pop("coterie")
+    versions = ", ".join(f"{name} {v}" for name, v in libraries.items())
     yield "# Evidence"
     yield (
         "Written by `make bench`; no figure on this page was typed. It is what these "
@@ -64,7 +66,7 @@ def _head(measured: Measured) -> Iterator[str]:
     yield (
         f"Measured with {machine['processors']} processors and "
         f"{machine['memory_gib']} GiB of memory, {machine['system']}, Python "
-        f"{machine['python']}. Versions: {versions}. "
+        f"{machine['python']}. Release {release}. Libraries: {versions}. "
         "Sets that scikit-learn does not bundle are taken where they are found "
         "([benchmarks](../benchmarks/README.md))."
     )

@@ -154,9 +154,8 @@ def deal(
     """Deal the rows and columns of one table out to the parties of a layout.
 
     Without classes rows are dealt out evenly and at random; columns always are, and stand
-    in the order of the table. With
-    classes each class goes to the row groups in shares of a Dirichlet distribution, so
-    that institutions see other mixtures.
+    in the order of the table. With classes each class goes to the row groups in shares of
+    a Dirichlet distribution, so that institutions see other mixtures.
 
     table: matrix, or table of pandas, polars or pyarrow, of shape (n, m).
     layout: Layout or (int, int); row groups and column groups.
