@@ -22,7 +22,7 @@ from clustering_protocols.engine.packets import Envelope, Packet
 from clustering_protocols.terms.terms import canonical_json
 from tests.engine.recorded import Recorded, Standing, honest
 
-MAX_NUMBER = 2**63 - 1
+MAX_NUMBER = 2**53 - 1  # the largest that canonical JSON writes
 CONSISTENT = 0.8
 """How often what a party is told of the past fits the lie."""
 
