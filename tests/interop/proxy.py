@@ -46,8 +46,9 @@ def between(url: str, change: Change = leave, cut: Cut = never) -> Iterator[str]
             if cut(self.command, self.path):
                 self.close_connection = True
                 return
-            good = answer.status_code == httpx.codes.OK
-            body = change(self.path, answer.content) if good else answer.content
+            body = answer.content
+            if answer.is_success:
+                body = change(self.path, body)
             self.send_response(answer.status_code)
             for name, value in answer.headers.items():
                 if name.lower() not in _OWN_HEADERS:

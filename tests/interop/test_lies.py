@@ -21,7 +21,7 @@ from tests.interop.proxy import Change, between
 from tests.interop.sessions import start_with_entropy
 
 LAYOUT = Layout.lattice(3)
-FOREIGN, HOMELY, LIAR = LAYOUT.names
+HONEST, FOREIGN, HOMELY = LAYOUT.names
 PARTS = simulation.split(np.random.default_rng(0).normal(size=(60, 2)), LAYOUT, seed=1)
 
 
@@ -65,8 +65,8 @@ def forge_mark(path: str, body: bytes) -> bytes:
     if not path.endswith("/agreement"):
         return body
     agreement = json.loads(body)
-    other = agreement["roster"][2]
-    return body.replace(other["mark"].encode(), b"0" * 64)
+    first = agreement["roster"][0]
+    return body.replace(first["mark"].encode(), b"0" * 64)
 
 
 LIES: dict[str, tuple[Change, str]] = {
@@ -86,12 +86,19 @@ def test_both_stop_with_the_same_problem(
 ) -> None:
     change, problem = LIES[lie]
     crowd = gather(LosslessFederated(n_clusters=2), PARTS)
-    crowd.start(LIAR)
+    crowd.start(HONEST)
     with between(crowd.analyst.url, change) as url:
         foreign = start_with_entropy(crowd, tmp_path, FOREIGN, at=url)
-        with pytest.raises(CoterieError) as refused, join(crowd, HOMELY, url) as party:
-            party.run(crowd.data[HOMELY])
-        _, said = foreign.communicate(timeout=120)
+        try:
+            with (
+                join(crowd, HOMELY, url) as party,
+                pytest.raises(CoterieError) as refused,
+            ):
+                party.run(crowd.data[HOMELY])
+            _, said = foreign.communicate(timeout=120)
+        finally:
+            foreign.kill()
+            foreign.communicate()
     assert refused.value.problem.value.slug == problem
     assert foreign.returncode == 1
     assert said.splitlines()[-1].partition(":")[0] == problem

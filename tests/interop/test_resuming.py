@@ -29,7 +29,7 @@ def kill_in_round(process: subprocess.Popen[str], round_: int) -> None:
         if line.startswith(f"Round {round_}:"):
             break
     process.kill()
-    process.wait(30)
+    process.communicate(timeout=30)
 
 
 def test_a_party_that_was_killed_goes_on_where_it_was(
