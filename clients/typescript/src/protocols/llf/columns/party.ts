@@ -8,7 +8,7 @@ import type {
   UpdatesScattered,
 } from "../../../generated/llf.ts";
 import { equaliseCoordinates } from "../../../numerics/coincidence.ts";
-import { meanOf, squaredDistance, type Points } from "../../../numerics/points.ts";
+import { squaredDistance, type Points } from "../../../numerics/points.ts";
 import { FixedPoint } from "../../../secrecy/fixed-point.ts";
 import { mask } from "../../../secrecy/sums.ts";
 import type {
@@ -28,7 +28,7 @@ import { move, nudgeOf, unitsOfOne } from "../centroids.ts";
 import { sumByLabel } from "../cluster-sums.ts";
 import { orderBySize } from "../cluster-order.ts";
 import type { LlfParams } from "../params.ts";
-import { largestSum, startOf } from "../scaler.ts";
+import { largestSum, Scaler, startOf } from "../scaler.ts";
 import { columnsOf, hiddenDistances } from "./distances.ts";
 import { travellingRows } from "./start.ts";
 
@@ -86,7 +86,7 @@ function measure(
   const rows = travellingRows(context, table);
   const labels = numbers(asked.labels);
   const centroids = before
-    ? moved(context, params, before, rows, labels)
+    ? moved(context, params, before, table, labels)
     : startAt(startOf(context, params));
   const contribution: UpdatesDistances = {
     kind: "distances",
@@ -104,16 +104,16 @@ function moved(
   context: PartyContext,
   { clusters }: LlfParams,
   before: OwnCentroids,
-  rows: Points,
+  table: Table,
   labels: readonly number[],
 ): Points {
-  checkLabels(labels, rows.length, clusters);
+  checkLabels(labels, table.rows.length, clusters);
   // a public step would give the analyst known directions to measure rows by
   const purpose = `nudge/${context.place.column}/${before.number}`;
   const stream = groupStream(context, "row", purpose);
   const nudges = before.centroids.map(({ length }) => nudgeOf(stream, length));
-  return move(before.centroids, sumByLabel(rows, labels, clusters), nudges, 1)
-    .centroids;
+  const { rows, labels: own } = ownRows(context, table, labels);
+  return move(before.centroids, sumByLabel(rows, own, clusters), nudges, 1).centroids;
 }
 
 /** Squares within clusters and between them, over own columns, masked. */
@@ -123,12 +123,14 @@ function scatter(
   asked: UpdatesScatter,
   table: Table,
 ): Reply {
-  const labels = numbers(asked.labels);
-  checkTold(context, labels);
-  const rows = travellingRows(context, table);
+  const told = numbers(asked.labels);
+  checkTold(context, told);
+  const { rows, labels } = ownRows(context, table, told);
   const { sums, counts } = sumByLabel(rows, labels, params.clusters);
   const means = sums.map((sum, c) => sum.map((x) => x / Math.max(counts[c]!, 1)));
-  const middle = meanOf(rows);
+  const middle = sums[0]!.map(
+    (_, f) => sumOf(sums.map((sum) => sum[f]!)) / rows.length,
+  );
   const within = rows.map((row, place) => squaredDistance(row, means[labels[place]!]!));
   const between = means.map((mean, c) => counts[c]! * squaredDistance(mean, middle));
   const limit = columnsOf(context) * largestSum(rows.length);
@@ -139,6 +141,14 @@ function scatter(
   mask(hidden, sum, sumMember(context, "row"), params.leastParties);
   const contribution: UpdatesScattered = { kind: "scattered", words: words(hidden) };
   return { contribution };
+}
+
+/** Scaled rows and their labels in the order of the party's table: sums are over it. */
+function ownRows(context: PartyContext, table: Table, told: readonly number[]) {
+  const scaler = Scaler.of(context);
+  const order = context.recall<readonly number[]>("order");
+  const rows = table.rows.map((row) => scaler.scaled(row));
+  return { rows, labels: inOwnOrder(order, told) };
 }
 
 function checkLabels(labels: readonly number[], rows: number, clusters: number): void {
