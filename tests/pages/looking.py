@@ -20,10 +20,13 @@ WIDTHS: Final = (390, 768, 1280)
 """Points: a telephone, a tablet, a desk."""
 _SERIOUS = {"serious", "critical"}
 _CUT = """
-() => [...document.querySelectorAll("svg")].filter(
-  each => each.getBoundingClientRect().right > document.documentElement.clientWidth + 1
-       || each.closest(".wide")?.scrollWidth > each.closest(".wide")?.clientWidth + 1
-).map(each => each.getAttribute("aria-labelledby") ?? each.outerHTML.slice(0, 80))
+() => [...document.querySelectorAll(
+  "svg, .typed input, .typed select, .confirm summary"
+)].filter(each => {
+  const right = each.getBoundingClientRect().right;
+  const box = each.closest(".wide")?.getBoundingClientRect().right ?? Infinity;
+  return right > Math.min(box, document.documentElement.clientWidth) + 1;
+}).map(each => each.getAttribute("aria-labelledby") ?? each.outerHTML.slice(0, 80))
 """
 _COUNT = """
 addEventListener("pointerdown", () => countClicks(1), true);
@@ -89,7 +92,7 @@ class Look:
 
 
 def fits(page: Page) -> None:
-    """Nothing is wider than the window, whatever its width, and no picture is cut."""
+    """Nothing is wider than the window; pictures and what is typed into are in sight."""
     before = page.viewport_size
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
