@@ -82,7 +82,7 @@ class Checker:
         for step in session.steps:
             found = self._judge(place, step)
             yield found
-            if found.left_out:
+            if found.left_out or (found.wrong and step is session.steps[0]):
                 return
         for refusal in session.refusals:
             yield self._check_refusal(place, session, refusal)

@@ -6,12 +6,18 @@ import json
 import subprocess
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Final, Protocol, Self
+from typing import Any, Protocol, Self
 
 from clustering_protocols.common.errors import InvalidParameters, Malformed
 
 Answer = dict[str, Any]
-_ENDED: Final = "The program ended without an answer."
+
+
+def _ended() -> Malformed:
+    return Malformed(
+        "The program ended without an answer.",
+        remedy="Read what it wrote to standard error.",
+    )
 
 
 class Program(Protocol):
@@ -49,10 +55,10 @@ class ProgramProcess:
             writer.write(json.dumps({"call": call, "input": given}) + "\n")
             writer.flush()
         except BrokenPipeError:
-            raise Malformed(_ENDED) from None
+            raise _ended() from None
         line = reader.readline()
         if not line:
-            raise Malformed(_ENDED)
+            raise _ended()
         try:
             answer = json.loads(line)
         except ValueError:

@@ -139,7 +139,10 @@ class WireRehearsal:
             agreement=session.session.agreement, receivers=self.find_receivers(session)
         )
         opening = self.describe_opening(session)
-        yield self._judge(None, "init", program.ask("init", opening), {})
+        begun = self._judge(None, "init", program.ask("init", opening), {})
+        yield begun
+        if begun.wrong:
+            return
         while not session.is_over:
             if isinstance(session.move, engine.Choosing):
                 session.choose(None)

@@ -87,6 +87,14 @@ def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> Non
     )
 
 
+def test_a_rehearsal_ends_where_a_program_does_not_begin() -> None:
+    options = ("omnifc", "--param", "n_clusters=3")
+    done = run("rehearse", *options, program=INDEPENDENT)
+    assert done.exit_code == 5
+    (line,) = done.output.splitlines()
+    assert line.endswith("{'problem': 'version-mismatch'} came")
+
+
 def test_a_program_that_cannot_be_started_is_named() -> None:
     done = run("rehearse", "dummy", program=("/no/such/program",))
     assert "'/no/such/program' cannot be started" in str(done.exception)
