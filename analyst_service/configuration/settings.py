@@ -6,12 +6,13 @@ import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
-from pydantic import Field, JsonValue, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.configuration.engine_settings import TUNING, EngineSettings
 from analyst_service.configuration.notice_settings import (
     NoticeSettings,
     is_mail_address,
@@ -22,16 +23,8 @@ from clustering_protocols.common.limits import BODY_BYTES, JSON_BYTES
 # What RFC 9116 has as a contact, in one line.
 _WEB_OR_PHONE: Final = re.compile(r"https://[!-~]{1,500}|tel:\+[0-9-]{3,30}")
 
-# Whoever reaches a scheduler runs code where its workers are.
-_SCHEDULER: Final = re.compile(
-    r"tls://[^/\s@]+:[0-9]{1,5}|tcp://(?:127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):[0-9]{1,5}"
-)
 
-TUNING: Final[dict[str, JsonValue]] = {"tuning": True}
-"""Marks a setting that only those who look for a fault touch: see docs/tuning.md."""
-
-
-class Settings(NoticeSettings):
+class Settings(NoticeSettings, EngineSettings):
     """Settings of the analyst service."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True)
@@ -281,27 +274,6 @@ class Settings(NoticeSettings):
         "driver, or an upload from whoever puts its pieces together.",
         json_schema_extra=TUNING,
     )
-    engine: Literal["local", "dask"] = Field(
-        default="local",
-        description="Where steps work on blocks of rows: in their own process, or on "
-        "Dask's workers (pip install 'coterie[dask]').",
-    )
-    dask_scheduler: str = Field(
-        default="",
-        description="Address of the scheduler, tls://host:8786; without one each worker "
-        "process of the analyst starts Dask's workers on its machine.",
-    )
-    dask_plain: bool = Field(
-        default=False,
-        description="Whether a scheduler on this machine may be reached without TLS "
-        "(tcp://127.0.0.1): every account of the machine then runs code as the workers.",
-    )
-    dask_seconds: float = Field(
-        default=300.0,
-        gt=0,
-        description="After how long without a result of Dask's a step is left for later.",
-        json_schema_extra=TUNING,
-    )
     step_attempts: int = Field(
         default=10,
         ge=1,
@@ -346,39 +318,12 @@ class Settings(NoticeSettings):
                 raise ValueError("a contact is mailto:ADDRESS, https://… or tel:+…")
         return text
 
-    @field_validator("engine")
-    @classmethod
-    def _check_engine(cls, engine: str) -> str:
-        if engine == "dask" and find_spec("distributed") is None:
-            raise ValueError("Dask is not installed: pip install 'coterie[dask]'")
-        return engine
-
     @field_validator("blob_store")
     @classmethod
     def _check_store(cls, address: str) -> str:
         if address and find_spec("obstore") is None:
             raise ValueError("obstore is not installed: pip install 'coterie[objects]'")
         return address
-
-    @field_validator("dask_scheduler")
-    @classmethod
-    def _check_scheduler(cls, address: str) -> str:
-        if address and _SCHEDULER.fullmatch(address) is None:
-            raise ValueError(
-                "a scheduler has an address of the form tls://host:8786; tcp:// is for "
-                "127.0.0.1 alone"
-            )
-        return address
-
-    @model_validator(mode="after")
-    def _check_plain_scheduler(self) -> Self:
-        if self.dask_scheduler.startswith("tcp://") and not self.dask_plain:
-            raise ValueError(
-                "COTERIE_DASK_SCHEDULER speaks no TLS: every account of this machine "
-                "would run code as its workers. Start it with TLS (tls://…), or allow "
-                "it by COTERIE_DASK_PLAIN=true"
-            )
-        return self
 
     @property
     def database(self) -> str:

@@ -18,21 +18,15 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
     TaskRefused,
 )
-from clustering_protocols.contract import (
-    Outcome,
-    PartyContext,
-    PeerMessage,
-    SessionContext,
-    Stage,
-)
+from clustering_protocols.contract import Outcome, PartyContext, SessionContext, Stage
 from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection, put_back, tell_part
-from clustering_protocols.engine import packets
+from clustering_protocols.engine import envelopes, packets
 from clustering_protocols.engine.cluster_numbers import number_outcome
 from clustering_protocols.engine.contribution_checks import check_answer
 from clustering_protocols.engine.journal import Journal
-from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
+from clustering_protocols.engine.packets import Packet
 from clustering_protocols.engine.rows import label_left_out, rows_of, wrap_predict
 from clustering_protocols.engine.stages import (
     last_stages,
@@ -45,8 +39,6 @@ from clustering_protocols.engine.task_checks import Admission
 from clustering_protocols.numerics.blocks import ONE_THREAD, Engine
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy import envelopes as sealing
-from clustering_protocols.secrecy.keys import PartyKeys, party_keys
 from clustering_protocols.shared_stages.profiles.messages import profiles_in
 
 FINAL = (
@@ -154,7 +146,9 @@ class PartyEngine:
         contribution = packets.write(
             asked.address,
             reply.contribution,
-            envelopes=[self._seal(context, asked, item) for item in reply.envelopes],
+            envelopes=[
+                envelopes.seal(context, asked, item) for item in reply.envelopes
+            ],
         )
         check_answer(asked, packets.read(contribution), stage)
         awaited = ExpectedSenders(slots=list(reply.awaits))
@@ -294,34 +288,19 @@ class PartyEngine:
         if (address.session, address.agreement, address.slot) != expected:
             raise AgreementMismatch("The analyst sent a message of another session.")
 
-    def _keys(self, session: SessionContext) -> PartyKeys:
-        return party_keys(self.entropy, session.terms.session, self.slot)
-
-    def _seal(
-        self, context: PartyContext, asked: Packet, item: PeerMessage
-    ) -> Envelope:
-        session, when = context.session, dict(asked.address.when)
-        label = EnvelopeLabel(peer=item.peer, kind=item.content.kind, **when)
-        bound = _bound(context, label, sender=self.slot, receiver=item.peer)
-        peer = session.member(item.peer).keys
-        content = item.content.encode()
-        return Envelope(
-            label=label, sealed=sealing.seal(content, bound, self._keys(session), peer)
-        )
-
     def _receive(
         self, stages: Sequence[Stage], memory: Memory, asked: Packet, journal: Journal
     ) -> Memory:
         """Open the envelopes that came with a task and let their stages keep them."""
         _check_all_came(memory, asked)
-        for round_, envelopes in _by_round(asked.envelopes).items():
-            _check_fresh(journal, asked, round_, envelopes)
-            name = envelopes[0].label.stage  # one round belongs to one stage
+        for round_, sealed in envelopes.group_by_round(asked.envelopes).items():
+            envelopes.check_fresh(journal, asked, round_, sealed)
+            name = sealed[0].label.stage  # one round belongs to one stage
             stage = next((stage for stage in stages if stage.name == name), None)
             if stage is None:
                 raise EnvelopeRefused(f"Stage {name!r} is not part of this session.")
             context = self._context(asked, memory, journal, name)
-            opened = [self._open(context, stage, envelope) for envelope in envelopes]
+            opened = [envelopes.unseal(context, stage, each) for each in sealed]
             received = stage.party().receive(context, opened)
             memory = _remember_records(memory, stage, received)
         return memory
@@ -342,20 +321,6 @@ class PartyEngine:
                 context = self._context(asked, memory, journal, stage.name)
                 rows = rows_of(session, self.slot, memory, data)
                 yield stage.party().review(context, rows)
-
-    def _open(
-        self, context: PartyContext, stage: Stage, envelope: Envelope
-    ) -> PeerMessage:
-        label, session = envelope.label, context.session
-        kind = next((e for e in stage.envelopes if e.kind == label.kind), None)
-        if kind is None or label.peer not in session.slots:
-            raise EnvelopeRefused("Its label names no known sender or kind.")
-        bound = _bound(context, label, sender=label.peer, receiver=self.slot)
-        peer = session.member(label.peer).keys
-        content = sealing.open_envelope(
-            envelope.sealed, bound, self._keys(session), peer
-        )
-        return PeerMessage(peer=label.peer, content=kind.decode(content))
 
 
 def _remember_records(
@@ -378,40 +343,3 @@ def _check_all_came(memory: Memory, asked: Packet) -> None:
     for slot in () if awaited is None else awaited.slots:
         if slot not in came:
             raise EnvelopeRefused(f"The analyst withholds the envelope of {slot!r}.")
-
-
-def _by_round(envelopes: Sequence[Envelope]) -> dict[int, list[Envelope]]:
-    found: dict[int, list[Envelope]] = {}
-    for envelope in sorted(envelopes, key=lambda each: each.label.round):
-        found.setdefault(envelope.label.round, []).append(envelope)
-    return found
-
-
-def _check_fresh(
-    journal: Journal, asked: Packet, round_: int, envelopes: Sequence[Envelope]
-) -> None:
-    """Refuse envelopes but those of rounds since this party's last answer.
-
-    Each round's last attempt counts alone: what was sealed in the others was in vain.
-    """
-    answered = [each for each in journal.recent if each < asked.address.round]
-    is_new = max(answered, default=0) <= round_ < asked.address.round
-    last = max(
-        (att for told, att in journal.transcript_by_attempt if told == round_),
-        default=0,
-    )
-    if not is_new or any(each.label.attempt != last for each in envelopes):
-        raise EnvelopeRefused("It was not sealed since the last answer, or in vain.")
-
-
-def _bound(
-    context: PartyContext, label: EnvelopeLabel, *, sender: str, receiver: str
-) -> sealing.Binding:
-    return sealing.Binding(
-        transcript=context.transcript_of(label.round, label.attempt),
-        session=context.session.terms.session,
-        sender=sender,
-        receiver=receiver,
-        kind=label.kind,
-        **dict(label.when),
-    )

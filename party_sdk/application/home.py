@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from clustering_protocols.catalogue import check_choices
-from clustering_protocols.common.errors import (
-    CoterieError,
-    InvalidParameters,
-    NotReady,
-    RiskNotAccepted,
-)
+from clustering_protocols.common.errors import RiskNotAccepted
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.terms.risks import RiskLevel
 from clustering_protocols.terms.session_risks import OTHER_UNITS
-from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
 from clustering_protocols.terms.terms import Terms, digest, read_terms
 from party_sdk.admission.id_patterns import id_warnings
 from party_sdk.analyst_client.analyst import Analyst
@@ -31,6 +25,7 @@ from party_sdk.analyst_client.transport import (
     Listeners,
     Trust,
 )
+from party_sdk.application.archive import Archive
 from party_sdk.application.asker import Asker, Asks, Confirmation
 from party_sdk.application.outputs import Outputs, Rows
 from party_sdk.home.clock import now
@@ -43,13 +38,12 @@ from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.leave import decline, leave
 from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.participant import Party
-from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.watch import OnProgress
 from party_sdk.reports.offers import offered_sheet, own_institution
 
 # Reports and results are imported where they are read
 if TYPE_CHECKING:
-    from coterie_pages.models import RunReport, TermsSheet
+    from coterie_pages.models import TermsSheet
     from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables import TableMapping
@@ -105,31 +99,10 @@ class Home:
         """Return what is kept of a session on this disk."""
         return PartyFolder(self.path, session, slot)
 
-    def find_folder(self, session: str, slot: str) -> PartyFolder:
-        """Return the same, or what outlived it where it was forgotten.
-
-        Raises NotReady if nothing is kept.
-        """
-        folder = self.folder(session, slot)
-        found = folder if folder.exists else folder.forgotten()
-        if found is None:
-            folder.load_identity()  # which says so
-            return folder
-        return found
-
-    def one_of(self, named: str, slot: str | None) -> PartyFolder:
-        """Return what is kept of an invitation, or of a session and a slot.
-
-        Raises InvalidParameters if this home sat at several slots of the session, and
-            none is named.
-        """
-        if "#" in named:
-            parsed = Invitation.parse(named)
-            return self.find_folder(parsed.session, parsed.slot)
-        sat = sorted(path.name for path in (self.path / "parties" / named).glob("*"))
-        if slot is None and len(sat) > 1:
-            raise InvalidParameters(f"Name one of the slots: {', '.join(sat)}.")
-        return self.find_folder(named, slot or (sat[0] if sat else "?"))
+    @property
+    def archive(self) -> Archive:
+        """Return what is kept here of sessions, those that were forgotten among them."""
+        return Archive(self)
 
     def institution(self) -> Institution | None:
         """Return whose home this is; None where no identity was made yet."""
@@ -379,68 +352,6 @@ class Home:
             return True
         with self.connect(parsed.url) as analyst:
             return leave(folder, analyst, reason, parsed.code)
-
-    def report(self, folder: PartyFolder, rows: Rows | None = None) -> RunReport:
-        """Return the report of a party that is kept here, or was before it was forgotten.
-
-        rows: the party's table, to draw its rows.
-        """
-        from coterie_pages.models import RunReport
-        from party_sdk.reports.run_reports import run_report
-
-        written = folder.load_report()
-        if written is not None:
-            if rows is not None:
-                raise NotReady("Labels were forgotten: rows can no longer be drawn.")
-            return RunReport.model_validate_json(written)
-        with self.resume(folder.session, folder.slot, Policy()) as member:
-            columns = folder.load_identity().columns
-            data = None
-            if rows is not None:
-                rows = self.map_rows(folder, rows)
-                data = rows.open(member.slot_fields, columns)
-            return run_report(member, self.path, data=data)
-
-    def manifest(self, folder: PartyFolder) -> dict[str, Any]:
-        """Return the manifest of a session that is kept here, as JSON values.
-
-        Raises NotReady once labels were forgotten.
-        """
-        from party_sdk.reports.run_reports import run_manifest
-
-        with self.resume(folder.session, folder.slot, Policy()) as member:
-            return run_manifest(member)
-
-    def forget(self, session: str, slot: str, *, everything: bool = False) -> None:
-        """Delete what is kept of a session; the log and a report stay by default.
-
-        Raises NotReady if nothing is kept.
-        """
-        folder = self.folder(session, slot)
-        if everything:
-            self.find_folder(session, slot)
-            folder.forget(everything=True)
-            return
-        folder.load_identity()
-        report = None
-        with suppress(CoterieError):  # what cannot be read has to go all the same
-            report = self.report(folder).model_dump_json().encode()
-        folder.forget(report)
-
-    def sign_log(self, folder: PartyFolder) -> SignedLog:
-        """Return what left a party, signed by the institution that joined."""
-        own = Meeting(self.path, self.entropy).institution
-        member = folder.member
-        if member is None or member.identity != own.key:
-            raise NotReady("This party joined as another institution than this home's.")
-        return sign_ledger(own, folder.session, folder.slot, folder.ledger.lines)
-
-    def roster(self, session: str, slot: str) -> Roster | None:
-        """Return who takes part, if that has been agreed upon."""
-        agreement = self.find_folder(session, slot).load_agreement()
-        if agreement is None:
-            return None
-        return Roster.of(agreement, Acquaintances(self.path), slot)
 
     @contextmanager
     def receivers(self, session: str, slot: str) -> Iterator[OwnReceivers]:

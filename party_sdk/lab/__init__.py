@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from party_sdk.lab.trials.simulated_session import (
         SimulatedRun,
         SimulatedSession,
-        Whole,
         play,
         simulate,
     )
     from party_sdk.lab.trials.split import deal, fields_of_groups
+    from party_sdk.lab.trials.whole_table import Whole
     from party_sdk.lab.wire_rehearsal import WireRehearsal, draw_tables
 
 __all__ = [
@@ -58,11 +58,11 @@ _MODULES = {
     "trials.simulated_session": (
         "SimulatedRun",
         "SimulatedSession",
-        "Whole",
         "play",
         "simulate",
     ),
     "trials.split": ("deal", "fields_of_groups"),
+    "trials.whole_table": ("Whole",),
     "wire_rehearsal": ("WireRehearsal", "draw_tables"),
 }
 

@@ -6,8 +6,7 @@ and everything that it asks of the analyst may be asked again.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,34 +14,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from clustering_protocols import engine
 from clustering_protocols.catalogue import limits_of
-from clustering_protocols.common.errors import (
-    InvalidArray,
-    NotReady,
-    SessionOver,
-    Unauthenticated,
-)
+from clustering_protocols.common.errors import NotReady, SessionOver, Unauthenticated
 from clustering_protocols.contract import Outcome
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.inspection import Inspection
-from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, safety_number as number_of
 from clustering_protocols.shared_stages.row_selection import Arrival
 from clustering_protocols.terms import roster_entries
-from clustering_protocols.terms.session_risks import SUMS_LIMIT
-from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
-from party_sdk.admission.table_admission import (
-    SlotFields,
-    agreed_in,
-    arrival_of,
-    open_by,
-    select_clustered,
-    units_of,
-)
 from party_sdk.analyst_client.analyst import Analyst, end_of
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
@@ -54,24 +36,23 @@ from party_sdk.party.cluster_names import pair_keys
 from party_sdk.party.enrolment import Enrolment
 from party_sdk.party.folder import Identity, PartyFolder
 from party_sdk.party.join import check_again, first_time
+from party_sdk.party.kept_party import KeptParty
 from party_sdk.party.leave import check_staying, telling_refusals
-from party_sdk.party.new_rows import TrainedSummary
 from party_sdk.party.notification_requests import leave_addresses, name_addresses
 from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.planned_use import moved_rows
-from party_sdk.party.resume_checks import check_same_rows, data_digest, same_choices
+from party_sdk.party.resume_checks import same_choices
 from party_sdk.party.roster import Meeting, OnRoster
 from party_sdk.party.rounds import Confirm, OnNotes, Oversight, Responder
 from party_sdk.party.watch import OnProgress, SessionWatch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
-    from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables import IdColumns, TableMapping
 
 
-class Party:
+class Party(KeptParty):
     """One party of one session.
 
     Use :meth:`join` with an invitation, then :meth:`run` with a table. Both may be
@@ -89,13 +70,9 @@ class Party:
         oversight: Oversight,
         meeting: Meeting,
     ) -> None:
-        self.invitation = invitation
-        self.folder = folder
+        super().__init__(invitation, folder, policy, choices)
         self.preview = preview
         self._analyst = analyst
-        self._identity = folder.load_identity()
-        self._policy = policy.accept_risks(self._identity.accepted_risks)
-        self._choices = choices
         self._oversight = oversight
         self._meeting = meeting
 
@@ -169,11 +146,6 @@ class Party:
         self._analyst.close()
 
     @property
-    def terms(self) -> Terms:
-        """Return the terms that were previewed."""
-        return read_terms(self._identity.terms.encode())
-
-    @property
     def identity(self) -> Institution:
         """Return who this party is: its institution's name and key."""
         return self._meeting.institution
@@ -209,16 +181,10 @@ class Party:
             institution=self._meeting.institution,
         )
 
-    def _check_same(self, digest: str) -> None:
-        check_same_rows(self._identity.data_digest, digest)
-
     def _go_on(self) -> None:
         """Keep to the choices that this party began with."""
         limits = limits_of(self.terms.protocol.name)
         self._choices = same_choices(self._identity.choices, self._choices, limits)
-
-    def _arrival(self, data: DataSource) -> Arrival:
-        return arrival_of(self.terms, self.invitation.slot, data)
 
     def run(
         self,
@@ -256,56 +222,6 @@ class Party:
                 outcome = self._to_the_end(arrival, on_progress)
         found = self._result_of(outcome, data)
         return self._complete(found)
-
-    def _complete(self, found: Result) -> Result:
-        """Return a result that reads other tables as this party's own was read."""
-        mapping = self.folder.mappings.last()
-        return replace(found, _compare=self._summary.compare, _mapping=mapping)
-
-    def _open(
-        self,
-        table: Any,
-        id_column: IdColumns,
-        columns: list[str] | None,
-        mapping: TableMapping | None,
-        *,
-        keeps: bool = True,
-    ) -> DataSource:
-        """Return a table as rows, by the mapping that counts; keep that if it is new."""
-        if isinstance(table, DataSource):
-            return table
-        counts = self.folder.mappings.choose(mapping, lambda _: False)
-        data = open_by(self.slot_fields, table, id_column, columns, counts)
-        if keeps:
-            self.keep_mapping(counts, data)
-        return data
-
-    def keep_mapping(
-        self, mapping: TableMapping | None, data: DataSource | None = None
-    ) -> None:
-        """Keep a mapping of this party's table: from now on it counts.
-
-        data: the table as it makes it.
-
-        Raises GuardRefused if the party joined with other data.
-        """
-        if mapping is None:
-            return
-        kept, ledger = self.folder.mappings, self.folder.ledger
-        if mapping != kept.last():
-            if data is not None and self._identity.data_digest is not None:
-                self._check_same(data_digest(data))
-            kept.keep(mapping)
-        digest = kept.digest(mapping)
-        if (
-            ledger.mapping_digest != digest
-        ):  # a process that was killed in between wrote none
-            ledger.note_mapping(kept.version, digest)
-
-    @property
-    def slot_fields(self) -> SlotFields:
-        """Return what the terms say of the fields of this party's table, if they do."""
-        return agreed_in(self.terms, self.invitation.slot)
 
     def tell_refusals(self) -> AbstractContextManager[None]:
         """Tell the others which check refuses the table, as long as the slot is free."""
@@ -349,74 +265,6 @@ class Party:
         rows = moved_rows(self.folder, self.terms, self._arrival(data).data)
         answer = self._engine(agreement).reply(last.journal, before, asked, rows)
         return Inspection.of(answer.contribution, answer.notes, records=answer.records)
-
-    def select_clustered(
-        self, data: DataSource, labels: IntArray
-    ) -> tuple[DataSource, IntArray]:
-        """Return rows as the columns that were clustered, and their labels.
-
-        Once the session is over. Rows without a value that they need are left out.
-        """
-        memory = self.folder.load_standing().answered.after
-        return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
-
-    def units(self, data: DataSource) -> FloatArray:
-        """Return by what the session divided each column (m,) of clustered rows."""
-        memory = self.folder.load_standing().answered.after
-        return units_of(self.terms, self.invitation.slot, memory, data)
-
-    def result(
-        self,
-        table: Any = None,
-        *,
-        id_column: IdColumns = None,
-        columns: list[str] | None = None,
-        mapping: TableMapping | None = None,
-    ) -> Result:
-        """Return the result of a completed session, from what is kept on this disk.
-
-        table, id_column, columns, mapping: as for :meth:`run`: what the party joined
-            with, whose ids then stand beside the labels. No id is kept: without the
-            table rows are numbered, in its order.
-
-        Raises NotReady if there is no result yet.
-        Raises GuardRefused if it is another table, or its rows are in another order.
-        """
-        kept = self.folder.load_result()
-        if kept is None:
-            raise NotReady("This party has no result yet: run it to the end.")
-        data = None
-        if table is not None:
-            data = self._open(table, id_column, columns, mapping, keeps=False)
-            self._check_same(data_digest(data))
-        return self._complete(self._result_of(self._conclude(kept, None), data))
-
-    def _result_of(self, outcome: Outcome, data: DataSource | None) -> Result:
-        """Return an outcome with the ids of this party's rows beside it."""
-        from party_sdk.results.results import Result
-
-        dictionary, preparation, _ = self.slot_fields
-        columns = self._identity.columns
-        return Result.of(outcome, data, columns, dictionary, preparation)
-
-    def predict(
-        self,
-        table: Any,
-        *,
-        id_column: IdColumns = None,
-        agree: Callable[[str], bool] | None = None,
-    ) -> NewRows:
-        """Label new rows with the result that is kept here; nothing is sent.
-
-        table, id_column, agree: as for :meth:`Result.predict`.
-
-        Raises CoterieError: as of :meth:`result` and :meth:`Result.predict`.
-        """
-        return self.result().predict(table, id_column=id_column, agree=agree)
-
-    @property
-    def _summary(self) -> TrainedSummary:
-        return TrainedSummary(self.folder, self.terms, self.invitation.slot)
 
     def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
         kept = self.folder.load_result()
@@ -511,52 +359,6 @@ class Party:
         self._meeting.meet(agreement, self.invitation.slot, self._policy)
         self.folder.save_agreement(agreement)
         return agreement
-
-    def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
-        """Return what a result says, in the order of the table; data as they arrived."""
-        party = self._engine(self.folder.load_agreement() or b"")
-        last = self.folder.load_standing()
-        acknowledged = self.folder.has_receipt(last.journal)
-        outcome = party.conclude(
-            last.journal, last.answered.after, result, data, acknowledged=acknowledged
-        )
-        member = self._identity.member
-        if member is not None and len(outcome.labels) != member.n_rows:
-            raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
-        arrived = self.folder.load_arrived()
-        return outcome if arrived is None else arrived.put_back(outcome)
-
-    def foresee(self) -> list[Outcome | None]:
-        """Return what this party knows of each run by itself, in the order of its table.
-
-        None of a run that is not done, or whose labels come with the result.
-        """
-        party = self._engine(self.folder.load_agreement() or b"")
-        last = self.folder.load_standing()
-        arrived = self.folder.load_arrived()
-        return [
-            each if each is None or arrived is None else arrived.put_back(each)
-            for each in party.foresee(last.journal, last.answered.after)
-        ]
-
-    def _engine(self, agreement: bytes) -> engine.PartyEngine:
-        return engine.PartyEngine(
-            agreement=agreement,
-            slot=self.invitation.slot,
-            entropy=self._entropy,
-            choices={**self._choices, SUMS_LIMIT: self._sums_limit},
-            engine=LocalEngine(os.cpu_count() or 1),
-        )
-
-    @property
-    def _sums_limit(self) -> float:
-        """Return the share of rows that may follow: as chosen, or as the policy says."""
-        limit: float = self._choices.get(SUMS_LIMIT, self._policy.sums_limit)
-        return limit
-
-    @property
-    def _entropy(self) -> bytes:
-        return bytes.fromhex(self._identity.entropy)
 
     def _remember(self, identity: Identity) -> None:
         self.folder.save_identity(identity)

@@ -167,7 +167,7 @@ def test_what_does_not_fit_is_said_at_the_desk(ward: Ward) -> None:
     assert HOSTILE not in hostile.text
     assert HOSTILE in texts(hostile)
     assert "no such kind" in texts(ward.label("less.csv", "/labels", ending=".exe"))
-    ward.browser.desk.own_home.forget(ward.session, SLOT)
+    ward.browser.desk.own_home.archive.forget(ward.session, SLOT)
     for response in (
         ward.get(),
         ward.label("less.csv"),

@@ -286,7 +286,7 @@ def test_a_home_that_kept_no_summary_says_so(house: House) -> None:
     assert found.summary.drift == "unknown"
     assert "earlier release" in found.summary.sentences[0]
     assert b"outside" not in found.encode(".csv")
-    kept.home().forget(kept.name, "r1c1")
+    kept.home().archive.forget(kept.name, "r1c1")
     with pytest.raises(NotReady, match="forgotten"):
         kept.label(patients(14, 30))
 

@@ -62,7 +62,7 @@ def export(
     """
     from party_sdk.application.exports import export_result
 
-    made = export_result(here, here.one_of(session, slot), rows)
+    made = export_result(here, here.archive.one_of(session, slot), rows)
     written = made.write(folder, formats, force=force)
     if as_json:
         say(json.dumps({"files": [str(path) for path in written]}))
@@ -114,7 +114,7 @@ def name(
     """
     from party_sdk.application.exports import name_clusters, receive_names, send_names
 
-    folder = here.one_of(session, slot)
+    folder = here.archive.one_of(session, slot)
     kept = name_clusters(here, folder, dict(map(_parse, named)))
     if received:
         receive_names(here, folder, map(_read_letter, received))

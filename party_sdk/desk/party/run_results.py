@@ -141,13 +141,13 @@ def _report(kept: AddressedParty) -> tuple[RunReport, str]:
         past = folder.forgotten() or folder
         if past.load_report() is None:
             raise NotReady("Nothing can be said of this run any more.")
-        return here.report(past), _FORGOTTEN
+        return here.archive.report(past), _FORGOTTEN
     order = kept.order
     if folder.load_result() is None:
-        return here.report(folder), ""
+        return here.archive.report(folder), ""
     if order is None or order.table is None:
-        return here.report(folder), _NO_TABLE
+        return here.archive.report(folder), _NO_TABLE
     try:
-        return here.report(folder, order.table.to_named_table()), ""
+        return here.archive.report(folder, order.table.to_named_table()), ""
     except CoterieError as error:
-        return here.report(folder), error.detail
+        return here.archive.report(folder), error.detail

@@ -19,7 +19,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.simulation import Cost, SimulationResult
 from clustering_protocols.terms.evaluation import Evaluation
@@ -31,6 +31,7 @@ from party_sdk.lab.trials.layouts import Said, layout_of_one
 from party_sdk.lab.trials.manifests import build_manifest
 from party_sdk.lab.trials.parties import AgreedFields, Deal, bring_tables, has_names
 from party_sdk.lab.trials.split import deal
+from party_sdk.lab.trials.whole_table import Whole, put_together
 from party_sdk.results.label_files import naming_of
 from party_sdk.results.results import Result
 from party_sdk.tables import IdColumns, open_table
@@ -102,30 +103,6 @@ class SimulatedSession:
     def objective_ratio_same_rules(self) -> float | None:
         """Return the same over the pooled method that obeys the session's rules."""
         return self.objectives and self.objectives.ratio_same_rules
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Whole:
-    """What nobody sees in a session that is no simulation: all rows beside their labels.
-
-    X: float64 (n, m); NaN where nobody holds a value.
-    named: whether the tables name them; of matrices they are ``x0 …``.
-    order: int64 (m,); these columns as parties hold them, column group by column group.
-    numbers: bool (m,); which columns are numbers, not places of levels.
-    labels, pooled: int64 (n,); of the session, and of the same clustering of the pooled
-        tables; -1 for rows that did not take part. ``pooled`` is -1 throughout where
-        nobody holds what would be pooled.
-    memberships: float64 (n, n_clusters).
-    """
-
-    X: FloatArray
-    columns: Sequence[str]
-    named: bool
-    order: IntArray
-    numbers: Any
-    labels: IntArray
-    pooled: IntArray
-    memberships: FloatArray | None
 
 
 def simulate(
@@ -312,7 +289,7 @@ def play(
         objectives=objectives,
         rounds=simulated.rounds,
         costs=simulated.costs,
-        whole=_whole(held, simulated, measured),
+        whole=put_together(held, simulated, measured),
         warnings=tuple(
             dict.fromkeys(
                 [*_cautions(simulated, fidelity), *_of_objectives(objectives)]
@@ -332,40 +309,6 @@ def _result(held: Deal, simulated: SimulationResult, slot: str) -> Result:
     if held.table is None:
         return result
     return replace(result, ids=held.ids_of(slot), naming=held.naming)
-
-
-def _whole(
-    held: Deal, simulated: SimulationResult, measured: simulation.SessionEvaluation
-) -> Whole:
-    parts = held.parts
-    order = np.concatenate(list(parts.columns))
-    numbers = np.ones(len(order), dtype=bool)
-    for group, schema in zip(parts.columns, held.agreed.dictionary or (), strict=False):
-        numbers[group] = [
-            not field.is_category and field.role == "cluster" for field in schema.fields
-        ]
-    return Whole(
-        X=held.pooled_values,
-        columns=held.columns,
-        named=held.named,
-        order=order,
-        numbers=numbers,
-        labels=measured.labels,
-        pooled=measured.pooled,
-        memberships=_memberships(held, simulated),
-    )
-
-
-def _memberships(held: Deal, simulated: SimulationResult) -> FloatArray | None:
-    """Return those of all rows; zeros of rows that did not take part."""
-    found: FloatArray | None = None
-    for slot, outcome in simulated.outcomes.items():
-        if outcome.memberships is None:
-            return None
-        if found is None:
-            found = np.zeros((len(held.pooled_values), outcome.memberships.shape[1]))
-        found[held.parts.held[slot]] = np.nan_to_num(outcome.memberships)
-    return found
 
 
 def _tabulate(
