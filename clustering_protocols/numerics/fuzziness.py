@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 LEAST, MOST = 1.1, 2.0
 """Below, degrees are 0 and 1; above, they say less than the usual exponent."""
-
-AUTO: Final = "auto"
 
 
 def exponent_by_size(n_rows: int, n_columns: int) -> float:

@@ -14,7 +14,12 @@ from clustering_protocols.common.limits import (
     graph_rows,
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
+from clustering_protocols.contract.parameter_groups import PUBLISHED
+from clustering_protocols.contract.shared_parameters import (
+    Jitter,
+    KMeansIterations,
+    KMeansStarts,
+)
 from clustering_protocols.shared_stages import jitter
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
@@ -80,20 +85,8 @@ class DataCollaboration(AlignedParams):
         description="isometric: U_1 Σ_1, keeps distances. orthonormal: U_1, as in the "
         "paper's equations 15 to 19; whitens the space.",
     )
-    n_init: int = Field(
-        default=10,
-        ge=1,
-        le=1000,
-        description="Starts of k-means.",
-        json_schema_extra=STARTS,
-    )
-    max_iter: int = Field(
-        default=300,
-        ge=1,
-        le=100_000,
-        description="Of k-means.",
-        json_schema_extra=STARTS,
-    )
+    n_init: KMeansStarts = 10
+    max_iter: KMeansIterations = 300
 
     algorithm: Literal["kmeans", "spectral"] = Field(
         default="kmeans",
@@ -121,13 +114,7 @@ class DataCollaboration(AlignedParams):
         "linear reduction).",
     )
 
-    jitter: bool = Field(
-        default=False,
-        description="Move every number by at most half its last digit, as the "
-        "dictionary tells it (decimals), the same in every session. Rounded numbers "
-        "then do not show which directions are features. Without it they do (a risk).",
-        json_schema_extra=PUBLISHED,
-    )
+    jitter: Jitter = False
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""

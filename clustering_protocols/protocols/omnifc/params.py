@@ -16,6 +16,7 @@ from clustering_protocols.common.limits import (
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
+from clustering_protocols.contract.shared_parameters import Jitter
 from clustering_protocols.numerics import fuzziness
 from clustering_protocols.shared_stages import jitter
 from clustering_protocols.terms.preparation import ColumnPlan, Ranges, check_bounded
@@ -154,13 +155,7 @@ class OmniFC(Params):
         "must fit.",
     )
 
-    jitter: bool = Field(
-        default=False,
-        description="Move every number by at most half its last digit, as the "
-        "dictionary tells it (decimals), the same in every session. Rounded numbers "
-        "then do not show which directions are features. Without it they do (a risk).",
-        json_schema_extra=PUBLISHED,
-    )
+    jitter: Jitter = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:

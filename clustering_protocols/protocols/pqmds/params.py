@@ -10,7 +10,11 @@ from pydantic import Field, model_validator
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params, PartyContext, SessionContext
-from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
+from clustering_protocols.contract.parameter_groups import PUBLISHED
+from clustering_protocols.contract.shared_parameters import (
+    KMeansIterations,
+    KMeansStarts,
+)
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
 from clustering_protocols.terms.schema import Schema
@@ -87,20 +91,8 @@ class ProductQuantisation(AlignedParams):
         "quantised rows. centres: the centres, each counted once, as in the paper.",
     )
     privacy: Privacy = Field(default=Privacy(), json_schema_extra=PUBLISHED)
-    n_init: int = Field(
-        default=10,
-        ge=1,
-        le=1000,
-        description="Starts of k-means.",
-        json_schema_extra=STARTS,
-    )
-    max_iter: int = Field(
-        default=300,
-        ge=1,
-        le=100_000,
-        description="Of k-means.",
-        json_schema_extra=STARTS,
-    )
+    n_init: KMeansStarts = 10
+    max_iter: KMeansIterations = 300
 
     @model_validator(mode="after")
     def _check(self) -> Self:

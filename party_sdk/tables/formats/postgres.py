@@ -9,8 +9,6 @@ from clustering_protocols.common.extras import require_extra
 from party_sdk.tables.formats.copied_source import CopiedSource
 from party_sdk.tables.parsing.dialect import Dialect
 
-SCHEMES = ("postgresql://", "postgres://")
-
 
 def query_source(
     url: str, query: str | None, said: Dialect, folder: Path

@@ -12,7 +12,6 @@ from party_sdk.tables.proposals.known_words import fold, fold_words, meanings_of
 from party_sdk.tables.proposals.proposal import Certainty
 
 _NEAR: Final = 0.75
-_CANDIDATE: Final = 0.3
 MOST_COLUMNS: Final = 2_000
 """Names of more columns are compared as they are, and by no spelling."""
 
