@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fastapi import Request, Response
 
 from analyst_service.contributions import tasks
-from analyst_service.contributions.schemas import receipt_of
 from analyst_service.contributions.service import Stored, TaskRequest
 from analyst_service.middleware.concurrency_limit import Visit
 from analyst_service.process_context import Service
 from analyst_service.requests import negotiation
+from analyst_service.storage.models import Contribution
 from clustering_protocols.terms.signed_logs import sign_receipt
 from clustering_protocols.wire.answers import Receipt
 from coterie_http import long_polling
@@ -40,7 +40,7 @@ async def answer_upload(
     with service.notifier.subscribe(asking.caller.session_id or "") as waiter:
         stored, is_new = await store()
         answering.response.status_code = 201 if is_new else 200
-        receipt = sign_receipt(service.institution, receipt_of(stored, asking.session))
+        receipt = sign_receipt(service.institution, _receipt_of(stored, asking.session))
         if seconds is None:
             return receipt
         task = await tasks.wait_for_next(
@@ -53,3 +53,17 @@ async def answer_upload(
     sent.status_code = answering.response.status_code
     sent.headers.update(told)
     return sent
+
+
+def _receipt_of(contribution: Contribution, session: str) -> Receipt:
+    return Receipt(
+        session=session,
+        slot=contribution.slot,
+        round=contribution.round,
+        attempt=contribution.attempt,
+        digest=contribution.digest,
+        size=contribution.size,
+        received_at=contribution.received_at,
+        sequence=contribution.sequence,
+        entry=contribution.entry,
+    )

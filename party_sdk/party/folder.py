@@ -56,7 +56,7 @@ class Identity(BaseModel):
     ``entropy`` is empty once the result is there: the session's keys go with it.
     ``columns`` are those of the table with which it joined, in their order.
     ``accepted_risks`` are those of the terms that it accepted when it joined.
-    ``told`` are the addresses that it named (:mod:`party_sdk.party.notification_requests`).
+    ``told`` are the addresses that it named (:mod:`party_sdk.party.notifications`).
     ``ended`` is how the session ended without a result, as far as the analyst said.
     """
 

@@ -1,8 +1,23 @@
-"""Being told: addresses that a coordinator or a party leaves at the analyst."""
+"""Whom the analyst tells: the addresses of a caller there, and those that wait for it.
+
+A party that has not joined is known to no analyst: the addresses that were named stay in
+its folder until it has a token, with what came of each and the secret of a webhook.
+"""
 
 from __future__ import annotations
 
-from clustering_protocols.common.errors import NotFound, VersionMismatch
+from collections.abc import Iterable, Mapping
+
+from pydantic import BaseModel, Field
+
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidParameters,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+    VersionMismatch,
+)
 from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.party.folder import PartyFolder
@@ -65,3 +80,81 @@ class OwnReceivers:
             "The analyst is of an older release, which tells nobody. All else works: "
             "'coterie session watch' and 'coterie party run' wait here."
         )
+
+
+class NotificationRequest(BaseModel):
+    """An address that was named; without ``id`` and ``problem`` it waits."""
+
+    address: str = Field(repr=False)
+    id: str = ""
+    secret: str | None = Field(default=None, repr=False)
+    problem: str = ""
+
+    @property
+    def waits(self) -> bool:
+        """Return whether the analyst has still to be given it."""
+        return not self.id and not self.problem
+
+
+def check_address(address: str) -> None:
+    """Raise :class:`InvalidParameters` if nobody could be told at an address."""
+    if "://" not in address and "@" not in address:
+        raise InvalidParameters(
+            f"{address!r} is neither an address of mail nor of a webhook (https://…)."
+        )
+
+
+def read_told(folder: PartyFolder) -> tuple[NotificationRequest, ...]:
+    """Return the addresses that a party named."""
+    kept = folder.load_identity().told
+    return tuple(NotificationRequest.model_validate(each) for each in kept)
+
+
+def not_named(folder: PartyFolder, addresses: Iterable[str]) -> list[str]:
+    """Return those of some addresses that the party has not named yet."""
+    named = {each.address for each in read_told(folder)}
+    return [address for address in addresses if address not in named]
+
+
+def name_addresses(folder: PartyFolder, addresses: Iterable[str]) -> None:
+    """Remember addresses; one that was named before is given to the analyst anew."""
+    named = dict.fromkeys(addresses)
+    before = [each for each in read_told(folder) if each.address not in named]
+    _save(
+        folder, [*before, *(NotificationRequest(address=address) for address in named)]
+    )
+
+
+def leave_addresses(folder: PartyFolder, receivers: OwnReceivers) -> Mapping[str, str]:
+    """Give the analyst what waits; return what it did not take, and why.
+
+    Raises Unavailable, Unauthenticated if it cannot be reached, or the token has
+        expired: the rest waits on.
+    """
+    refused = {}
+    for each in read_told(folder):
+        if each.waits:
+            settled = _register_address(each, receivers)
+            rest = [old for old in read_told(folder) if old.address != each.address]
+            _save(folder, [*rest, settled])
+            if settled.problem:
+                refused[each.address] = settled.problem
+    return refused
+
+
+def _register_address(
+    named: NotificationRequest, receivers: OwnReceivers
+) -> NotificationRequest:
+    try:
+        added = receivers.add(named.address)
+    except (Unavailable, Unauthenticated):  # the next time
+        raise
+    except CoterieError as error:  # a session does not wait for a notice
+        return named.model_copy(update={"problem": str(error)})
+    return named.model_copy(update={"id": added.id, "secret": added.secret})
+
+
+def _save(folder: PartyFolder, told: Iterable[NotificationRequest]) -> None:
+    identity = folder.load_identity()
+    kept = tuple(each.model_dump() for each in told)
+    folder.save_identity(identity.model_copy(update={"told": kept}))

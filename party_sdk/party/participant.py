@@ -38,8 +38,7 @@ from party_sdk.party.folder import Identity, PartyFolder
 from party_sdk.party.join import check_again, first_time
 from party_sdk.party.kept_party import KeptParty
 from party_sdk.party.leave import check_staying, telling_refusals
-from party_sdk.party.notification_requests import leave_addresses, name_addresses
-from party_sdk.party.notifications import OwnReceivers
+from party_sdk.party.notifications import OwnReceivers, leave_addresses, name_addresses
 from party_sdk.party.planned_use import moved_rows
 from party_sdk.party.resume_checks import same_choices
 from party_sdk.party.roster import Meeting, OnRoster

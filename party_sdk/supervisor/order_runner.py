@@ -24,7 +24,7 @@ from party_sdk.home.disk_room import is_full, no_room
 from party_sdk.home.identities import Acquaintances
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
-from party_sdk.party.notification_requests import not_named
+from party_sdk.party.notifications import not_named
 from party_sdk.results.output_files import try_outputs
 from party_sdk.supervisor.files import OrderFiles, Overtaken
 from party_sdk.supervisor.models import (

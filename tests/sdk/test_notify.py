@@ -23,8 +23,7 @@ from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.application.home import Home
 from party_sdk.cli import main
 from party_sdk.home.policy import Policy
-from party_sdk.party.notification_requests import read_told
-from party_sdk.party.notifications import OwnReceivers
+from party_sdk.party.notifications import OwnReceivers, read_told
 from party_sdk.party.participant import Party
 
 StartApi = Callable[..., AbstractContextManager[Api]]

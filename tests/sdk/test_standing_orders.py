@@ -32,7 +32,7 @@ from clustering_protocols.terms.roster_entries import sign_terms
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
 from party_sdk.home import files
-from party_sdk.party.notification_requests import not_named, read_told
+from party_sdk.party.notifications import not_named, read_told
 from party_sdk.party.participant import Party
 from party_sdk.supervisor import (
     Orders,

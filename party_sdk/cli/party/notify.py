@@ -36,7 +36,7 @@ def notify_party(
     and which notices failed. The list includes the addresses given at
     'party join --notify'. You need to have run with your data once.
     """
-    from party_sdk.party.notification_requests import read_told
+    from party_sdk.party.notifications import read_told
 
     named = read_told(here.folder(session_id, slot))
     with here.receivers(session_id, slot) as receivers:

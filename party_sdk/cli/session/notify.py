@@ -17,8 +17,7 @@ from party_sdk.cli.terminal.output import json_option, say
 if TYPE_CHECKING:
     from clustering_protocols.wire.notices import ReceiverAdded, ReceiverLine
     from party_sdk.coordinator.coordinator import Coordinator
-    from party_sdk.party.notification_requests import NotificationRequest
-    from party_sdk.party.notifications import OwnReceivers
+    from party_sdk.party.notifications import NotificationRequest, OwnReceivers
 
 _OPTIONS = (
     click.option("--webhook", metavar="URL", help="Notify this address: https://…"),
@@ -51,7 +50,7 @@ def _read_addresses(
     context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 ) -> tuple[str, ...]:
     del context, parameter
-    from party_sdk.party.notification_requests import check_address
+    from party_sdk.party.notifications import check_address
 
     for value in values:
         try:

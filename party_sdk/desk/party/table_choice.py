@@ -41,7 +41,7 @@ from party_sdk.desk.tables.named_file import (
 )
 from party_sdk.home.id_quota import describe_quota, match_keys_at
 from party_sdk.home.policy_files import read_policy
-from party_sdk.party.notification_requests import check_address
+from party_sdk.party.notifications import check_address
 from party_sdk.supervisor import Order, OrderedTable
 
 if TYPE_CHECKING:
