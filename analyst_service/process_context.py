@@ -17,9 +17,8 @@ from analyst_service.clock import Clock
 from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
 from analyst_service.middleware.rate_limit import Rates
-from analyst_service.monitoring.checks import LoggedCheck
 from analyst_service.monitoring.metrics import Metrics
-from analyst_service.monitoring.ttl_cache import Recent
+from analyst_service.monitoring.readiness import LoggedCheck, Recent
 from analyst_service.storage.database import Database
 from analyst_service.transactions.administrative_log import Act, Field, StrangerCounts
 from analyst_service.transactions.batching import Together

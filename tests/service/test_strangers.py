@@ -19,7 +19,7 @@ from support.analyst_process import wait_for
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.middleware.concurrency_limit import Pot
 from analyst_service.middleware.request_limits import RequestLimits
-from analyst_service.monitoring.ttl_cache import Recent
+from analyst_service.monitoring.readiness import Recent
 from analyst_service.requests import strict_json
 from analyst_service.requests.strict_json import MAX_NAMES, Unread
 from analyst_service.sessions.schemas import SessionWrite

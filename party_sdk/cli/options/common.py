@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -12,6 +14,9 @@ from click.core import ParameterSource
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.home.addresses import mistaken
 from party_sdk.home.own_packages import use_home
+
+if TYPE_CHECKING:
+    from party_sdk.coordinator.coordinator import Coordinator
 
 
 def read_address(
@@ -140,3 +145,23 @@ class _Moment(click.ParamType[datetime]):
 
 MOMENT: Final = _Moment()
 """A date, a time or an age: the type of an option."""
+
+
+def pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Connect when the command runs, so that its --help needs no analyst.
+
+    The command takes ``--ca-file`` too, and not its group alone.
+    """
+
+    @ca_option
+    @click.pass_obj
+    @functools.wraps(command)
+    def run_with_coordinator(
+        connect: Callable[[Path | None], Coordinator],
+        /,
+        ca_file: Path | None,
+        **options: Any,
+    ) -> Any:
+        return command(connect(ca_file), **options)
+
+    return run_with_coordinator

@@ -16,10 +16,10 @@ from party_sdk.cli.options.common import (
     home_option,
     http_option,
     key_option,
+    pass_coordinator,
     url_option,
 )
 from party_sdk.cli.options.completion import opened_argument
-from party_sdk.cli.options.connection import pass_coordinator
 from party_sdk.cli.options.release import documents, outcome_lines, profile_lines
 from party_sdk.cli.session.create import create
 from party_sdk.cli.session.letters import invitations_option

@@ -13,13 +13,13 @@ from party_sdk.cli.options.common import (
     columns_option,
     entropy_option,
     param_option,
+    pass_coordinator,
     read_entropy,
     row_groups_option,
     rows_option,
     schema_option,
 )
 from party_sdk.cli.options.completion import protocol_names
-from party_sdk.cli.options.connection import pass_coordinator
 from party_sdk.cli.options.preparation import preparation_option
 from party_sdk.cli.options.sections import section_options
 from party_sdk.cli.session.letters import hand_over, invitations_option

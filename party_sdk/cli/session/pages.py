@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from party_sdk.cli.options.common import pass_coordinator
 from party_sdk.cli.options.completion import opened_argument
-from party_sdk.cli.options.connection import pass_coordinator
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.cli.terminal.output_files import force_option
 from party_sdk.cli.terminal.page_files import html_option, show_report, write_page

@@ -11,11 +11,11 @@ from party_sdk.cli.options.common import (
     SEED,
     entropy_option,
     param_option,
+    pass_coordinator,
     read_entropy,
     schema_option,
 )
 from party_sdk.cli.options.completion import opened_argument, protocol_names
-from party_sdk.cli.options.connection import pass_coordinator
 from party_sdk.cli.session.letters import hand_over, invitations_option
 from party_sdk.cli.session.notify import notify_option
 from party_sdk.cli.terminal.output import json_option

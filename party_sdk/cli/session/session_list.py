@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from clustering_protocols.wire.states import OVER, SessionState
-from party_sdk.cli.options.common import MOMENT
+from party_sdk.cli.options.common import MOMENT, pass_coordinator
 from party_sdk.cli.options.completion import opened_sessions
-from party_sdk.cli.options.connection import pass_coordinator
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.cli.terminal.text_tables import align_columns
 
