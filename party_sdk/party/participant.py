@@ -36,9 +36,9 @@ from party_sdk.party.cluster_names import pair_keys
 from party_sdk.party.enrolment import Enrolment
 from party_sdk.party.folder import Identity, PartyFolder
 from party_sdk.party.join import check_again, first_time
-from party_sdk.party.kept_party import KeptParty
 from party_sdk.party.leave import check_staying, telling_refusals
 from party_sdk.party.notifications import OwnReceivers, leave_addresses, name_addresses
+from party_sdk.party.party_at_home import PartyAtHome
 from party_sdk.party.planned_use import moved_rows
 from party_sdk.party.resume_checks import same_choices
 from party_sdk.party.roster import Meeting, OnRoster
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from party_sdk.tables import IdColumns, TableMapping
 
 
-class Party(KeptParty):
+class Party(PartyAtHome):
     """One party of one session.
 
     Use :meth:`join` with an invitation, then :meth:`run` with a table. Both may be

@@ -53,7 +53,7 @@ def test_a_party_is_joined_and_run_in_one_place() -> None:
 
 def test_new_rows_are_labelled_in_one_place() -> None:
     found = {path for path, on in receivers("predict") if "result" in on}
-    offers = {"party_sdk/party/kept_party.py", "party_sdk/estimators/base.py"}
+    offers = {"party_sdk/party/party_at_home.py", "party_sdk/estimators/base.py"}
     assert found == {HOME, *offers}
     faces = {path for path, on in receivers("label") if on.endswith(("here", "home"))}
     assert faces == {

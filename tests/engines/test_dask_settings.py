@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from analyst_service.blobs.store_factory import BlobPlace
-from analyst_service.configuration import settings
+from analyst_service.configuration import engine_settings
 from analyst_service.configuration.settings import Settings
 from analyst_service.engines.engine_factory import EngineChoice
 from clustering_protocols.numerics.blocks import LocalEngine
@@ -19,7 +19,7 @@ from clustering_protocols.numerics.blocks import LocalEngine
 def test_a_missing_dask_is_said_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(settings, "find_spec", lambda _: None)
+    monkeypatch.setattr(engine_settings, "find_spec", lambda _: None)
     assert Settings().engine == "local"
     with pytest.raises(ValidationError, match=r"pip install 'coterie\[dask\]'"):
         Settings(engine="dask")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from party_sdk.tables import IdColumns, TableMapping
 
 
-class KeptParty:
+class PartyAtHome:
     """What a party knows by itself: its terms, its table, and what came of them."""
 
     def __init__(
