@@ -25,8 +25,8 @@ command_argument = click.argument("command", nargs=-1, required=True)
 def wire() -> None:
     """Check a party program against the specification of the wire.
 
-    A program reads a call from each line of its standard input, and writes its answer on
-    one line. spec/conformance.md says which calls there are.
+    A program reads calls from its standard input, one a line, and answers each on a
+    line. Calls are those of spec/conformance.md.
     """
 
 

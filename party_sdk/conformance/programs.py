@@ -13,7 +13,7 @@ from clustering_protocols.common.errors import InvalidParameters, Malformed
 Answer = dict[str, Any]
 
 
-def _ended() -> Malformed:
+def _describe_end() -> Malformed:
     return Malformed(
         "The program ended without an answer.",
         remedy="Read what it wrote to standard error.",
@@ -55,10 +55,10 @@ class ProgramProcess:
             writer.write(json.dumps({"call": call, "input": given}) + "\n")
             writer.flush()
         except BrokenPipeError:
-            raise _ended() from None
+            raise _describe_end() from None
         line = reader.readline()
         if not line:
-            raise _ended()
+            raise _describe_end()
         try:
             answer = json.loads(line)
         except ValueError:

@@ -451,9 +451,8 @@ def test_hdbscan_takes_no_rows_of_distances() -> None:
         OmniFC(algorithm="hdbscan", features="distance_rows")
 
 
-def test_terms_without_landmarks_stay_readable_to_older_parties() -> None:
+def test_terms_without_landmarks_do_not_name_them() -> None:
     assert catalogue.find_changed_params(OmniFC(n_clusters=3)) == {"n_clusters": 3}
-    assert catalogue.protocol("omnifc").version == 1
 
 
 def test_rows_that_are_all_equal_are_one_place() -> None:

@@ -124,7 +124,7 @@ def test_a_described_variable_changes_no_label_and_is_profiled(way: str) -> None
     for slot in layout.names:
         # keys follow from the terms: maps, and with them the order of clusters, differ
         alike = adjusted_rand(held.outcomes[slot].labels, without.outcomes[slot].labels)
-        assert alike > 0.9 or way == "llf columns", "starts follow from the keys"
+        assert alike > 0.85 or way == "llf columns", "starts follow from the keys"
     frame = pd.DataFrame(wide, columns=names)
     for slot in layout.slots:
         rows = np.arange(slot.row, 150, layout.n_row_groups)

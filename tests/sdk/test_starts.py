@@ -43,6 +43,7 @@ VALUES = {
     "numpy",
     "pydantic",
     "pydantic_core",
+    "rfc8785",
     "typing_extensions",
     "typing_inspection",
 }

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -111,7 +111,14 @@ def test_a_step_that_crashes_is_tried_again_and_fails_alone(
 def test_an_unstorable_outcome_fails_only_its_session(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bad, good = a_bad_and_a_good_one(api, Dummy(quorum=2**63), "greeting")
+    """Whatever a database refuses: here the row of a session's next round."""
+    bad, good = a_bad_and_a_good_one(api, Dummy())
+
+    @sa.event.listens_for(api.service.database.engine, "before_cursor_execute")
+    def refuse(_c: Any, _cursor: Any, text: str, values: Any, *_more: Any) -> None:
+        if text.startswith("UPDATE sessions") and "quorum" in text and bad.id in values:
+            raise OverflowError("a value that this database does not take")
+
     assert_tried_and_failed(api, bad, good, caplog)
 
 
