@@ -132,9 +132,10 @@ def test_two_parties_pool_by_way_of_the_first(
 
 def test_types_are_those_of_the_messages_that_an_analyst_serves(tmp_path: Path) -> None:
     files = []
-    for written in sorted((CLIENT / "src" / "generated").glob("*.ts")):
-        file = tmp_path / f"{written.stem}.json"
-        table = build_message_table(written.stem)
+    written = {each.stem for each in (CLIENT / "src" / "generated").glob("*.ts")}
+    for protocol in sorted(written - {"shared"}):
+        file = tmp_path / f"{protocol}.json"
+        table = build_message_table(protocol)
         file.write_text(json.dumps(table.model_dump(mode="json")))
         files.append(str(file))
     assert len(files) > 1

@@ -1,45 +1,79 @@
 /**
- * Writes src/generated/PROTOCOL.ts: types and tables of a protocol's messages.
+ * Writes src/generated: types and tables of the messages of all protocols here, and in
+ * shared.ts those that several of them have.
  *
- * usage: tsx scripts/generate.ts URL [PROTOCOL...]      from an analyst
- *        tsx scripts/generate.ts --check FILE...        from answers of an analyst that
- *                                                       were kept as files
+ * usage: tsx scripts/generate.ts URL                from an analyst
+ *        tsx scripts/generate.ts --check FILE...    from answers of an analyst that were
+ *                                                   kept as files, one for each protocol
  */
 
 import fs from "node:fs";
 import path from "node:path";
 import { format } from "prettier";
-import { typesOf, type Table } from "./message-types.ts";
+import type { MessageSpec } from "../src/wire/messages.ts";
+import {
+  constantOf,
+  literalOf,
+  sharedBy,
+  typesOf,
+  type Table,
+} from "./message-types.ts";
 
 const ARRAY_TYPES = ["Bytes", "Floats", "Ints", "Words"];
 const PROTOCOLS = ["dummy", "dc", "llf"];
 const FOLDER = path.join(import.meta.dirname, "..", "src", "generated");
 const PRETTIER = path.join(import.meta.dirname, "..", ".prettierrc.json");
 
-async function moduleOf(table: Table): Promise<string> {
-  const specs = table.messages.map(
-    ({ stage, kind, version, role, arrays, values }) => ({
-      stage,
-      kind,
-      version,
-      role,
-      arrays,
-      values,
-    }),
+/** The text of each file, by its name. */
+async function filesOf(tables: readonly Table[]): Promise<Map<string, string>> {
+  const shared = sharedBy(tables);
+  const files = new Map([["shared.ts", await written(sharedModule(shared))]]);
+  for (const table of tables) {
+    files.set(`${table.protocol}.ts`, await written(moduleOf(table, shared)));
+  }
+  return files;
+}
+
+function sharedModule(shared: ReadonlyMap<string, MessageSpec>): string {
+  const specs = [...shared.values()];
+  const constants = specs.map(
+    (spec) => `export const ${constantOf(spec)}: MessageSpec = ${literalOf(spec)};`,
   );
-  const types = typesOf(table);
-  const used = ARRAY_TYPES.filter((name) => types.includes(`: ${name};`));
-  const text = `/** Messages of ${table.protocol}. Written by scripts/generate.ts. */
+  return `/** Messages of several protocols. Written by scripts/generate.ts. */
 
-import type { ${used.join(", ")} } from "../wire/arrays.ts";
-import type { MessageSpec } from "../wire/messages.ts";
+${importsFor(specs)}
+${constants.join("\n\n")}
+`;
+}
 
+function moduleOf(table: Table, shared: ReadonlyMap<string, MessageSpec>): string {
+  const isShared = (spec: MessageSpec) => shared.has(literalOf(spec));
+  const items = table.messages.map((spec) =>
+    isShared(spec) ? constantOf(spec) : literalOf(spec),
+  );
+  const names = table.messages.filter(isShared).map(constantOf);
+  return `/** Messages of ${table.protocol}. Written by scripts/generate.ts. */
+
+import { ${names.join(", ")} } from "./shared.ts";
+${importsFor(table.messages.filter((spec) => !isShared(spec)))}
 export const VERSION = ${table.version};
 
-${types}
-
-export const MESSAGES: readonly MessageSpec[] = ${JSON.stringify(specs)};
+export const MESSAGES: readonly MessageSpec[] = [${items.join(", ")}];
 `;
+}
+
+/** What types of messages need, and these types. */
+function importsFor(specs: readonly MessageSpec[]): string {
+  const types = typesOf(specs);
+  const used = ARRAY_TYPES.filter((name) => types.includes(`: ${name};`));
+  return `import type { ${used.join(", ")} } from "../wire/arrays.ts";
+import type { MessageSpec } from "../wire/messages.ts";
+
+${types}
+`;
+}
+
+async function written(text: string): Promise<string> {
   const options = JSON.parse(fs.readFileSync(PRETTIER, "utf8")) as object;
   return format(text, { ...options, parser: "typescript" });
 }
@@ -50,24 +84,28 @@ async function fetched(url: string, protocol: string): Promise<Table> {
   return (await response.json()) as Table;
 }
 
-async function check(file: string): Promise<boolean> {
-  const table = JSON.parse(fs.readFileSync(file, "utf8")) as Table;
-  const kept = path.join(FOLDER, `${table.protocol}.ts`);
-  const isSame = fs.readFileSync(kept, "utf8") === (await moduleOf(table));
-  if (!isSame) console.error(`src/generated/${table.protocol}.ts: write it anew.`);
-  return isSame;
+async function check(kept: readonly string[]): Promise<boolean> {
+  const tables = kept.map((file) => JSON.parse(fs.readFileSync(file, "utf8")) as Table);
+  const inOrder = PROTOCOLS.flatMap((name) =>
+    tables.filter(({ protocol }) => protocol === name),
+  );
+  const files = [...(await filesOf(inOrder))];
+  const other = files.filter(
+    ([name, text]) => fs.readFileSync(path.join(FOLDER, name), "utf8") !== text,
+  );
+  for (const [name] of other) console.error(`src/generated/${name}: write it anew.`);
+  return other.length === 0;
 }
 
 const [first, ...rest] = process.argv.slice(2);
 if (first === "--check") {
-  const same = await Promise.all(rest.map(check));
-  process.exitCode = same.every(Boolean) ? 0 : 1;
+  process.exitCode = (await check(rest)) ? 0 : 1;
 } else if (first) {
-  for (const protocol of rest.length ? rest : PROTOCOLS) {
-    const written = await moduleOf(await fetched(first, protocol));
-    fs.writeFileSync(path.join(FOLDER, `${protocol}.ts`), written);
+  const tables = await Promise.all(PROTOCOLS.map((name) => fetched(first, name)));
+  for (const [name, text] of await filesOf(tables)) {
+    fs.writeFileSync(path.join(FOLDER, name), text);
   }
 } else {
-  console.error("usage: generate URL [PROTOCOL...] | generate --check FILE...");
+  console.error("usage: generate URL | generate --check FILE...");
   process.exitCode = 2;
 }

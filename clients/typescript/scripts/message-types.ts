@@ -27,8 +27,31 @@ const ARRAYS: Readonly<Record<string, string>> = {
   uint8: "Bytes",
 };
 
+/** The messages that several protocols have alike, by what is written of each. */
+export function sharedBy(tables: readonly Table[]): Map<string, MessageSpec> {
+  const seen = new Set<string>();
+  const shared = new Map<string, MessageSpec>();
+  for (const spec of tables.flatMap(({ messages }) => messages)) {
+    const text = literalOf(spec);
+    if (seen.has(text)) shared.set(text, spec);
+    seen.add(text);
+  }
+  return shared;
+}
+
+/** A message as it is written into a module. */
+export function literalOf(spec: MessageSpec): string {
+  const { stage, kind, version, role, arrays, values } = spec;
+  return JSON.stringify({ stage, kind, version, role, arrays, values });
+}
+
+/** How the constant of a message is called. */
+export function constantOf({ stage, kind, role }: MessageSpec): string {
+  return [stage, kind, role].join("_").replaceAll("-", "_").toUpperCase();
+}
+
 /** One interface per message; messages of one name and fields share it. */
-export function typesOf({ messages }: Table): string {
+export function typesOf(messages: readonly MessageSpec[]): string {
   const found = new Map<string, string>();
   for (const message of messages) {
     const fields = fieldsOf(message);

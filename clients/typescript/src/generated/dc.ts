@@ -1,76 +1,57 @@
 /** Messages of dc. Written by scripts/generate.ts. */
 
-import type { Bytes, Floats, Ints, Words } from "../wire/arrays.ts";
+import {
+  OPENING_SIGN_TASK,
+  OPENING_SIGNED_CONTRIBUTION,
+  SECRETS_SHARE_SECRETS_TASK,
+  SECRETS_SECRETS_SHARED_CONTRIBUTION,
+  SECRETS_GROUP_SECRET_ENVELOPE,
+  ALIGNMENT_COMPARE_DIGESTS_TASK,
+  ALIGNMENT_DIGESTS_CONTRIBUTION,
+  ALIGNMENT_DIGESTS_ENVELOPE,
+  STATISTICS_MEASURE_TASK,
+  STATISTICS_MEASURED_CONTRIBUTION,
+  STATISTICS_POOL_TASK,
+  STATISTICS_POOLED_CONTRIBUTION,
+  STATISTICS_MOMENTS_ENVELOPE,
+  STATISTICS_POOLED_MOMENTS_ENVELOPE,
+  CLOSING_SIGN_TASK,
+  CLOSING_SIGNED_CONTRIBUTION,
+  MOMENTS_ADD_UP_TASK,
+  MOMENTS_SHARE_CONTRIBUTION,
+  INTERSECTION_BLIND_TASK,
+  INTERSECTION_COUNTED_CONTRIBUTION,
+  INTERSECTION_EVALUATE_TASK,
+  INTERSECTION_EVALUATED_CONTRIBUTION,
+  INTERSECTION_UNBLIND_TASK,
+  INTERSECTION_SHOWN_CONTRIBUTION,
+  INTERSECTION_SELECT_TASK,
+  INTERSECTION_DIGESTS_CONTRIBUTION,
+  INTERSECTION_BLINDED_IDS_ENVELOPE,
+  INTERSECTION_ANSWERS_ENVELOPE,
+  INTERSECTION_DIGESTS_ENVELOPE,
+  LINKAGE_MASK_KEYS_TASK,
+  LINKAGE_KEYS_MASKED_CONTRIBUTION,
+  LINKAGE_SHOW_TOKENS_TASK,
+  LINKAGE_KEY_TOKENS_CONTRIBUTION,
+  LINKAGE_SELECT_LINKED_TASK,
+  LINKAGE_DIGESTS_CONTRIBUTION,
+  LINKAGE_MASKED_KEYS_ENVELOPE,
+  LINKAGE_DIGESTS_ENVELOPE,
+  FILLING_ADD_UP_TASK,
+  FILLING_SHARE_CONTRIBUTION,
+  PROFILES_TAKE_LABELS_TASK,
+  PROFILES_LABELS_TAKEN_CONTRIBUTION,
+  PROFILES_ADD_PROFILE_TASK,
+  PROFILES_PROFILE_SHARE_CONTRIBUTION,
+  PROFILES_TELL_PROFILE_TASK,
+  PROFILES_PROFILE_TOLD_CONTRIBUTION,
+  PROFILES_READ_PROFILES_TASK,
+  PROFILES_PROFILES_READ_CONTRIBUTION,
+  CLOSING_CONCLUDE_TASK,
+} from "./shared.ts";
+import type { Floats, Ints } from "../wire/arrays.ts";
 import type { MessageSpec } from "../wire/messages.ts";
-
-export const VERSION = 2;
-
-export interface OpeningSign {
-  readonly kind: "sign";
-}
-
-export interface OpeningSigned {
-  readonly kind: "signed";
-  readonly signature: string;
-}
-
-export interface SecretsShareSecrets {
-  readonly kind: "share-secrets";
-}
-
-export interface SecretsSecretsShared {
-  readonly kind: "secrets-shared";
-}
-
-export interface SecretsGroupSecret {
-  readonly kind: "group-secret";
-  readonly scope: "all" | "row" | "column";
-  readonly secret: string;
-}
-
-export interface AlignmentCompareDigests {
-  readonly kind: "compare-digests";
-}
-
-export interface AlignmentDigests {
-  readonly kind: "digests";
-  readonly rows: string;
-  readonly columns: string;
-}
-
-export interface StatisticsMeasure {
-  readonly kind: "measure";
-}
-
-export interface StatisticsMeasured {
-  readonly kind: "measured";
-}
-
-export interface StatisticsPool {
-  readonly kind: "pool";
-}
-
-export interface StatisticsPooled {
-  readonly kind: "pooled";
-}
-
-export interface StatisticsMoments {
-  readonly kind: "moments";
-  readonly n_rows: number;
-  readonly mean: Floats;
-  readonly deviations: Floats;
-  readonly minimum: Floats;
-  readonly maximum: Floats;
-}
-
-export interface StatisticsPooledMoments {
-  readonly kind: "pooled-moments";
-  readonly n_rows: number;
-  readonly mean: Floats;
-  readonly deviations: Floats;
-  readonly minimum: Floats;
-  readonly maximum: Floats;
-}
 
 export interface UploadProject {
   readonly kind: "project";
@@ -106,15 +87,6 @@ export interface UploadSummary {
   readonly starts: Ints;
 }
 
-export interface ClosingSign {
-  readonly kind: "sign";
-}
-
-export interface ClosingSigned {
-  readonly kind: "signed";
-  readonly signature: string;
-}
-
 export interface ClosingRowGroupLabels {
   readonly kind: "row-group-labels";
   readonly labels: Ints;
@@ -139,17 +111,6 @@ export interface ClosingSummary {
   readonly starts: Ints;
 }
 
-export interface MomentsAddUp {
-  readonly kind: "add-up";
-  readonly phase: number;
-  readonly total: Words;
-}
-
-export interface MomentsShare {
-  readonly kind: "share";
-  readonly words: Words;
-}
-
 export interface AnchorsMakeAnchors {
   readonly kind: "make-anchors";
 }
@@ -163,421 +124,23 @@ export interface AnchorsAnchorRows {
   readonly rows: Floats;
 }
 
-export interface IntersectionBlind {
-  readonly kind: "blind";
-}
-
-export interface IntersectionCounted {
-  readonly kind: "counted";
-  readonly n_ids: number;
-  readonly tokens: Bytes;
-}
-
-export interface IntersectionEvaluate {
-  readonly kind: "evaluate";
-}
-
-export interface IntersectionEvaluated {
-  readonly kind: "evaluated";
-}
-
-export interface IntersectionUnblind {
-  readonly kind: "unblind";
-}
-
-export interface IntersectionShown {
-  readonly kind: "shown";
-  readonly tokens: Bytes;
-}
-
-export interface IntersectionSelect {
-  readonly kind: "select";
-  readonly n_rows: Readonly<Record<string, number>>;
-  readonly common: Bytes;
-}
-
-export interface IntersectionDigests {
-  readonly kind: "digests";
-  readonly rows: string;
-  readonly columns: string;
-}
-
-export interface IntersectionBlindedIds {
-  readonly kind: "blinded-ids";
-  readonly elements: Bytes;
-}
-
-export interface IntersectionAnswers {
-  readonly kind: "answers";
-  readonly elements: Bytes;
-}
-
-export interface LinkageMaskKeys {
-  readonly kind: "mask-keys";
-}
-
-export interface LinkageKeysMasked {
-  readonly kind: "keys-masked";
-}
-
-export interface LinkageShowTokens {
-  readonly kind: "show-tokens";
-}
-
-export interface LinkageKeyTokens {
-  readonly kind: "key-tokens";
-  readonly tokens: Bytes;
-}
-
-export interface LinkageSelectLinked {
-  readonly kind: "select-linked";
-  readonly n_rows: Readonly<Record<string, number>>;
-  readonly repeated: Readonly<Record<string, number>>;
-  readonly rows: Ints;
-}
-
-export interface LinkageDigests {
-  readonly kind: "digests";
-  readonly rows: string;
-  readonly columns: string;
-}
-
-export interface LinkageMaskedKeys {
-  readonly kind: "masked-keys";
-  readonly n_masks: number;
-  readonly points: Bytes;
-}
-
-export interface FillingAddUp {
-  readonly kind: "add-up";
-  readonly phase: number;
-  readonly total: Words;
-}
-
-export interface FillingShare {
-  readonly kind: "share";
-  readonly words: Words;
-}
-
-export interface ProfilesTakeLabels {
-  readonly kind: "take-labels";
-  readonly figures: readonly {
-    readonly n_clusters: number;
-    readonly inertia: number | null;
-    readonly simplified_silhouette: number | null;
-    readonly silhouette: number | null;
-    readonly calinski_harabasz: number | null;
-    readonly davies_bouldin: number | null;
-    readonly partition_coefficient: number | null;
-    readonly xie_beni: number | null;
-    readonly criterion: number | null;
-    readonly gap: number | null;
-    readonly gap_error: number | null;
-    readonly gap_of_one: number | null;
-    readonly stability: number | null;
-    readonly prediction_strength: number | null;
-    readonly n_iter: number | null;
-    readonly converged: boolean | null;
-  }[];
-  readonly chosen: number;
-  readonly result: Bytes;
-}
-
-export interface ProfilesLabelsTaken {
-  readonly kind: "labels-taken";
-  readonly n_clusters: number;
-}
-
-export interface ProfilesAddProfile {
-  readonly kind: "add-profile";
-  readonly sum: number;
-  readonly n_clusters: number;
-  readonly total: Words;
-}
-
-export interface ProfilesProfileShare {
-  readonly kind: "profile-share";
-  readonly words: Words;
-}
-
-export interface ProfilesTellProfile {
-  readonly kind: "tell-profile";
-  readonly total: Words;
-}
-
-export interface ProfilesProfileTold {
-  readonly kind: "profile-told";
-  readonly text: Bytes;
-}
-
-export interface ProfilesReadProfiles {
-  readonly kind: "read-profiles";
-  readonly text: Bytes;
-}
-
-export interface ProfilesProfilesRead {
-  readonly kind: "profiles-read";
-}
-
-export interface ClosingConclude {
-  readonly kind: "conclude";
-  readonly figures: readonly {
-    readonly n_clusters: number;
-    readonly inertia: number | null;
-    readonly simplified_silhouette: number | null;
-    readonly silhouette: number | null;
-    readonly calinski_harabasz: number | null;
-    readonly davies_bouldin: number | null;
-    readonly partition_coefficient: number | null;
-    readonly xie_beni: number | null;
-    readonly criterion: number | null;
-    readonly gap: number | null;
-    readonly gap_error: number | null;
-    readonly gap_of_one: number | null;
-    readonly stability: number | null;
-    readonly prediction_strength: number | null;
-    readonly n_iter: number | null;
-    readonly converged: boolean | null;
-  }[];
-  readonly chosen: number;
-}
+export const VERSION = 2;
 
 export const MESSAGES: readonly MessageSpec[] = [
-  {
-    stage: "opening",
-    kind: "sign",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task: sign what everybody was told until now.",
-      title: "Sign",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "opening",
-    kind: "signed",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution: an Ed25519 signature (hex) under the party's key of the roster.",
-      title: "TranscriptSignature",
-      type: "object",
-      properties: {
-        signature: { pattern: "^[0-9a-f]{128}$", title: "Signature", type: "string" },
-      },
-      required: ["signature"],
-    },
-  },
-  {
-    stage: "secrets",
-    kind: "share-secrets",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task.",
-      title: "ShareSecrets",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "secrets",
-    kind: "secrets-shared",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Contribution.",
-      title: "SecretsShared",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "secrets",
-    kind: "group-secret",
-    version: 1,
-    role: "envelope",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Envelope: the secret (32 bytes, hex) of one group of the receiver.",
-      title: "GroupSecret",
-      type: "object",
-      properties: {
-        scope: { enum: ["all", "row", "column"], title: "Scope", type: "string" },
-        secret: { pattern: "^[0-9a-f]{64}$", title: "Secret", type: "string" },
-      },
-      required: ["scope", "secret"],
-    },
-  },
-  {
-    stage: "alignment",
-    kind: "compare-digests",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task.",
-      title: "CompareDigests",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "alignment",
-    kind: "digests",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
-      title: "Digests",
-      type: "object",
-      properties: {
-        rows: { title: "Rows", type: "string" },
-        columns: { title: "Columns", type: "string" },
-      },
-      required: ["rows", "columns"],
-    },
-  },
-  {
-    stage: "alignment",
-    kind: "digests",
-    version: 1,
-    role: "envelope",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
-      title: "Digests",
-      type: "object",
-      properties: {
-        rows: { title: "Rows", type: "string" },
-        columns: { title: "Columns", type: "string" },
-      },
-      required: ["rows", "columns"],
-    },
-  },
-  {
-    stage: "statistics",
-    kind: "measure",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task of round 1.",
-      title: "Measure",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "statistics",
-    kind: "measured",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Contribution of round 1.",
-      title: "MeasuredColumns",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "statistics",
-    kind: "pool",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task of round 2.",
-      title: "Pool",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "statistics",
-    kind: "pooled",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Contribution of round 2.",
-      title: "PooledColumns",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "statistics",
-    kind: "moments",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
-      { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
-      { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-      { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Envelope: count, mean and sum of squared deviations, or the range, per feature.\n\nFields that the terms do not need stay empty (no feature), so that no party shows\nmore than is needed.",
-      title: "Moments",
-      type: "object",
-      properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
-      required: ["n_rows"],
-    },
-  },
-  {
-    stage: "statistics",
-    kind: "pooled-moments",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      { name: "mean", dtype: "float64", shape: ["moments"], bounds: [null, null] },
-      { name: "deviations", dtype: "float64", shape: ["moments"], bounds: [0, null] },
-      { name: "minimum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-      { name: "maximum", dtype: "float64", shape: ["ranges"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Envelope and memory: the same over all rows of the column group.",
-      title: "PooledMoments",
-      type: "object",
-      properties: { n_rows: { minimum: 1, title: "N Rows", type: "integer" } },
-      required: ["n_rows"],
-    },
-  },
+  OPENING_SIGN_TASK,
+  OPENING_SIGNED_CONTRIBUTION,
+  SECRETS_SHARE_SECRETS_TASK,
+  SECRETS_SECRETS_SHARED_CONTRIBUTION,
+  SECRETS_GROUP_SECRET_ENVELOPE,
+  ALIGNMENT_COMPARE_DIGESTS_TASK,
+  ALIGNMENT_DIGESTS_CONTRIBUTION,
+  ALIGNMENT_DIGESTS_ENVELOPE,
+  STATISTICS_MEASURE_TASK,
+  STATISTICS_MEASURED_CONTRIBUTION,
+  STATISTICS_POOL_TASK,
+  STATISTICS_POOLED_CONTRIBUTION,
+  STATISTICS_MOMENTS_ENVELOPE,
+  STATISTICS_POOLED_MOMENTS_ENVELOPE,
   {
     stage: "upload",
     kind: "project",
@@ -702,39 +265,8 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["inertia", "n_dimensions"],
     },
   },
-  {
-    stage: "closing",
-    kind: "sign",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task: sign what everybody was told until now.",
-      title: "Sign",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "closing",
-    kind: "signed",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution: an Ed25519 signature (hex) under the party's key of the roster.",
-      title: "TranscriptSignature",
-      type: "object",
-      properties: {
-        signature: { pattern: "^[0-9a-f]{128}$", title: "Signature", type: "string" },
-      },
-      required: ["signature"],
-    },
-  },
+  CLOSING_SIGN_TASK,
+  CLOSING_SIGNED_CONTRIBUTION,
   {
     stage: "closing",
     kind: "row-group-labels",
@@ -819,42 +351,8 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: ["inertia", "n_dimensions"],
     },
   },
-  {
-    stage: "moments",
-    kind: "add-up",
-    version: 1,
-    role: "task",
-    arrays: [
-      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Task: the phase in hand, and the total of the phase before.",
-      title: "AddUp",
-      type: "object",
-      properties: {
-        phase: { maximum: 5, minimum: 1, title: "Phase", type: "integer" },
-      },
-      required: ["phase"],
-    },
-  },
-  {
-    stage: "moments",
-    kind: "share",
-    version: 1,
-    role: "contribution",
-    arrays: [
-      { name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Contribution: this party's masked share of the phase's sum.",
-      title: "Share",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
+  MOMENTS_ADD_UP_TASK,
+  MOMENTS_SHARE_CONTRIBUTION,
   {
     stage: "anchors",
     kind: "make-anchors",
@@ -902,735 +400,34 @@ export const MESSAGES: readonly MessageSpec[] = [
       required: [],
     },
   },
-  {
-    stage: "intersection",
-    kind: "blind",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Task: say how many ids you have, and have them evaluated by your leader.",
-      title: "Blind",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "counted",
-    version: 1,
-    role: "contribution",
-    arrays: [
-      { name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution: how many ids a party has, and of a leader also its tokens.",
-      title: "IdCount",
-      type: "object",
-      properties: { n_ids: { minimum: 1, title: "N Ids", type: "integer" } },
-      required: ["n_ids"],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "evaluate",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task for leaders: evaluate what the members have sent you.",
-      title: "Evaluate",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "evaluated",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Contribution, and memory: it is done once.",
-      title: "EvaluatedTokens",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "unblind",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task for the other slots: send your tokens.",
-      title: "Unblind",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "shown",
-    version: 1,
-    role: "contribution",
-    arrays: [
-      { name: "tokens", dtype: "uint8", shape: ["t", 32], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Contribution: a party's tokens, sorted.",
-      title: "PartyTokens",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "select",
-    version: 1,
-    role: "task",
-    arrays: [{ name: "common", dtype: "uint8", shape: ["t"], bounds: [null, 1] }],
-    values: {
-      additionalProperties: false,
-      description:
-        "Task: which of your tokens are common, and how many rows of each slot take part.\n\nA slot that is alone in its row group is told of no token: all its ids take part.",
-      title: "Select",
-      type: "object",
-      properties: {
-        n_rows: {
-          additionalProperties: { type: "integer" },
-          title: "N Rows",
-          type: "object",
-        },
-      },
-      required: ["n_rows"],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "digests",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
-      title: "Digests",
-      type: "object",
-      properties: {
-        rows: { title: "Rows", type: "string" },
-        columns: { title: "Columns", type: "string" },
-      },
-      required: ["rows", "columns"],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "blinded-ids",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      { name: "elements", dtype: "uint8", shape: ["n", "w"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Envelope to the leader.",
-      title: "BlindedIds",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "answers",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      { name: "elements", dtype: "uint8", shape: ["n", "w"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Envelope to a member, and its memory: its blinded ids, evaluated.",
-      title: "EvaluatedIds",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "intersection",
-    kind: "digests",
-    version: 1,
-    role: "envelope",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
-      title: "Digests",
-      type: "object",
-      properties: {
-        rows: { title: "Rows", type: "string" },
-        columns: { title: "Columns", type: "string" },
-      },
-      required: ["rows", "columns"],
-    },
-  },
-  {
-    stage: "linkage",
-    kind: "mask-keys",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task: mask the values of your match keys for the next party.",
-      title: "MaskKeys",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "linkage",
-    kind: "keys-masked",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Contribution.",
-      title: "KeysMasked",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "linkage",
-    kind: "show-tokens",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task: mask the values that you hold, and send their tokens.",
-      title: "ShowTokens",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "linkage",
-    kind: "key-tokens",
-    version: 1,
-    role: "contribution",
-    arrays: [
-      { name: "tokens", dtype: "uint8", shape: ["k", "t", 32], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Contribution: tokens of the next party's rows, key by key.",
-      title: "KeyTokens",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "linkage",
-    kind: "select-linked",
-    version: 1,
-    role: "task",
-    arrays: [{ name: "rows", dtype: "int64", shape: ["t"], bounds: [0, null] }],
-    values: {
-      additionalProperties: false,
-      description:
-        "Task: which places of your list take part, and how many rows of each slot.\n\nrows: in the order in which all parties of the row group put their rows. A slot that\n    is alone in its ring is told none: all its rows take part.\nrepeated: of split rows, for each other slot the least share of the smaller table\n    whose people both have, in percent; of few people none is told.",
-      title: "SelectLinked",
-      type: "object",
-      properties: {
-        n_rows: {
-          additionalProperties: { type: "integer" },
-          title: "N Rows",
-          type: "object",
-        },
-        repeated: {
-          additionalProperties: { maximum: 95, minimum: 0, type: "integer" },
-          title: "Repeated",
-          type: "object",
-        },
-      },
-      required: ["n_rows", "repeated"],
-    },
-  },
-  {
-    stage: "linkage",
-    kind: "digests",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
-      title: "Digests",
-      type: "object",
-      properties: {
-        rows: { title: "Rows", type: "string" },
-        columns: { title: "Columns", type: "string" },
-      },
-      required: ["rows", "columns"],
-    },
-  },
-  {
-    stage: "linkage",
-    kind: "masked-keys",
-    version: 1,
-    role: "envelope",
-    arrays: [
-      { name: "points", dtype: "uint8", shape: ["k", "t", 32], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Envelope and memory: values of one party's match keys, key by key, row by row.\n\nRows that all parties of the row group plant are among them.\nn_masks: under how many parties' keys they are.",
-      title: "MaskedKeys",
-      type: "object",
-      properties: { n_masks: { minimum: 1, title: "N Masks", type: "integer" } },
-      required: ["n_masks"],
-    },
-  },
-  {
-    stage: "linkage",
-    kind: "digests",
-    version: 1,
-    role: "envelope",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution, envelope, memory: keyed digests (hex) of row ids and column names.\n\nOf rows without ids it is their number that is digested; of rows that nobody else in\nthe row group holds, nothing.",
-      title: "Digests",
-      type: "object",
-      properties: {
-        rows: { title: "Rows", type: "string" },
-        columns: { title: "Columns", type: "string" },
-      },
-      required: ["rows", "columns"],
-    },
-  },
-  {
-    stage: "filling",
-    kind: "add-up",
-    version: 1,
-    role: "task",
-    arrays: [
-      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Task: the phase in hand, and the total of the phase before.",
-      title: "AddUp",
-      type: "object",
-      properties: {
-        phase: { maximum: 5, minimum: 1, title: "Phase", type: "integer" },
-      },
-      required: ["phase"],
-    },
-  },
-  {
-    stage: "filling",
-    kind: "share",
-    version: 1,
-    role: "contribution",
-    arrays: [
-      { name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Contribution: this party's masked share of the phase's sum.",
-      title: "Share",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "profiles",
-    kind: "take-labels",
-    version: 1,
-    role: "task",
-    arrays: [
-      { name: "result", dtype: "uint8", shape: ["result"], bounds: [null, null] },
-    ],
-    values: {
-      $defs: {
-        Figures: {
-          additionalProperties: false,
-          description:
-            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
-          properties: {
-            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
-            inertia: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Inertia",
-            },
-            simplified_silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Simplified Silhouette",
-            },
-            silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Silhouette",
-            },
-            calinski_harabasz: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Calinski Harabasz",
-            },
-            davies_bouldin: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Davies Bouldin",
-            },
-            partition_coefficient: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Partition Coefficient",
-            },
-            xie_beni: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Xie Beni",
-            },
-            criterion: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Criterion",
-            },
-            gap: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap",
-            },
-            gap_error: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Error",
-            },
-            gap_of_one: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Of One",
-            },
-            stability: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Stability",
-            },
-            prediction_strength: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Prediction Strength",
-            },
-            n_iter: {
-              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
-              default: null,
-              title: "N Iter",
-            },
-            converged: {
-              anyOf: [{ type: "boolean" }, { type: "null" }],
-              default: null,
-              title: "Converged",
-            },
-          },
-          required: ["n_clusters"],
-          title: "Figures",
-          type: "object",
-        },
-      },
-      additionalProperties: false,
-      description:
-        "Task: keep the labels of the chosen run; its result comes with it.\n\nfigures, chosen: as in the task of the last round.\nresult: the slot's result, as it will be handed out.",
-      title: "TakeLabels",
-      type: "object",
-      properties: {
-        figures: {
-          items: { $ref: "#/$defs/Figures" },
-          title: "Figures",
-          type: "array",
-        },
-        chosen: { minimum: 0, title: "Chosen", type: "integer" },
-      },
-      required: ["figures", "chosen"],
-    },
-  },
-  {
-    stage: "profiles",
-    kind: "labels-taken",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution: how many clusters this party knows of, by their labels.",
-      title: "LabelsTaken",
-      type: "object",
-      properties: {
-        n_clusters: {
-          maximum: 10000,
-          minimum: 1,
-          title: "N Clusters",
-          type: "integer",
-        },
-      },
-      required: ["n_clusters"],
-    },
-  },
-  {
-    stage: "profiles",
-    kind: "add-profile",
-    version: 1,
-    role: "task",
-    arrays: [
-      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Task: add to a sum; the total of the sum before comes with it.\n\nn_clusters: how many clusters there are, over all parties.",
-      title: "AddProfile",
-      type: "object",
-      properties: {
-        sum: { maximum: 6, minimum: 1, title: "Sum", type: "integer" },
-        n_clusters: {
-          maximum: 10000,
-          minimum: 1,
-          title: "N Clusters",
-          type: "integer",
-        },
-      },
-      required: ["sum", "n_clusters"],
-    },
-  },
-  {
-    stage: "profiles",
-    kind: "profile-share",
-    version: 1,
-    role: "contribution",
-    arrays: [
-      { name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution: this party's masked share of the sum; empty of one that is alone.",
-      title: "ProfileShare",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "profiles",
-    kind: "tell-profile",
-    version: 1,
-    role: "task",
-    arrays: [
-      { name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description: "Task: make the profile; the total of the last sum comes with it.",
-      title: "TellProfile",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "profiles",
-    kind: "profile-told",
-    version: 1,
-    role: "contribution",
-    arrays: [
-      { name: "text", dtype: "uint8", shape: ["characters"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution: the rounded profile as JSON, of the leader of a group that tells one.\n\nEmpty of all others.",
-      title: "ProfileTold",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "profiles",
-    kind: "read-profiles",
-    version: 1,
-    role: "task",
-    arrays: [
-      { name: "text", dtype: "uint8", shape: ["characters"], bounds: [null, null] },
-    ],
-    values: {
-      additionalProperties: false,
-      description:
-        "Task, and memory: the rounded profiles of all column groups, as JSON.",
-      title: "ReadProfiles",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "profiles",
-    kind: "profiles-read",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description:
-        "Contribution: the profile of the own column group is what was added up.",
-      title: "ProfilesRead",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "closing",
-    kind: "conclude",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      $defs: {
-        Figures: {
-          additionalProperties: false,
-          description:
-            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
-          properties: {
-            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
-            inertia: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Inertia",
-            },
-            simplified_silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Simplified Silhouette",
-            },
-            silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Silhouette",
-            },
-            calinski_harabasz: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Calinski Harabasz",
-            },
-            davies_bouldin: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Davies Bouldin",
-            },
-            partition_coefficient: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Partition Coefficient",
-            },
-            xie_beni: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Xie Beni",
-            },
-            criterion: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Criterion",
-            },
-            gap: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap",
-            },
-            gap_error: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Error",
-            },
-            gap_of_one: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Of One",
-            },
-            stability: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Stability",
-            },
-            prediction_strength: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Prediction Strength",
-            },
-            n_iter: {
-              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
-              default: null,
-              title: "N Iter",
-            },
-            converged: {
-              anyOf: [{ type: "boolean" }, { type: "null" }],
-              default: null,
-              title: "Converged",
-            },
-          },
-          required: ["n_clusters"],
-          title: "Figures",
-          type: "object",
-        },
-      },
-      additionalProperties: false,
-      description:
-        "Task of a session of several runs, and memory: sign, given the figures of all.\n\nfigures: of each run, in order; none where the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",
-      title: "Conclude",
-      type: "object",
-      properties: {
-        figures: {
-          items: { $ref: "#/$defs/Figures" },
-          title: "Figures",
-          type: "array",
-        },
-        chosen: { minimum: 0, title: "Chosen", type: "integer" },
-      },
-      required: ["figures", "chosen"],
-    },
-  },
+  INTERSECTION_BLIND_TASK,
+  INTERSECTION_COUNTED_CONTRIBUTION,
+  INTERSECTION_EVALUATE_TASK,
+  INTERSECTION_EVALUATED_CONTRIBUTION,
+  INTERSECTION_UNBLIND_TASK,
+  INTERSECTION_SHOWN_CONTRIBUTION,
+  INTERSECTION_SELECT_TASK,
+  INTERSECTION_DIGESTS_CONTRIBUTION,
+  INTERSECTION_BLINDED_IDS_ENVELOPE,
+  INTERSECTION_ANSWERS_ENVELOPE,
+  INTERSECTION_DIGESTS_ENVELOPE,
+  LINKAGE_MASK_KEYS_TASK,
+  LINKAGE_KEYS_MASKED_CONTRIBUTION,
+  LINKAGE_SHOW_TOKENS_TASK,
+  LINKAGE_KEY_TOKENS_CONTRIBUTION,
+  LINKAGE_SELECT_LINKED_TASK,
+  LINKAGE_DIGESTS_CONTRIBUTION,
+  LINKAGE_MASKED_KEYS_ENVELOPE,
+  LINKAGE_DIGESTS_ENVELOPE,
+  FILLING_ADD_UP_TASK,
+  FILLING_SHARE_CONTRIBUTION,
+  PROFILES_TAKE_LABELS_TASK,
+  PROFILES_LABELS_TAKEN_CONTRIBUTION,
+  PROFILES_ADD_PROFILE_TASK,
+  PROFILES_PROFILE_SHARE_CONTRIBUTION,
+  PROFILES_TELL_PROFILE_TASK,
+  PROFILES_PROFILE_TOLD_CONTRIBUTION,
+  PROFILES_READ_PROFILES_TASK,
+  PROFILES_PROFILES_READ_CONTRIBUTION,
+  CLOSING_CONCLUDE_TASK,
 ];

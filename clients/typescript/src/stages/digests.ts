@@ -1,6 +1,6 @@
 /** Keyed digests by which groups see that they hold the same, and the order of rows. */
 
-import type { AlignmentDigests } from "../generated/dc.ts";
+import type { AlignmentDigests } from "../generated/shared.ts";
 import type { PartyContext, PeerMessage, Reply } from "../session/contract.ts";
 import { refuse } from "../wire/problems.ts";
 import { groupDigestOf, groupStream, leadersOf, ledBy, type Scope } from "./secrets.ts";

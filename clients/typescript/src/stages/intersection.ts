@@ -14,7 +14,7 @@ import type {
   IntersectionEvaluated,
   IntersectionSelect,
   IntersectionShown,
-} from "../generated/dc.ts";
+} from "../generated/shared.ts";
 import { audiences } from "../roster/terms.ts";
 import {
   drawScalar,

@@ -5,7 +5,7 @@
  * the largest value of each lies, and again for deviations from the pooled mean.
  */
 
-import type { MomentsAddUp, MomentsShare } from "../generated/dc.ts";
+import type { MomentsAddUp, MomentsShare } from "../generated/shared.ts";
 import { exponentOf, roundToEven } from "../numerics/floats.ts";
 import { FixedPoint } from "../secrecy/fixed-point.ts";
 import { readTotal, share, type Sum } from "../secrecy/sums.ts";

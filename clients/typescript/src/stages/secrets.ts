@@ -1,6 +1,6 @@
 /** Stage: the first slot of each group draws a secret and seals it to the others. */
 
-import type { SecretsGroupSecret, SecretsSecretsShared } from "../generated/dc.ts";
+import type { SecretsGroupSecret, SecretsSecretsShared } from "../generated/shared.ts";
 import { KeyedStream } from "../secrecy/chance.ts";
 import { groupDigest, groupKey } from "../secrecy/group-keys.ts";
 import { hmacHex } from "../secrecy/keys.ts";

@@ -5,7 +5,7 @@ import type {
   StatisticsMoments,
   StatisticsPooled,
   StatisticsPooledMoments,
-} from "../generated/dc.ts";
+} from "../generated/shared.ts";
 import type { PartyContext, Reply, Role, Stage, Table } from "../session/contract.ts";
 import { floats, type Floats } from "../wire/arrays.ts";
 import { refuse } from "../wire/problems.ts";

@@ -1,6 +1,8 @@
 /** Parameters of `llf` that this client speaks, with their defaults. */
 
 import { paramsOf, type Terms } from "../../roster/terms.ts";
+import type { Table } from "../../session/contract.ts";
+import { refuse } from "../../wire/problems.ts";
 import { checkParams } from "../params.ts";
 
 export interface LlfParams {
@@ -58,4 +60,11 @@ export function readParams(terms: Terms): LlfParams {
     minClusterRows: given.min_cluster_rows ?? 10,
     publish: given.publish ?? "centroids",
   };
+}
+
+/** Refuses a table from which fewer clusters can start than are asked for. */
+export function checkRows({ clusters }: LlfParams, { rows }: Table): void {
+  if (rows.length < clusters) {
+    refuse("invalid-data", `${rows.length} rows start no ${clusters} clusters.`);
+  }
 }

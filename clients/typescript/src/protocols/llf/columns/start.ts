@@ -20,7 +20,7 @@ import type {
 import { numbers } from "../../../wire/arrays.ts";
 import { refuse } from "../../../wire/problems.ts";
 import { countLabels } from "../cluster-sums.ts";
-import type { LlfParams } from "../params.ts";
+import { checkRows, type LlfParams } from "../params.ts";
 import { Scaler, START } from "../scaler.ts";
 import { columnsOf, hiddenDistances } from "./distances.ts";
 
@@ -48,12 +48,7 @@ export function columnStartStage(params: LlfParams): Stage {
 
 function measureGroups(context: PartyContext, params: LlfParams, table: Table): Reply {
   const { rows, groups } = sampleOf(context);
-  if (table.rows.length < params.clusters) {
-    refuse(
-      "invalid-data",
-      `${table.rows.length} rows start no ${params.clusters} clusters.`,
-    );
-  }
+  checkRows(params, table);
   const sample = travellingRows(context, table).slice(0, rows);
   const means = meansOf(
     sample,

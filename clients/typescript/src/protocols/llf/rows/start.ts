@@ -23,7 +23,7 @@ import type {
 } from "../../../session/contract.ts";
 import { ints, numbers } from "../../../wire/arrays.ts";
 import { refuse } from "../../../wire/problems.ts";
-import type { LlfParams } from "../params.ts";
+import { checkRows, type LlfParams } from "../params.ts";
 import { Scaler, START } from "../scaler.ts";
 import { describeRows, mergeClusters, type Clusters } from "./start-clusters.ts";
 
@@ -64,12 +64,7 @@ function startRole(params: LlfParams): Role {
 
 function propose(context: PartyContext, params: LlfParams, table: Table): Reply {
   const scaler = Scaler.of(context);
-  if (table.rows.length < params.clusters) {
-    refuse(
-      "invalid-data",
-      `${table.rows.length} rows start no ${params.clusters} clusters.`,
-    );
-  }
+  checkRows(params, table);
   const rows = table.rows.map((row) => scaler.scaled(row));
   const own = describeRows(rows, params.clusters, context.lastingStream("candidates"));
   const [leader] = context.slots;
