@@ -21,6 +21,7 @@ from clustering_protocols.protocols.llf import (
     starts,
 )
 from clustering_protocols.protocols.llf.features import Scaler
+from clustering_protocols.protocols.llf.params import LEAST_OWN_ROWS
 from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Identities, Layout
@@ -131,7 +132,7 @@ def own_clusters() -> Iterator[np.ndarray[Any, Any]]:
         own = rows[np.random.default_rng(seed).permutation(len(rows))[:50]]
         labels = KMeans(6, n_init=1, random_state=seed).fit_predict(own)
         for label in range(6):
-            if np.count_nonzero(labels == label) >= starts.LEAST_ROWS:
+            if np.count_nonzero(labels == label) >= LEAST_OWN_ROWS:
                 yield own[labels == label]
 
 

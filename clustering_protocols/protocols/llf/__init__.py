@@ -21,14 +21,17 @@ from clustering_protocols.terms.terms import Layout
 
 from .disclosures import shown_by
 from .methods import METHODS
-from .params import LARGEST_TOL, LEAST_FUZZIFIER, LlfSession, LosslessFederated
+from .params import (
+    LARGEST_TOL,
+    LEAST_FUZZIFIER,
+    LEAST_OWN_ROWS,
+    LlfSession,
+    LosslessFederated,
+)
 from .readers import readers_of
 from .risks import FORMER_RISKS, RISKS, risks_of
 
 __all__ = ["PROTOCOL", "LosslessFederated"]
-
-_FEW_ROWS = 5
-"""Of each cluster at a party, below which its own clusters mix those of the session."""
 
 
 class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
@@ -160,7 +163,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
                 "small_clusters). Plain k-means would move them."
             )
         each = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
-        if params.start == "careful" and 0 < each < _FEW_ROWS:
+        if params.start == "careful" and 0 < each < LEAST_OWN_ROWS:
             found.append(
                 f"A party has {each:.1f} rows of each cluster in the mean, and starts "
                 "from clusters of five. The result may be far from the best pooled one: "

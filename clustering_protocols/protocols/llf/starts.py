@@ -26,11 +26,9 @@ from clustering_protocols.shared_stages.secrets import Scope, group_stream
 
 from .closing_sums import steps_of
 from .features import Scaler
-from .params import LlfContext, LlfSession
+from .params import LEAST_OWN_ROWS, LlfContext, LlfSession
 
 N_NEIGHBOURS: Final = 5
-LEAST_ROWS: Final = 5
-"""A party describes no cluster of its own with fewer rows."""
 _SAMPLE_ROWS: Final = 20_000
 _N_INIT: Final = 10
 _N_INIT_LOCAL: Final = 5
@@ -79,7 +77,7 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroid
     from clustering_protocols.algorithms.lloyd import ScaledRows, lloyd
 
     rows = ScaledRows.of(ArrayRows(X), ONE_THREAD, k)
-    n_clusters = max(1, min(k, len(X) // LEAST_ROWS))
+    n_clusters = max(1, min(k, len(X) // LEAST_OWN_ROWS))
     drawn = [draw_rows(X, n_clusters, stream) for _ in range(_N_INIT_LOCAL)]
     runs = [lloyd(rows, rows.at(numbers), _MAX_ITER) for numbers in drawn]
     best = min(runs, key=lambda run: run.inertia)
@@ -88,9 +86,9 @@ def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroid
     sizes = np.zeros(k, dtype=np.int64)
     for cluster in range(n_clusters):
         members = X[found.labels == cluster]
-        if len(members) >= LEAST_ROWS:
+        if len(members) >= LEAST_OWN_ROWS:
             centroids[cluster] = round_mean(members)
-            sizes[cluster] = len(members) // LEAST_ROWS * LEAST_ROWS
+            sizes[cluster] = len(members) // LEAST_OWN_ROWS * LEAST_OWN_ROWS
     return LocalCentroids(centroids=centroids, sizes=sizes)
 
 
@@ -156,7 +154,7 @@ def merge(
     given = weights > 0
     if not given.any():
         raise InvalidData(
-            f"No party has a cluster of {LEAST_ROWS} rows to start from: take fewer "
+            f"No party has a cluster of {LEAST_OWN_ROWS} rows to start from: take fewer "
             "clusters."
         )
     centroids, weights = centroids[given], weights[given]

@@ -83,20 +83,8 @@ def shown_choices(typed: Mapping[str, str], quota: Quota) -> OwnChoices:
             OwnTick(name=name, sentence=CHOICES[name], given=name in typed)
             for name in _TICKS
         ),
-        share=FormField(
-            name=SUMS_LIMIT,
-            label=SUMS_LIMIT,
-            kind="number",
-            hint=f"{CHOICES[SUMS_LIMIT]} Leave it empty for what your policy says.",
-            value=typed.get(SUMS_LIMIT, ""),
-        ),
-        quota=FormField(
-            name=IDS_PER_ROW,
-            label=IDS_PER_ROW,
-            kind="number",
-            hint=f"{quota.needs or _USUAL_QUOTA} Leave it empty for what your policy says.",
-            value=typed.get(IDS_PER_ROW, ""),
-        )
+        share=_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed),
+        quota=_ask_number(IDS_PER_ROW, quota.needs or _USUAL_QUOTA, typed)
         if quota.counts
         else None,
         needed=bool(quota.needs),
@@ -106,6 +94,16 @@ def shown_choices(typed: Mapping[str, str], quota: Quota) -> OwnChoices:
 def limit_in(sentence: str) -> str:
     """Return the first choice that a sentence names; empty if it names none."""
     return next((name for name in CHOICES if name in sentence), "")
+
+
+def _ask_number(name: str, sentence: str, typed: Mapping[str, str]) -> FormField:
+    return FormField(
+        name=name,
+        label=name,
+        kind="number",
+        hint=f"{sentence} Leave it empty for what your policy says.",
+        value=typed.get(name, ""),
+    )
 
 
 def _share(text: str) -> float:

@@ -25,7 +25,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from . import messages
 from .links import Tokens, as_texts, common_rows
 from .messages import LinkageState
-from .planted_rows import N_PLANTED, n_planted
+from .planted_rows import N_PLANTED, n_listed
 from .repeated_people import find_repeated
 from .rings import n_passes, neighbour, shared_groups
 
@@ -60,12 +60,11 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         return self._ask_tokens(session)
 
     def _ask_tokens(self, session: SessionContext) -> Ask:
-        n_keys, more = len(self.alignment.match_keys), n_planted(session.layout)
+        n_keys = len(self.alignment.match_keys)
         sizes = {
-            slot: {"k": n_keys, "t": session.member(origin).n_rows + more}
+            slot: {"k": n_keys, "t": n_listed(session, neighbour(group, slot, 1))}
             for group in shared_groups(session.layout)
             for slot in group
-            for origin in [neighbour(group, slot, 1)]
         }
         return Ask(
             state=LinkageState(asked="show-tokens", n_rows={}),
@@ -90,8 +89,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
                 found, repeated = find_repeated(session, lists, leaves_out=leaves_out)
                 n_rows |= {slot: len(each) for slot, each in found.items()}
             else:
-                found = self._find_common(session, lists)
-                n_common = len(found[group[0]]) - N_PLANTED
+                found, n_common = self._find_common(session, lists)
                 n_rows |= dict.fromkeys(group, n_common)
             rows |= found
         tasks = {
@@ -106,12 +104,12 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
 
     def _find_common(
         self, session: SessionContext, lists: Mapping[str, Tokens]
-    ) -> dict[str, IntArray]:
-        """Return the places of the common rows, the planted ones among them."""
+    ) -> tuple[dict[str, IntArray], int]:
+        """Return the places of the common rows, and how many of them are not planted."""
         group, found = tuple(lists), common_rows(list(lists.values()))
         n_common = max(0, len(found[0]) - N_PLANTED)
         check_overlap(session, group, n_common, self.alignment.minimum_overlap)
-        return dict(zip(group, found, strict=True))
+        return dict(zip(group, found, strict=True)), n_common
 
 
 def _ask_sharing(session: SessionContext, task: Record, asked: str, passed: int) -> Ask:

@@ -30,7 +30,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 
 from . import messages
 from .messages import MaskedKeys
-from .planted_rows import n_planted, planted_values, take_planted_out
+from .planted_rows import n_listed, n_planted, planted_values, take_planted_out
 from .repeated_people import describe_repeated
 from .rings import neighbour, ring_of
 
@@ -86,9 +86,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         if sent.n_masks != expected or sent.n_masks >= len(_ring(context)):
             raise EnvelopeRefused("Masked match keys came out of turn.")
         origin = neighbour(_ring(context), context.slot.name, -sent.n_masks)
-        n_rows = context.session.member(origin).n_rows + n_planted(
-            context.session.layout
-        )
+        n_rows = n_listed(context.session, origin)
         sent.require({"k": len(self.alignment.match_keys), "t": n_rows})
 
     # The own list

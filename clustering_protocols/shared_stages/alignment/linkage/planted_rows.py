@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.contract import PartyContext
+from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records.arrays import ByteArray, IntArray, MaskArray
 from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
@@ -43,6 +43,11 @@ def n_planted(layout: Layout) -> int:
     There the parties have no rows in common that they could compare.
     """
     return N_PLANTED if shares_any_rows(layout) else 0
+
+
+def n_listed(session: SessionContext, slot: str) -> int:
+    """Return how many rows the list of a party has: its own, and the planted ones."""
+    return session.member(slot).n_rows + n_planted(session.layout)
 
 
 def planted_values(context: PartyContext, keys: Sequence[str]) -> ByteArray:
