@@ -22,6 +22,7 @@ from clustering_protocols.contract.disclosures import (
 )
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import Agreement, read_agreement
+from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.risks import Risk, worst_first
 from clustering_protocols.terms.terms import (
@@ -29,8 +30,6 @@ from clustering_protocols.terms.terms import (
     ProtocolChoice,
     SessionRequest,
     Terms,
-    canonical_json,
-    digest,
 )
 
 P = TypeVar("P", bound=Params)

@@ -21,14 +21,9 @@ from analyst_service.storage.models import AuditLine, Member, Session
 from clustering_protocols import catalogue
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.signed_logs import sign_audit
-from clustering_protocols.terms.terms import (
-    SessionRequest,
-    Terms,
-    Text,
-    digest,
-    read_terms,
-)
+from clustering_protocols.terms.terms import SessionRequest, Terms, Text, read_terms
 from clustering_protocols.wire.answers import (
     AuditPage,
     RunLine,

@@ -26,7 +26,7 @@ from clustering_protocols.shared_stages.alignment.digests import digest_names
 from clustering_protocols.shared_stages.masked_sums import read, share
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member, RosterEntry
-from clustering_protocols.terms.terms import canonical_json, digest
+from clustering_protocols.terms.canonical import canonical_json, digest
 from party_sdk.analyst_client.invitations import Invitation
 
 Input = dict[str, Any]

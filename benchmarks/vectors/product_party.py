@@ -14,7 +14,8 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.shared_stages.row_selection import arrive
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
-from clustering_protocols.terms.terms import digest, read_terms
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import read_terms
 from party_sdk.analyst_client.invitations import Invitation
 
 Input = dict[str, Any]

@@ -15,7 +15,7 @@ from pydantic import RootModel
 from clustering_protocols.engine import packets, signatures, transcript
 from clustering_protocols.records import codec, hash_chain, json_form
 from clustering_protocols.secrecy.keys import PublicKeys
-from clustering_protocols.terms.terms import canonical_json
+from clustering_protocols.terms.canonical import canonical_json
 
 Input = dict[str, Any]
 Output = dict[str, Any]

@@ -12,7 +12,8 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.simulation.agreement import COORDINATOR, agree, entropies
 from clustering_protocols.terms import roster_entries
-from clustering_protocols.terms.terms import About, Layout, Slot, digest
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import About, Layout, Slot
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.conformance.vectors import Layer, VectorCase
 

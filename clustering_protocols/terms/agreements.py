@@ -15,7 +15,8 @@ from clustering_protocols.common.errors import Malformed
 from clustering_protocols.common.values import Value
 from clustering_protocols.secrecy.identities import InstitutionName, Key, Signature
 from clustering_protocols.secrecy.keys import PublicKeys
-from clustering_protocols.terms.terms import Name, Terms, read_as, read_terms
+from clustering_protocols.terms.canonical import read_as
+from clustering_protocols.terms.terms import Name, Terms, read_terms
 
 
 class RosterEntry(Value):

@@ -16,7 +16,8 @@ from clustering_protocols.terms.agreements import (
     RosterEntry,
     read_agreement,
 )
-from clustering_protocols.terms.terms import Terms, canonical_json, digest, read_terms
+from clustering_protocols.terms.canonical import canonical_json, digest
+from clustering_protocols.terms.terms import Terms, read_terms
 
 
 def session_secret(entropy: bytes, session: str) -> bytes:

@@ -6,29 +6,14 @@ exact bytes: each side hashes the bytes that it received and never a re-serialis
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
-from hashlib import sha256
-from typing import Annotated, Any, Final, Literal, Self, TypeVar
+from typing import Annotated, Any, Final, Literal, Self
 
-import rfc8785
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
-from clustering_protocols.common.errors import (
-    InvalidParameters,
-    Malformed,
-    VersionMismatch,
-)
+from clustering_protocols.common.errors import VersionMismatch
 from clustering_protocols.common.limits import (
     CONTROLS,
     MAX_GROUP_SLOTS,
@@ -37,6 +22,7 @@ from clustering_protocols.common.limits import (
 )
 from clustering_protocols.common.values import Section, Value
 from clustering_protocols.secrecy.identities import Key
+from clustering_protocols.terms.canonical import read_as
 from clustering_protocols.terms.captions import (
     CONTACT,
     EVALUATION,
@@ -52,13 +38,17 @@ from clustering_protocols.terms.captions import (
     TITLE,
 )
 from clustering_protocols.terms.evaluation import Evaluation
-from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Ranges
+from clustering_protocols.terms.preparation import (
+    ColumnPlan,
+    Preparation,
+    Ranges,
+    plans_of,
+)
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.retention import Retention
 from clustering_protocols.terms.schema import Schema
 
 TERMS_VERSION: Final = 2
-_V = TypeVar("_V", bound="Value")
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 _Seconds = Annotated[int, Field(ge=1, le=366 * 86_400)]
 Audience = Literal["all", "row", "column", "slot"]
@@ -309,7 +299,9 @@ class Terms(SessionRequest, Section):
     def _check(self) -> Self:
         if unknown := self.identities.slots.keys() - set(self.layout.names):
             raise ValueError(f"no slot has the name {min(unknown)!r}")
-        self._plans = plans_of(self.dictionary, self.preparation, self.layout)
+        self._plans = plans_of(
+            self.layout.n_column_groups, self.dictionary, self.preparation
+        )
         return self
 
     def plan(self, slot: str) -> ColumnPlan | None:
@@ -362,65 +354,6 @@ class Terms(SessionRequest, Section):
         return self.about.title or self.session
 
 
-def plans_of(
-    dictionary: Sequence[Schema] | None,
-    preparation: Sequence[Preparation] | None,
-    layout: Layout,
-) -> tuple[ColumnPlan, ...] | None:
-    """Return how the fields of each column group become columns.
-
-    None where nothing is prepared: fields are columns then.
-
-    Raises ValueError: unless each column group has a dictionary and a preparation that
-        serve, where there are any: categories need a preparation, and a preparation a
-        dictionary.
-    """
-    n_groups = layout.n_column_groups
-    if dictionary is not None and len(dictionary) != n_groups:
-        raise ValueError(f"{n_groups} column groups need as many dictionaries")
-    if preparation is None:
-        for schema in dictionary or ():
-            for field in schema.clustered_part.fields:
-                if field.is_category:
-                    raise ValueError(f"{field.name!r} has levels: say a preparation")
-        return None
-    if dictionary is None:
-        raise ValueError("a preparation needs a dictionary of the fields")
-    if len(preparation) != n_groups:
-        raise ValueError(f"{n_groups} column groups need as many preparations")
-    for schema, prepared in zip(dictionary, preparation, strict=True):
-        prepared.check(schema)
-    clustered = [schema.clustered_part for schema in dictionary]
-    return tuple(map(ColumnPlan, clustered, preparation))
-
-
-def digest(content: bytes) -> str:
-    """Return the SHA-256 of the exact bytes of terms or agreement, as hex."""
-    return sha256(content).hexdigest()
-
-
-def canonical_json(value: BaseModel) -> bytes:
-    """Return a value as canonical JSON (RFC 8785), its text in NFC.
-
-    Raises InvalidParameters for whole numbers that not every reader of JSON knows.
-    """
-    try:
-        return rfc8785.dumps(_nfc(value.model_dump(mode="json")))
-    except rfc8785.CanonicalizationError:
-        raise InvalidParameters(
-            "Terms hold whole numbers up to 2^53 alone, and letters of Unicode."
-        ) from None
-
-
-def _nfc(value: Any) -> Any:
-    """Normalise before writing: an accent would join the letter of an escape."""
-    if isinstance(value, str):
-        return unicodedata.normalize("NFC", value)
-    if isinstance(value, dict):
-        return {_nfc(key): _nfc(item) for key, item in value.items()}
-    return [_nfc(item) for item in value] if isinstance(value, list) else value
-
-
 def read_terms(text: bytes) -> Terms:
     """Return the terms in received bytes; :class:`VersionMismatch` for another version."""
     version = read_as(
@@ -438,11 +371,3 @@ class _TermsVersion(Value):
     model_config = ConfigDict(extra="ignore")
 
     coterie: int
-
-
-def read_as(model: type[_V], text: bytes) -> _V:
-    """Return a value in received bytes; :class:`Malformed` if they are something else."""
-    try:
-        return model.model_validate_json(text)
-    except ValidationError:
-        raise Malformed(f"These bytes are not {model.__name__.lower()}.") from None

@@ -13,15 +13,11 @@ from pydantic_core import to_jsonable_python
 
 from clustering_protocols import catalogue, result_warnings, session_terms
 from clustering_protocols.secrecy.identities import fingerprint
+from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Field
-from clustering_protocols.terms.terms import (
-    TERMS_VERSION,
-    SessionRequest,
-    Terms,
-    digest,
-)
+from clustering_protocols.terms.terms import TERMS_VERSION, SessionRequest, Terms
 from coterie_pages.models import (
     DictionaryFields,
     FieldLine,

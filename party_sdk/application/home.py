@@ -12,9 +12,10 @@ from clustering_protocols.catalogue import check_choices
 from clustering_protocols.common.errors import RiskNotAccepted
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.session_terms import check_terms
+from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.risks import RiskLevel
 from clustering_protocols.terms.session_risks import OTHER_UNITS
-from clustering_protocols.terms.terms import Terms, digest, read_terms
+from clustering_protocols.terms.terms import Terms, read_terms
 from party_sdk.admission.id_patterns import id_warnings
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.http_analyst import connect

@@ -22,14 +22,9 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.contract import Params
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.roster_entries import sign_terms
-from clustering_protocols.terms.terms import (
-    About,
-    Identities,
-    Layout,
-    SessionRequest,
-    digest,
-)
+from clustering_protocols.terms.terms import About, Identities, Layout, SessionRequest
 from clustering_protocols.wire.answers import SessionLine
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.answer_limits import PageCount

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
+from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.roster_entries import session_secret
-from clustering_protocols.terms.terms import digest
 
 
 class StoredSession(BaseModel):

@@ -19,7 +19,8 @@ from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.agreement import COORDINATOR
 from clustering_protocols.terms import roster_entries
-from clustering_protocols.terms.terms import About, Layout, digest
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import About, Layout
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.conformance.comparison import find_difference
 from party_sdk.conformance.contributions import TOLERANCE, TURNED, ContributionReader

@@ -30,7 +30,8 @@ from clustering_protocols.secrecy.identities import (
 )
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.terms.agreements import read_agreement
-from clustering_protocols.terms.terms import Name, Terms, read_as
+from clustering_protocols.terms.canonical import read_as
+from clustering_protocols.terms.terms import Name, Terms
 from party_sdk.home.encryption import SecretFiles
 
 LONGEST: Final = 40

@@ -13,7 +13,8 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
-from clustering_protocols.terms.terms import Terms, digest, read_terms
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import Preview
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.invitations import Invitation

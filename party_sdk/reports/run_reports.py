@@ -10,7 +10,8 @@ from clustering_protocols.common.errors import GuardRefused, InvalidParameters, 
 from clustering_protocols.contract.selection import TOOK_PART
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.shared_stages.row_selection import shares_rows
-from clustering_protocols.terms.terms import Terms, digest
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.models import (
     GivenNames,

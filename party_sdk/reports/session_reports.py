@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from clustering_protocols.secrecy.identities import fingerprint
-from clustering_protocols.terms.terms import digest
+from clustering_protocols.terms.canonical import digest
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import SessionReport
 from coterie_pages.views.result_views import n_clusters_of, outcomes_in, result_of

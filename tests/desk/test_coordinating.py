@@ -11,7 +11,7 @@ from support.analyst_process import Analyst
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
 
-from clustering_protocols.terms.terms import digest
+from clustering_protocols.terms.canonical import digest
 from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.connection import Connection

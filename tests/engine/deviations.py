@@ -19,7 +19,7 @@ from support.lies import fitting, written
 
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, Packet
-from clustering_protocols.terms.terms import canonical_json
+from clustering_protocols.terms.canonical import canonical_json
 from tests.engine.recorded import Recorded, Standing, honest
 
 MAX_NUMBER = 2**53 - 1  # the largest that canonical JSON writes

@@ -32,14 +32,13 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import read_agreement
+from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import (
     Layout,
     SessionRequest,
     Slot,
     Terms,
-    canonical_json,
-    digest,
     read_terms,
 )
 

@@ -12,15 +12,10 @@ from support.examples import begun
 from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.contract import Example
 from clustering_protocols.protocols.llf import LosslessFederated
+from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.retention import Retention
 from clustering_protocols.terms.risks import RiskLevel
-from clustering_protocols.terms.terms import (
-    About,
-    Layout,
-    Terms,
-    canonical_json,
-    digest,
-)
+from clustering_protocols.terms.terms import About, Layout, Terms
 from coterie_pages.models import TermsSheet
 from coterie_pages.pages import assessment, page
 from coterie_pages.views.terms_sheet import sheet_of

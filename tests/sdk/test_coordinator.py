@@ -25,7 +25,8 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms import roster_entries
-from clustering_protocols.terms.terms import About, Layout, digest, read_terms
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import About, Layout, read_terms
 from coterie import Coordinator, Party, Policy
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.analyst_client.invitations import Invitation

@@ -27,7 +27,8 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import read_agreement
-from clustering_protocols.terms.terms import Layout, SessionRequest, digest
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import Layout, SessionRequest
 from clustering_protocols.wire.answers import Preview
 from coterie import Party, Policy
 from party_sdk.analyst_client.http_analyst import HttpAnalyst

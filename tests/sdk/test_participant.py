@@ -45,12 +45,12 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
+from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import (
     Guards,
     Layout,
     SessionRequest,
     Terms,
-    digest,
     read_terms,
 )
 from clustering_protocols.wire.answers import SessionStatus

@@ -18,14 +18,9 @@ from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.session_terms import draw_up
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.agreements import read_agreement
+from clustering_protocols.terms.canonical import canonical_json
 from clustering_protocols.terms.schema import numbers
-from clustering_protocols.terms.terms import (
-    Layout,
-    SessionRequest,
-    Terms,
-    canonical_json,
-    read_terms,
-)
+from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
 from coterie import Policy
 from party_sdk.disclosures.privacy_budget import PrivacyBudget
 

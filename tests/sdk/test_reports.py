@@ -18,8 +18,9 @@ from sklearn.datasets import load_wine
 from support.analyst_process import Analyst
 
 from clustering_protocols import catalogue
+from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.signed_logs import SignedLog
-from clustering_protocols.terms.terms import Layout, digest, read_terms
+from clustering_protocols.terms.terms import Layout, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main

@@ -100,8 +100,8 @@ from click.testing import CliRunner
 from clustering_protocols import session_terms, simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.agreements import read_agreement
-from clustering_protocols.terms.terms import (Layout, read_terms)
-from clustering_protocols.terms.terms import canonical_json
+from clustering_protocols.terms.canonical import canonical_json
+from clustering_protocols.terms.terms import Layout, read_terms
 from coterie_pages.pages import page
 from coterie_pages.terminal_text import sheet_lines
 from coterie_pages.views.terms_sheet import sheet_of

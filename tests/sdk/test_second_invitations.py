@@ -22,7 +22,8 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms import roster_entries
-from clustering_protocols.terms.terms import Layout, digest
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import Layout
 from coterie import Party, Policy
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.invitations import Invitation

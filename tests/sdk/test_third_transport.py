@@ -19,8 +19,9 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
+from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.roster_entries import session_secret, sign_terms
-from clustering_protocols.terms.terms import Terms, digest, read_terms
+from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import Preview, Receipt, SessionStatus
 from clustering_protocols.wire.states import SessionState
 from coterie import Party, Policy

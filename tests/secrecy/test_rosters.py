@@ -18,14 +18,8 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, mark, safety_number
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member, read_agreement
-from clustering_protocols.terms.terms import (
-    About,
-    Identities,
-    Layout,
-    SessionRequest,
-    canonical_json,
-    digest,
-)
+from clustering_protocols.terms.canonical import canonical_json, digest
+from clustering_protocols.terms.terms import About, Identities, Layout, SessionRequest
 
 ENTROPY = bytes(range(32))
 SECRET = sha256(b"session secret").digest()

@@ -38,7 +38,7 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
-from clustering_protocols.terms.terms import digest
+from clustering_protocols.terms.canonical import digest
 from coterie import Coordinator
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect

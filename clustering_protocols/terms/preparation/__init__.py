@@ -7,7 +7,7 @@ all that parties have to know to turn tables into the same columns.
 """
 
 from clustering_protocols.terms.preparation.bounds import Ranges, check_bounded
-from clustering_protocols.terms.preparation.plan import ColumnPlan, Fill
+from clustering_protocols.terms.preparation.plan import ColumnPlan, Fill, plans_of
 from clustering_protocols.terms.preparation.preparation import (
     FILLED,
     Missing,
@@ -37,5 +37,6 @@ __all__ = [
     "check_bounded",
     "check_fields",
     "clustered_columns",
+    "plans_of",
     "whole_rows",
 ]

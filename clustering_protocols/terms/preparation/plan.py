@@ -266,3 +266,34 @@ def _rank_levels(field: Field) -> Iterator[int]:
         yield from sorted(places, key=lambda place: int(field.levels[place]))
     else:
         yield from sorted(places, key=lambda place: field.levels[place])
+
+
+def plans_of(
+    n_groups: int,
+    dictionary: Sequence[Schema] | None,
+    preparation: Sequence[Preparation] | None,
+) -> tuple[ColumnPlan, ...] | None:
+    """Return how the fields of each of ``n_groups`` column groups become columns.
+
+    None where nothing is prepared: fields are columns then.
+
+    Raises ValueError: unless each column group has a dictionary and a preparation that
+        serve, where there are any: categories need a preparation, and a preparation a
+        dictionary.
+    """
+    if dictionary is not None and len(dictionary) != n_groups:
+        raise ValueError(f"{n_groups} column groups need as many dictionaries")
+    if preparation is None:
+        for schema in dictionary or ():
+            for field in schema.clustered_part.fields:
+                if field.is_category:
+                    raise ValueError(f"{field.name!r} has levels: say a preparation")
+        return None
+    if dictionary is None:
+        raise ValueError("a preparation needs a dictionary of the fields")
+    if len(preparation) != n_groups:
+        raise ValueError(f"{n_groups} column groups need as many preparations")
+    for schema, prepared in zip(dictionary, preparation, strict=True):
+        prepared.check(schema)
+    clustered = [schema.clustered_part for schema in dictionary]
+    return tuple(map(ColumnPlan, clustered, preparation))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def remember_consent(member: Party, home: Path) -> None:
     """Write what a party accepted into the policy of its home."""
-    from clustering_protocols.terms.terms import digest
+    from clustering_protocols.terms.canonical import digest
     from party_sdk.home.clock import now
     from party_sdk.home.policy_files import policy_file, remember
 

@@ -10,7 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.terms.terms import digest, read_terms
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import read_terms
 from coterie_pages.models.desk_coordinator import Review, SlotLine
 from coterie_pages.models.fields import FormField
 from coterie_pages.models.frame import Banner

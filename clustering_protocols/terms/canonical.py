@@ -1,0 +1,54 @@
+"""The exact bytes of a value that is agreed on: how they are written, hashed and read.
+
+Every language writes the same bytes (RFC 8785), so that all parties hash and sign the
+same ones.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from hashlib import sha256
+from typing import Any, TypeVar
+
+import rfc8785
+from pydantic import BaseModel, ValidationError
+
+from clustering_protocols.common.errors import InvalidParameters, Malformed
+from clustering_protocols.common.values import Value
+
+_V = TypeVar("_V", bound=Value)
+
+
+def digest(content: bytes) -> str:
+    """Return the SHA-256 of the exact bytes of terms or agreement, as hex."""
+    return sha256(content).hexdigest()
+
+
+def canonical_json(value: BaseModel) -> bytes:
+    """Return a value as canonical JSON (RFC 8785), its text in NFC.
+
+    Raises InvalidParameters for whole numbers that not every reader of JSON knows.
+    """
+    try:
+        return rfc8785.dumps(_nfc(value.model_dump(mode="json")))
+    except rfc8785.CanonicalizationError:
+        raise InvalidParameters(
+            "Terms hold whole numbers up to 2^53 alone, and letters of Unicode."
+        ) from None
+
+
+def _nfc(value: Any) -> Any:
+    """Normalise before writing: an accent would join the letter of an escape."""
+    if isinstance(value, str):
+        return unicodedata.normalize("NFC", value)
+    if isinstance(value, dict):
+        return {_nfc(key): _nfc(item) for key, item in value.items()}
+    return [_nfc(item) for item in value] if isinstance(value, list) else value
+
+
+def read_as(model: type[_V], text: bytes) -> _V:
+    """Return a value in received bytes; :class:`Malformed` if they are something else."""
+    try:
+        return model.model_validate_json(text)
+    except ValidationError:
+        raise Malformed(f"These bytes are not {model.__name__.lower()}.") from None
