@@ -12,17 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from analyst_service.auth.callers import Rates, Uses
 from analyst_service.blobs import BlobStore
 from analyst_service.clock import Clock
 from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
-from analyst_service.middleware.rate_limit import Rates
 from analyst_service.monitoring.metrics import Metrics
 from analyst_service.monitoring.readiness import LoggedCheck, Recent
 from analyst_service.storage.database import Database
 from analyst_service.transactions.administrative_log import Act, Field, StrangerCounts
 from analyst_service.transactions.batching import Together
-from analyst_service.transactions.last_used import Uses
 from analyst_service.transactions.notifier import Notifier
 from clustering_protocols.common.errors import (
     InvalidParameters,

@@ -23,8 +23,7 @@ from party_sdk.desk.supervisor_thread import SupervisorThread
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.disk_room import report_full_disk
 from party_sdk.home.encryption import SecretFiles, passphrase_for
-from party_sdk.home.files import private_folder
-from party_sdk.home.locks import lock
+from party_sdk.home.files import lock, private_folder
 
 HOST: Final = "127.0.0.1"
 _GRACE_SECONDS: Final = 3

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from clustering_protocols.common.errors import InvalidParameters, NotReady, StorageFull
 from party_sdk.home.disk_room import report_full_disk
-from party_sdk.home.locks import lock
 
 _KEPT: Final = "Keys and answers are kept there."
 
@@ -37,6 +37,27 @@ def private_folder(path: Path) -> Path:
             f"The folder {path} cannot be made or used: {why}."
         ) from None
     return path
+
+
+def lock(file: IO[bytes], *, waits: bool) -> bool:
+    """Lock an open file until it is closed; False if another process has it.
+
+    waits: whether to wait until it is free.
+    """
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(
+                file.fileno(), msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1
+            )
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 @contextmanager

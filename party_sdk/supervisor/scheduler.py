@@ -17,8 +17,7 @@ from typing import IO
 from clustering_protocols.common.errors import CoterieError, NotReady
 from party_sdk.home.clock import now
 from party_sdk.home.encryption import SecretFiles, passphrase_for, passphrase_given
-from party_sdk.home.files import private_folder
-from party_sdk.home.locks import lock
+from party_sdk.home.files import lock, private_folder
 from party_sdk.supervisor.files import OrderFiles, orders_in
 from party_sdk.supervisor.inbox import Inbox
 from party_sdk.supervisor.models import OrderState, OrderStatus, Trouble

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Final
 
-from party_sdk.home.locks import lock
+from party_sdk.home.files import lock
 
 PREFIX: Final = "coterie-tables-"
 _LOCK: Final = "lock"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from party_sdk.home.locks import lock
+from party_sdk.home.files import lock
 
 POSIX = ("fcntl", "grp", "pwd", "resource", "termios", "tty", "uvloop")
 _IMPORTS = """

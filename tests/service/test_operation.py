@@ -22,11 +22,11 @@ from opentelemetry import _logs, metrics, trace
 from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst, Crowd, wait_for
 
+from analyst_service.auth.callers import _MAX_CALLERS, Rates
 from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
 from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
-from analyst_service.middleware.rate_limit import _MAX_CALLERS, Rates
 from analyst_service.monitoring.logs import JsonLines
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation

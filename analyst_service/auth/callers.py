@@ -1,4 +1,4 @@
-"""How often each caller may ask: a bucket of tokens per caller, in this process."""
+"""What this process counts of each caller: how often it asks, when it last did."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_CALLERS = 10_000
 
 
 class Rates:
-    """Buckets that fill at a rate and hold a burst.
+    """How often each may ask: a bucket for each, which fills at a rate and holds a burst.
 
     burst: how many requests may come at once after a rest.
     """
@@ -42,3 +42,22 @@ class Rates:
         left, since = self._buckets.get(caller, (float(self._burst), now))
         rested = max(0.0, (now - since).total_seconds())
         return min(float(self._burst), left + rested * self._per_second)
+
+
+class Uses:
+    """When each credential was last shown: noted here, written now and then."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, datetime] = {}
+        self._lock = threading.Lock()
+
+    def note(self, credential_id: str, now: datetime) -> None:
+        """Note that a credential was shown."""
+        with self._lock:
+            self._last[credential_id] = now
+
+    def take(self) -> dict[str, datetime]:
+        """Return what was noted, and forget it: a time that is lost is a minute's."""
+        with self._lock:
+            taken, self._last = self._last, {}
+        return taken
