@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rfc8785
 import safetensors
 import safetensors.numpy
 from hypothesis import given, strategies as st
@@ -88,6 +89,15 @@ def test_the_order_of_keys_does_not_change_the_bytes(
 
     again = codec.encode(shuffled(header), shuffled(content))
     assert again == codec.encode(header, content)
+
+
+@given(header=headers, content=contents)
+def test_the_table_of_a_file_is_canonical_json(
+    header: codec.Header, content: codec.Arrays
+) -> None:
+    written = codec.encode(header, content)
+    table = written[8:][: int.from_bytes(written[:8], "little")].rstrip(b" ")
+    assert table == rfc8785.dumps(json.loads(table))
 
 
 @given(array=hnp.arrays(np.float64, shapes))
