@@ -57,6 +57,10 @@ def sheet_lines(sheet: TermsSheet) -> Iterator[str]:
         yield from _section(_columns(group), _fields(group))
     yield from _section("Deadlines and guards", _limits(sheet))
     yield from _section("Parameters", _parameters(sheet))
+
+
+def signature_lines(sheet: TermsSheet) -> Iterator[str]:
+    """Yield what somebody signs who prints the sheet."""
     yield from _write_heading("Signed")
     yield from _wrap(agreement_sentence(sheet))
     yield f"  {sheet.digest}"
@@ -187,6 +191,12 @@ def _limits(sheet: TermsSheet) -> Iterator[str]:
 
 
 def _parameters(sheet: TermsSheet) -> Iterator[str]:
+    usual = []
     for parameter in sheet.parameters:
-        usual = " (default)" if parameter.usual else ""
-        yield f"{parameter.name} = {parameter.value}{usual}"
+        line = f"{parameter.name} = {parameter.value}"
+        if parameter.usual:
+            usual.append(line)
+        else:
+            yield line
+    if usual:
+        yield f"Defaults: {'; '.join(usual)}"

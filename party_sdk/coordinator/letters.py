@@ -29,6 +29,10 @@ You are invited to take part as **{place}**.
 With this letter comes the file `{file}`. It is a secret: whoever has it can sit in your
 place. It should not reach you by way of the analyst.
 
+Coterie is a Python package: `pip install 'coterie[ui]'`. You can take part in a browser or by
+commands. In a browser: `coterie ui` opens a page on your own machine, which takes the text of
+`{file}`. By commands:
+
 1. Read who learns what, and every risk. Nothing of yours is read or sent:
 
        coterie party terms @{file}

@@ -181,7 +181,7 @@ def test_a_risk_that_is_not_accepted_is_exit_code_3(
         command = ("party", words[0], invitation, *words[1:])
         refused = online(*command, expect=3)
         assert_explained(refused, Problem.RISK_NOT_ACCEPTED)
-        assert f"{RISK}: The analyst learns how many rows" in refused.stderr
+        assert f"{RISK}: The analyst learns how many rows" in refused.output
         document = online.json(*command, expect=3)
         assert document["type"] == Problem.RISK_NOT_ACCEPTED.urn
         assert document["exit_code"] == 3
@@ -518,8 +518,9 @@ def test_a_party_that_declines_is_shown_with_its_reason(online: Terminal) -> Non
         (("--check", "guard-refused"), "r1c1: has refused: guard-refused"),
         ((), "r1c1: has declined"),
     ):
-        online("party", "decline", invitation, *words)
-        assert f"{said}, awaited" in online("session", "show", session).stdout
+        read = online("party", "decline", invitation, *words).stderr
+        assert "You declined. The coordinator reads: " in read
+        assert f"{said}; waiting since" in online("session", "show", session).stdout
     both = ("--check", "x", "--reason", "y")
     online("party", "decline", invitation, *both, expect=2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,11 +83,13 @@ def join(
     """
     from clustering_protocols.secrecy.identities import fingerprint
     from coterie_pages.terminal_text import sheet_lines
+    from party_sdk.cli.terminal.asker import TerminalAsker
 
     sheet = here.sheet(here.offer(invitation))
     if not as_json:
         for line in sheet_lines(sheet):
             say(line)
+    here = replace(here, asker=TerminalAsker(has_shown_terms=not as_json))
     with here.join(invitation, here.accept(invitation, policy)) as member:
         if addresses:
             member.notify(addresses)
@@ -102,7 +104,7 @@ def join(
         return
     say(f"you are {own.name or 'without a name'}: {fingerprint(own.key)}")
     for address in addresses:
-        say(f"{address} is told once you run with your data.", err=True)
+        say(f"{address} is notified once you have run with your data.", err=True)
     show_quota(member, policy)
     following = next_command(typed_invitation(), member, policy, option_words(here))
     say(f"Next: {following}", err=True)
@@ -210,6 +212,8 @@ def decline(invitation: str, check: str | None, reason: str, here: Home) -> None
     if check and reason:
         raise click.UsageError("Give --check or --reason.")
     here.decline(invitation, reason, check)
+    said = reason or (f"the check {check} refuses" if check else "you give no reason")
+    say(f"You declined. The coordinator reads: {said}.", err=True)
 
 
 @party.command()
@@ -220,7 +224,7 @@ def decline(invitation: str, check: str | None, reason: str, here: Home) -> None
 def leave(session_id: str, slot: str, reason: str, here: Home) -> None:
     """Stop taking part, for good: nothing more is sent.
 
-    Before you have run with your data the coordinator is told that you decline, and why.
+    Before you have run with your data, the coordinator reads that you decline, and why.
     Afterwards the others wait for you: ask the coordinator to cancel the session.
     """
     if here.leave(session_id, slot, reason):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,9 +68,9 @@ def terms(
         say(sheet.model_dump_json())
         return
     if html is None and dpia is None:
-        from coterie_pages.terminal_text import sheet_lines
+        from coterie_pages.terminal_text import sheet_lines, signature_lines
 
-        for line in sheet_lines(sheet):
+        for line in chain(sheet_lines(sheet), signature_lines(sheet)):
             say(line)
 
 

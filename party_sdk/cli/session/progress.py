@@ -46,12 +46,12 @@ def _absence(slot: SlotStatus) -> str:
 
 
 def show_status(status: SessionStatus) -> None:
-    """Print where a session stands, who is awaited, and what its runs are like."""
+    """Print where a session stands, for whom it waits, and what its runs are like."""
     say(f"{status.title or status.id}: {status.protocol}")
     say(progress_line(status))
     for slot in status.slots:
         joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
-        waiting = f", awaited since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
+        waiting = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
         say(f"  {slot.name}: {joined}{waiting}")
     chosen = next((n for n, run in enumerate(status.runs) if run.chosen), None)
     figures = [run.figures for run in status.runs]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,8 +23,14 @@ if TYPE_CHECKING:
     from party_sdk.party.roster import Roster
 
 
+@dataclass(frozen=True, slots=True)
 class TerminalAsker(Asker):
-    """Asks by lines of a terminal."""
+    """Asks by lines of a terminal.
+
+    has_shown_terms: whether the risks stand above already, in the terms.
+    """
+
+    has_shown_terms: bool = False
 
     @property
     def is_present(self) -> bool:
@@ -36,13 +43,9 @@ class TerminalAsker(Asker):
 
     def accept_risks(self, risks: Mapping[str, Risk], terms: str) -> None:
         """Ask once for all; without a terminal print the command that accepts them."""
-        from coterie_pages.terminal_text import risk_lines
-        from coterie_pages.views.risks import show_risks
-
         del terms
-        say("Not accepted yet:", err=True)
-        for line in risk_lines(show_risks(risks)):
-            say(line, err=True)
+        if not self.has_shown_terms:
+            _show_risks(risks)
         if not self.is_present:
             for line in _command_that_accepts(risks):
                 say(line, err=True)
@@ -88,6 +91,15 @@ class TerminalAsker(Asker):
             err=True,
         )
         return Answer(said)
+
+
+def _show_risks(risks: Mapping[str, Risk]) -> None:
+    from coterie_pages.terminal_text import risk_lines
+    from coterie_pages.views.risks import show_risks
+
+    say("Not accepted yet:", err=True)
+    for line in risk_lines(show_risks(risks)):
+        say(line, err=True)
 
 
 def _command_that_accepts(codes: Iterable[str]) -> Iterator[str]:
