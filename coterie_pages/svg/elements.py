@@ -29,13 +29,20 @@ def element(tag: str, *content: str, **attributes: object) -> Markup:
 
 
 def picture(
-    name: str, title: str, told: str, size: tuple[float, float], parts: Iterable[Markup]
+    name: str,
+    title: str,
+    told: str,
+    size: tuple[float, float],
+    parts: Iterable[Markup],
+    *,
+    class_: str = "chart",
 ) -> Markup:
     """Return a whole picture.
 
     name: an identifier, the only one of its kind on the page.
     title, told: what it is, and what it shows, for those who do not see it.
     size: width and height in its own units, which are pixels at the usual size.
+    class_: how letters grow where the picture is shown small.
     """
     width, height = size
     return element(
@@ -47,6 +54,7 @@ def picture(
         width=width,
         height=height,
         role="img",
+        class_=class_,
         aria_labelledby=f"{name}-title {name}-desc",
     )
 

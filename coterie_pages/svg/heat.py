@@ -100,7 +100,8 @@ def heat_map(
         "within the clusters; the table below has the values."
     )
     parts = [*_heads(profile, lines), *_rows(rows), *_legend(height)]
-    return picture(name, title, told, (max(width, _LABEL + 260), height), parts)
+    size = (max(width, _LABEL + 260), height)
+    return picture(name, title, told, size, parts, class_="heat")
 
 
 def _heads(profile: Profile, lines: Sequence[str]) -> Iterator[Markup]:

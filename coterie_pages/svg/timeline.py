@@ -14,7 +14,7 @@ from coterie_pages.svg.elements import element, line, picture, shorten, text
 _WIDTH: Final = 840.0
 _LANE: Final = 26.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 150.0, 20.0, 8.0, 30.0
-_MOST_NAME: Final = 20
+_MOST_NAME: Final = 12
 _LABELS: Final = 5
 _LEAST_WIDTH: Final = 1.0
 _LETTER: Final = 6.5  # the usual width of one
@@ -37,7 +37,8 @@ def timeline(name: str, title: str, told: Timeline) -> Markup:
     height = _TOP + _LANE * (_lanes_above(told) + len(told.slots)) + _BOTTOM
     rounds = sum(each.rounds for each in told.work)
     said = f"{rounds} rounds, {len(told.answers)} answers of {len(told.slots)} slots."
-    return picture(name, title, said, (_WIDTH, height), _draw(told, height))
+    size = (_WIDTH, height)
+    return picture(name, title, said, size, _draw(told, height), class_="timeline")
 
 
 def _draw(told: Timeline, height: float) -> Iterator[Markup]:
@@ -88,7 +89,7 @@ def _stages(told: Timeline, scale: _TimeScale) -> Iterator[Markup]:
         shape = {"x": x, "y": _TOP + 18, "width": width, "height": 4}
         yield element("rect", element("title", stage.name), class_=kind, **shape)
         if width > _LETTER * len(stage.name):
-            yield text(x, _TOP + 13, stage.name, class_="small")
+            yield text(x, _TOP + 13, stage.name, class_="small roomy")
 
 
 def _axis(scale: _TimeScale, bottom: float) -> Iterator[Markup]:
@@ -101,7 +102,8 @@ def _axis(scale: _TimeScale, bottom: float) -> Iterator[Markup]:
         )
         form = "%m-%d %H:%M" if scale.seconds > 86_400 else "%H:%M:%S"
         anchor = "end" if number == _LABELS - 1 else "middle"
-        yield text(x, bottom + 18, f"{at:{form}}", anchor=anchor, class_="small")
+        kind = "small roomy" if number % 2 else "small"
+        yield text(x, bottom + 22, f"{at:{form}}", anchor=anchor, class_=kind)
 
 
 def _scale(told: Timeline) -> _TimeScale:
