@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
-from support import warm
+from support import warm, warm_child
 from support.analyst_process import Analyst, Crowd
 from support.databases import BOTH_DATABASES, Databases, share_statements
 from support.in_process import Api, in_process
@@ -43,6 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Let the processes that share the tests share one stock of imports too."""
     if config.getoption("numprocesses", None):
         warm.stock()
+    if warm.ADDRESS in os.environ:
+        warm_child.install_readers()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -160,6 +162,12 @@ def gather(
             return crowd
 
         yield make
+
+
+@pytest.fixture
+def cold_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tables be read by processes that Python starts, within limits of memory."""
+    warm_child.start_readers_cold(monkeypatch)
 
 
 @pytest.fixture

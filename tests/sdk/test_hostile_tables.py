@@ -12,6 +12,8 @@ from clustering_protocols.numerics.data_source import matrix
 from party_sdk.tables import How, examine, open_table
 from party_sdk.tables.parsing.limits import LARGE_FILE, MOST_MEMORY
 
+pytestmark = pytest.mark.usefixtures("cold_readers")
+
 _KIBIBYTE = 1024
 _OWN_GROWTH = 400 << 20
 

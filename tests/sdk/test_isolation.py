@@ -27,6 +27,8 @@ from party_sdk.tables.parsing.limits import LARGE_FILE
 from party_sdk.tables.scratch import PREFIX, private_folder, sweep
 from party_sdk.tables.single_columns import column_names, read_column
 
+pytestmark = pytest.mark.usefixtures("cold_readers")
+
 ROWS = {"id": ["ann", "bob", "cyd"], "x": [1.5, 2.5, 4.0], "y": [2, 3, 5]}
 SECRET = "PATIENT-4711"
 

@@ -1,6 +1,6 @@
 """The processes of a supervisor that runs from the stock, or in a test, come from there.
 
-So may the analyst of a local session.
+So may the analyst of a local session, and what reads a table for a test.
 
 One that Python starts for (:class:`support.standing.Served`) makes them as it does for
 everybody.
@@ -21,6 +21,7 @@ import pytest
 from party_sdk import cli
 from party_sdk.lab import local_analyst
 from party_sdk.supervisor import child, scheduler
+from party_sdk.tables.isolation import child as reader, parent
 from support.warm import Warm, command, stock
 
 
@@ -52,6 +53,59 @@ class Process(Warm):
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
+
+
+class Reader(Warm):
+    """As ``subprocess.Popen`` of a table's reader.
+
+    It has all imports already, which its limit of memory counts: a test of that limit
+    starts readers as everybody does (``cold_readers``).
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        *,
+        stdin: int,
+        stdout: int,
+        stderr: int,
+        pass_fds: Sequence[int],
+        env: Mapping[str, str],
+    ) -> None:
+        assert tuple(words[1:4]) == parent.READER
+        assert (stdin, stdout, stderr) == (subprocess.PIPE, *[subprocess.DEVNULL] * 2)
+        stock()
+        theirs, self._ours = os.pipe()
+        with os.fdopen(theirs, "rb"), Path(os.devnull).open("wb") as nothing:
+            files = [theirs, *[nothing.fileno()] * 2, *pass_fds]
+            places = map(str, range(3, len(files)))
+            super().__init__([str(reader.__file__), words[4], *places], files, env=env)
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._ours)
+        self.wait()
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+COLD_READERS = "TEST_COLD_READERS"
+"""The variable with which a program of the stock starts readers as everybody does."""
+
+
+def install_readers() -> None:
+    """Let tables that this process opens be read from the stock."""
+    names = {**vars(subprocess), "Popen": Reader}
+    parent.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]  # as much of the module as is used
+
+
+def start_readers_cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let them be read as everybody's are, also by programs that this process starts."""
+    monkeypatch.setattr(parent, "subprocess", subprocess)
+    monkeypatch.setenv(COLD_READERS, "1")
 
 
 def install() -> None:
