@@ -36,6 +36,8 @@ _CALLS: Final = {
     "stream": (0, "purpose"),
     "MaskedSum": (1, "name"),
 }
+_PASSED_ON: Final = {"Phase": "MaskedSum"}
+"""What takes the name of a sum and hands it on, always by its keyword."""
 _HEAD: Final = (
     "# Versions, purposes and names are written by: python -m benchmarks.spec\n"
     "# The sentence of a label ('use') is written by hand.\n"
@@ -96,7 +98,10 @@ def found_names() -> dict[str, list[tuple[str, str]]]:
     found: dict[str, dict[str, set[str]]] = {name: {} for name in _CALLS}
     for path, tree in _modules():
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and (function := _name(node)) in _CALLS:
+            if not isinstance(node, ast.Call):
+                continue
+            function = _PASSED_ON.get(_name(node), _name(node))
+            if function in _CALLS:
                 given = _argument(node, *_CALLS[function])
                 if given is not None:
                     module = path.relative_to(ROOT).as_posix()

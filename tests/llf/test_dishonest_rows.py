@@ -317,19 +317,19 @@ def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
 
 @pytest.mark.parametrize("what", ["own", "rows"])
 def test_false_sums_of_a_second_start_are_refused(what: str) -> None:
-    true = start_selection._read
+    true = start_selection._choose_start
 
-    def read(here: RowsRound, lanes: FloatArray, task: Any) -> WordArray:
-        words = true(here, lanes, task)
-        size = here.encoding.n_words
-        kept = here.context.recall(messages.StartComparison).own
-        _, own = here.encoding.decode(kept[size : 2 * size])
+    def choose(here: RowsRound, known: messages.StartComparison) -> Any:
+        words, size = known.total, here.encoding.n_words
+        lanes = here.context.recall(messages.LaneStarts).centroids
+        _, own = here.encoding.decode(known.own[size : 2 * size])
         second = bent(words[size : 2 * size], own, lanes[1], what)
-        return np.concatenate([words[:size], second, words[2 * size :]])
+        total = np.concatenate([words[:size], second, words[2 * size :]])
+        return true(here, known.model_copy(update={"total": total}))
 
     parts = simulation.split(load_wine().data, LAYOUT, 0).data
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(start_selection, "_read", read)
+        patch.setattr(start_selection, "_choose_start", choose)
         refused = ended(Session(Llf(n_clusters=3, n_init=3), LAYOUT, parts, 0))
     assert isinstance(refused, ProtocolFailed)
     assert SAID[what] in str(refused)

@@ -162,9 +162,7 @@ def _bent(task: Record) -> sum_stage.AddUp:
     asked = sum_stage.AddUp.narrow(task)
     total: WordArray = np.array(asked.total)
     if asked.phase in {2, 4}:  # counted powers, and a tag: their sum stays as it is
-        counts = total[:-1].reshape(
-            -1, moments.HIGHEST_POWER - moments.LOWEST_POWER + 1
-        )
+        counts = total[:-1].reshape(-1, moments.POWERS.size)
         counts[1:, 0] -= np.uint64(1)
         counts[1:, -1] += np.uint64(1)
     else:

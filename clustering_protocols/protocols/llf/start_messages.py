@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
+import numpy as np
+from pydantic import Field
+
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.sum_stage import SumState
+
+
+def _no_words() -> WordArray:
+    return np.empty(0, dtype=np.uint64)
 
 
 class Propose(Record):
@@ -88,21 +96,19 @@ class LaneStarts(Record):
     centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
 
 
-class StartComparison(Record):
-    """Memory: the sum by which starts are compared.
+class StartComparison(SumState):
+    """Memory: the sum by which starts are compared, and what it came to.
 
-    transcript: when its share was made (hex).
-    own: what this party added, until the total was read.
+    total: ring elements, until a start is chosen; so is what this party added.
     """
 
     kind = "racing"
 
-    transcript: str
-    own: Annotated[WordArray, Spec("own")]
+    total: Annotated[WordArray, Spec("total")] = Field(default_factory=_no_words)
 
-    def without_own(self) -> StartComparison:
-        """Return the same without what this party added."""
-        return self.model_copy(update={"own": self.own[:0]})
+    def without_sums(self) -> StartComparison:
+        """Return the same without what was added."""
+        return self.model_copy(update={"own": self.own[:0], "total": self.total[:0]})
 
 
 class StartCentroids(Record):

@@ -18,24 +18,25 @@ masked, whatever it reads later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
-from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import PartyRole, Reply, SessionContext
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
+from clustering_protocols.shared_stages.checked_sums import CheckedSum
 from clustering_protocols.shared_stages.sum_stage import (
     AddUp,
     Groups,
+    Phase,
     PhasesAnalyst,
     Share,
+    SumStage,
     members,
     no_share,
 )
@@ -78,20 +79,16 @@ class RaceParty(PartyRole[LosslessFederated, AddUp]):
 
     def reply(self, context: LlfContext, task: AddUp, data: DataSource) -> Reply:
         """Return the share of phase 1; choose in phase 2."""
-        if task.phase != context.told.get(AddUp.kind):
-            raise ProtocolFailed("The analyst asks for a phase out of order.")
+        known = _SUMS.follow(context, task.phase, task, task.total)
         here = RowsRound.of(context)
         if task.phase == LAST_PHASE:
-            return Reply(contribution=no_share(), remember=_choose_start(here, task))
+            return Reply(contribution=no_share(), remember=_choose_start(here, known))
         check_ranges(context, data)
         lanes = _lanes(here)
-        kept = messages.LaneStarts(centroids=lanes)
         history = row_audit.audit_sums(here, data, list(lanes), 0)
-        own = _words(here, lanes, data)
-        racing = messages.StartComparison(transcript=context.transcript, own=own)
-        words = _hidden(here, own)
-        remember = [kept, racing, *history]
-        return Reply(contribution=Share(words=words), remember=remember)
+        words, known = _SUMS.add(context, known, data)
+        kept = messages.LaneStarts(centroids=lanes)
+        return Reply(contribution=Share(words=words), remember=[kept, known, *history])
 
 
 def _lanes(here: RowsRound) -> FloatArray:
@@ -107,7 +104,12 @@ def _lanes(here: RowsRound) -> FloatArray:
     return np.array([equalise_coordinates(V, here.scale.step) for V in lanes])
 
 
-def _words(here: RowsRound, lanes: FloatArray, data: DataSource) -> WordArray:
+def _words(
+    context: LlfContext, known: messages.StartComparison, data: DataSource
+) -> WordArray:
+    del known
+    here = RowsRound.of(context)
+    lanes = _lanes(here)
     code, parts = _objectives(here, lanes), []
     for V in lanes:
         sums, weights = local_sums(here, data, V)
@@ -133,35 +135,28 @@ def _objective(here: RowsRound, data: DataSource, V: FloatArray) -> float:
     return found
 
 
-def _hidden(here: RowsRound, words: WordArray) -> WordArray:
-    """Return the share as it is sent; without masks nothing stands for its tag."""
-    if not here.params.is_masked:
-        return np.append(words, np.uint64(0))
-    of = _sum_of(here.context, here.context.transcript)
-    least = here.params.least_parties
-    return share(here.context, words, of, "column", minimum_members=least)
+def _choose_hiding(context: LlfContext) -> CheckedSum:
+    params = context.session.params
+    return CheckedSum(
+        scope="column", masked=params.is_masked, minimum_members=params.least_parties
+    )
 
 
-def _sum_of(context: LlfContext, transcript: str) -> MaskedSum:
-    return MaskedSum(members=members(context), name="race", transcript=transcript)
-
-
-def _choose_start(here: RowsRound, task: AddUp) -> list[Record]:
+def _choose_start(here: RowsRound, known: messages.StartComparison) -> list[Record]:
     """Return what to remember: the best start, and nothing of the others."""
-    context = here.context
+    context, words = here.context, known.total
     lanes = context.recall(messages.LaneStarts).centroids
-    words = _read(here, lanes, task)
     updates = _updates(here, lanes, words)
-    _check_updates(here, lanes, updates)
+    _check_updates(here, updates, _updates(here, lanes, known.own))
     values = list(_values(here, lanes, updates, words))
     best = int(np.argmin(values))  # the first of equals
     forgotten: list[Record] = [messages.LaneStarts(centroids=lanes[:0])]
     proposed = context.memory.get(messages.ProposedByAll)
     if proposed is not None:
         forgotten.append(proposed.drop_clusters())
-    forgotten.append(context.recall(messages.StartComparison).without_own())
+    forgotten.append(known.without_sums())
     sums, weights = updates[best]
-    known = messages.Centroids(
+    first = messages.Centroids(
         number=0,
         centroids=lanes[best],
         moved=None,
@@ -169,13 +164,12 @@ def _choose_start(here: RowsRound, task: AddUp) -> list[Record]:
         sums=sums,
         weights=weights,
     )
-    return [messages.StartCentroids(centroids=lanes[best]), known, *forgotten]
+    return [messages.StartCentroids(centroids=lanes[best]), first, *forgotten]
 
 
-def _check_updates(here: RowsRound, lanes: FloatArray, updates: Updates) -> None:
+def _check_updates(here: RowsRound, updates: Updates, own: Updates) -> None:
     """Refuse totals of different rows, or of fewer than this party has."""
     named = members(here.context)
-    own = _updates(here, lanes, here.context.recall(messages.StartComparison).own)
     totals = [
         steadiness.MemberSums(members=named, sums=sums, counts=weights)
         for sums, weights in updates
@@ -191,22 +185,23 @@ def _check_updates(here: RowsRound, lanes: FloatArray, updates: Updates) -> None
     steadiness.check_same_rows(others, first, here.slack)
 
 
-def _read(here: RowsRound, lanes: FloatArray, task: AddUp) -> WordArray:
-    """Return the ring elements of the total."""
-    context, code = here.context, _objectives(here, lanes)
-    task.require({"before": _n_words(context.session, context.slot.name, 1)})
-    size = here.encoding.n_words
+def _fits(
+    context: LlfContext, known: messages.StartComparison, words: WordArray
+) -> bool:
+    """Return whether the total is as small as it must be, for each start."""
+    del known
+    here = RowsRound.of(context)
+    lanes = context.recall(messages.LaneStarts).centroids
+    updates = words[: -len(lanes)].reshape(len(lanes), here.encoding.n_words)
+    objectives = _objectives(here, lanes).fits(words[-len(lanes) :])
+    return objectives and all(map(here.encoding.fits, updates))
 
-    def fits(words: WordArray) -> bool:
-        updates = words[: -len(lanes)].reshape(len(lanes), size)
-        return code.fits(words[-len(lanes) :]) and all(map(here.encoding.fits, updates))
 
-    if here.params.is_masked:
-        of = _sum_of(context, context.recall(messages.StartComparison).transcript)
-        return read(context, task.total, of, "column", fits)
-    if not fits(task.total[:-1]):
-        raise ProtocolFailed("A total is larger than it can be.")
-    return task.total[:-1]
+def _learn(
+    context: LlfContext, known: messages.StartComparison, words: WordArray
+) -> Mapping[str, object]:
+    del context, known
+    return {"total": words}
 
 
 def _updates(here: RowsRound, lanes: FloatArray, words: WordArray) -> Updates:
@@ -228,3 +223,16 @@ def _values(
         after = move(V, sums, weights, still, here.scale.step, least).centroids
         gained = float(weights @ np.square(after - V).sum(axis=1))
         yield float(f"{value - gained:.{_DIGITS}g}")
+
+
+def _share_size(context: LlfContext, known: messages.StartComparison) -> int:
+    return _n_words(context.session, context.slot.name, known.phase)
+
+
+_SUMS: Final = SumStage(
+    phases=[Phase(name="race", words=_words, fits=_fits, learn=_learn)],
+    state=messages.StartComparison,
+    n_words=_share_size,
+    hiding=_choose_hiding,
+    keeps_own=True,
+)

@@ -24,12 +24,12 @@ into parties and batches.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 
 import numpy as np
+from pydantic import Field
 
-from clustering_protocols.common.errors import InvalidData, ProtocolFailed
 from clustering_protocols.contract import (
     Params,
     PartyContext,
@@ -42,16 +42,25 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
 from clustering_protocols.shared_stages.statistics import other_units
 from clustering_protocols.shared_stages.statistics.by_leader import (
     PooledMoments,
     measure,
 )
+from clustering_protocols.shared_stages.statistics.powers import (
+    MOST_POWER,
+    PowerCounts,
+    bound_of,
+    count_units,
+    varies,
+)
 from clustering_protocols.shared_stages.sum_stage import (
     AddUp,
+    Phase,
     PhasesAnalyst,
     Share,
+    SumStage,
+    SumState,
     exchange,
     members,
     n_rows,
@@ -60,23 +69,35 @@ from clustering_protocols.shared_stages.sum_stage import (
 from clustering_protocols.terms.terms import Layout
 
 NAME = "moments"
-LOWEST_POWER: Final = -128
-HIGHEST_POWER: Final = 63
-_POWERS: Final = np.arange(LOWEST_POWER, HIGHEST_POWER + 1)
+POWERS: Final = PowerCounts(MOST_POWER + 1)
+"""Deviations may be twice as large as values."""
+
 _LAST_PHASE: Final = 5
 _COUNTS: Final = frozenset({1, 3})
 
 
-class PartialMoments(Record):
-    """Memory: what is known so far; the transcript (hex) of the last phase's sum."""
+def _no_powers() -> IntArray:
+    return np.empty(0, dtype=np.int64)
+
+
+def _no_numbers() -> FloatArray:
+    return np.empty(0)
+
+
+class PartialMoments(SumState):
+    """Memory: what is known so far.
+
+    squares: sums of squared deviations, when all is known.
+    """
 
     kind = "partial-moments"
 
-    phase: int
-    transcript: str
-    powers: Annotated[IntArray, Spec("powers")]
-    mean: Annotated[FloatArray, Spec("means")]
-    deviation_powers: Annotated[IntArray, Spec("deviation_powers")]
+    powers: Annotated[IntArray, Spec("powers")] = Field(default_factory=_no_powers)
+    mean: Annotated[FloatArray, Spec("means")] = Field(default_factory=_no_numbers)
+    deviation_powers: Annotated[IntArray, Spec("deviation_powers")] = Field(
+        default_factory=_no_powers
+    )
+    squares: Annotated[FloatArray, Spec("squares")] = Field(default_factory=_no_numbers)
 
 
 def groups(layout: Layout) -> list[tuple[str, ...]]:
@@ -95,9 +116,9 @@ def _width(session: SessionContext, slot: str, phase: int) -> int:
 
 def _n_words(phase: int, n_columns: int) -> int:
     """Return the size of a phase's share: its ring elements, and a tag."""
-    if phase in {0, _LAST_PHASE}:
+    if phase == _LAST_PHASE:
         return 0
-    return 1 + n_columns * (_POWERS.size if phase in _COUNTS else 1)
+    return 1 + n_columns * (POWERS.size if phase in _COUNTS else 1)
 
 
 class MomentsParty(PartyRole[Params, AddUp]):
@@ -109,158 +130,147 @@ class MomentsParty(PartyRole[Params, AddUp]):
 
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
         """Return the masked share of the phase in hand."""
-        before = context.memory.get(PartialMoments)
-        if task.phase != (1 if before is None else before.phase + 1):
-            raise ProtocolFailed("The analyst asks for a phase out of order.")
-        known = _learn(context, task) if task.phase > 1 else _nothing_yet(context)
-        if task.phase == _LAST_PHASE:
-            outcome = _pool_moments(context, task, known)
-            own = measure(data, moments=True, ranges=False)
-            doubts = other_units.ask(context, data.columns, own, outcome)
-            remember = [known, outcome]
-            return Reply(contribution=no_share(), remember=remember, doubts=doubts)
-        words = _share(context, task.phase, known, data)
-        of = _sum_of(context, task.phase, context.transcript)
-        shared = share(context, words, of, "column")
-        return Reply(contribution=Share(words=shared), remember=[known])
+        known = _SUMS.follow(context, task.phase, task, task.total)
+        if task.phase < _LAST_PHASE:
+            words, known = _SUMS.add(context, known, data)
+            return Reply(contribution=Share(words=words), remember=[known])
+        outcome = _pool_moments(context, known)
+        own = measure(data, moments=True, ranges=False)
+        doubts = other_units.ask(context, data.columns, own, outcome)
+        remember = [known, outcome]
+        return Reply(contribution=no_share(), remember=remember, doubts=doubts)
 
 
-def _nothing_yet(context: PartyContext) -> PartialMoments:
-    none = np.empty(0, dtype=np.int64)
-    return PartialMoments(
-        phase=1,
-        transcript=context.transcript,
-        powers=none,
-        mean=np.empty(0),
-        deviation_powers=none,
-    )
-
-
-def _learn(context: PartyContext, asked: AddUp) -> PartialMoments:
-    """Return what is known with the total of the phase before."""
-    before = context.recall(PartialMoments)
-    total = _read(context, asked, before)
-    learnt: dict[str, object] = {
-        "phase": asked.phase,
-        "transcript": context.transcript,
-    }
-    if asked.phase == 2:
-        learnt["powers"] = _largest_power(total)
-    elif asked.phase == 3:
-        values = _build_encoding(context, before.powers).decode(total)
-        learnt["mean"] = values / n_rows(context)
-    elif asked.phase == 4:
-        learnt["deviation_powers"] = _largest_power(total)
-    return PartialMoments.model_validate(dict(before) | learnt)
-
-
-def _pool_moments(
-    context: PartyContext, asked: AddUp, known: PartialMoments
-) -> PooledMoments:
-    before = context.recall(PartialMoments)
-    squares = _build_encoding(context, 2 * known.deviation_powers)
-    total = _read(context, asked, before)
-    deviations = np.maximum(squares.decode(total), 0.0)
-    # The mean is known to half a unit, or to its last digit: less spread is none.
-    last_digit = 4.0 * np.finfo(np.float64).eps * np.abs(known.mean)
-    step = np.maximum(1.0 / _build_encoding(context, known.powers).unit, last_digit)
-    constant = deviations <= n_rows(context) * np.square(step)
+def _pool_moments(context: PartyContext, known: PartialMoments) -> PooledMoments:
+    deviations, n = np.maximum(known.squares, 0.0), n_rows(context)
+    there = varies(deviations, n, known.mean, _of_values(context, known).unit)
     return PooledMoments(
-        n_rows=n_rows(context),
+        n_rows=n,
         mean=known.mean,
-        deviations=np.where(constant, 0.0, deviations),
+        deviations=np.where(there, deviations, 0.0),
         minimum=np.empty(0),
         maximum=np.empty(0),
     )
 
 
-def _share(
-    context: PartyContext, phase: int, known: PartialMoments, data: DataSource
+# Phases 1 and 3: powers of two
+
+
+def _count_values(
+    context: PartyContext, known: PartialMoments, data: DataSource
 ) -> WordArray:
-    if phase == 1:  # deviations may be twice as large
-        nothing = np.zeros(len(data.columns))
-        return _power_counts(data, nothing, HIGHEST_POWER - 1)
-    if phase == 3:
-        return _power_counts(data, known.mean, HIGHEST_POWER)
-    if phase == 2:
-        return _sum_of_units(context, data, known.powers, None)
-    return _sum_of_units(context, data, 2 * known.deviation_powers, known.mean)
+    del context, known
+    return _count_powers(data, np.zeros(len(data.columns)), MOST_POWER)
 
 
-def _power_counts(data: DataSource, mean: FloatArray, most: int) -> WordArray:
+def _count_deviations(
+    context: PartyContext, known: PartialMoments, data: DataSource
+) -> WordArray:
+    del context
+    return _count_powers(data, known.mean, POWERS.highest)
+
+
+def _count_powers(data: DataSource, mean: FloatArray, most: int) -> WordArray:
     """Return, per feature, a one at the power of two that bounds all |x - mean|."""
     largest = np.zeros(len(data.columns))
     for batch in data.batches():
         np.maximum(largest, np.abs(batch - mean).max(axis=0), out=largest)
-    powers = np.maximum(np.frexp(largest)[1], LOWEST_POWER)
-    if (powers > most).any():
-        beyond = np.array(data.columns)[powers > most]
-        raise InvalidData(f"Values of 2^62 and more, in {', '.join(beyond)}.")
-    powers = np.where(largest == 0.0, LOWEST_POWER, powers)
-    counts = (powers[:, None] == _POWERS).astype(np.uint64)
-    return np.ascontiguousarray(counts.reshape(-1))
+    return POWERS.count(largest, data.columns, most).view(np.uint64)
 
 
-def _sum_of_units(
-    context: PartyContext, data: DataSource, powers: IntArray, mean: FloatArray | None
-) -> WordArray:
-    """Return Σ round(x · unit), or of squared deviations from a mean, per feature.
-
-    Raises :class:`ProtocolFailed` where a value of this party's own exceeds the pooled
-    power of two: it was counted, so the total that says otherwise is not the members'.
-    """
-    encoding, most = _build_encoding(context, powers), 2.0 ** powers.astype(np.float64)
-    total = np.zeros(len(data.columns), dtype=np.int64)
-    for batch in data.batches():
-        terms = batch if mean is None else np.square(batch - mean)
-        if (np.abs(terms) > most).any():
-            raise ProtocolFailed("The pooled bound is below values of this party.")
-        total += np.rint(terms * encoding.unit).astype(np.int64).sum(axis=0)
-    return total.view(np.uint64)
-
-
-def _build_encoding(context: PartyContext, powers: IntArray) -> FixedPoint:
-    return FixedPoint.of(n_rows(context) * 2.0 ** powers.astype(np.float64))
-
-
-def _largest_power(total: WordArray) -> IntArray:
-    """Return the largest power of two that a member counted, per feature."""
-    counts = total.reshape(-1, _POWERS.size)
-    highest = _POWERS.size - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)
-    return np.asarray(_POWERS[highest], dtype=np.int64)
-
-
-def _read(context: PartyContext, asked: AddUp, before: PartialMoments) -> WordArray:
-    width = context.session.member(context.slot.name).n_columns
-    asked.require({"before": _n_words(asked.phase - 1, width)})
-    of = _sum_of(context, asked.phase - 1, before.transcript)
-    return read(
-        context,
-        asked.total,
-        of,
-        "column",
-        partial(_fits, context, asked.phase - 1, before),
-    )
-
-
-def _fits(
-    context: PartyContext, phase: int, before: PartialMoments, words: WordArray
+def _fits_powers(
+    context: PartyContext, known: PartialMoments, words: WordArray
 ) -> bool:
-    """Return whether the total of a phase is one that members can have sent."""
-    n_members = len(members(context))
-    if phase in _COUNTS:  # in Python's integers: words would wrap around
-        counts: list[list[int]] = words.reshape(-1, _POWERS.size).tolist()
-        return all(max(row) <= n_members == sum(row) for row in counts)
-    if phase == 2:
-        return _build_encoding(context, before.powers).fits(words)
-    squares = _build_encoding(context, 2 * before.deviation_powers)
-    return squares.fits(words) and bool((words.view(np.int64) >= 0).all())
+    del known
+    return POWERS.fits(words.view(np.int64), len(members(context)))
 
 
-def _sum_of(context: PartyContext, phase: int, transcript: str) -> MaskedSum:
-    return MaskedSum(
-        members=members(context), name=f"phase-{phase}", transcript=transcript
+def _learn_powers(
+    context: PartyContext, known: PartialMoments, words: WordArray
+) -> Mapping[str, object]:
+    del context
+    name = "powers" if known.phase == 1 else "deviation_powers"
+    return {name: POWERS.largest(words.view(np.int64))}
+
+
+# Phases 2 and 4: sums
+
+
+def _of_values(context: PartyContext, known: PartialMoments) -> FixedPoint:
+    return FixedPoint.of(n_rows(context) * bound_of(known.powers))
+
+
+def _of_squares(context: PartyContext, known: PartialMoments) -> FixedPoint:
+    return FixedPoint.of(n_rows(context) * bound_of(2 * known.deviation_powers))
+
+
+def _add_values(
+    context: PartyContext, known: PartialMoments, data: DataSource
+) -> WordArray:
+    unit, most = _of_values(context, known).unit, bound_of(known.powers)
+    parts = (count_units(batch, unit, most) for batch in data.batches())
+    return _sum_up(parts, len(data.columns))
+
+
+def _add_squares(
+    context: PartyContext, known: PartialMoments, data: DataSource
+) -> WordArray:
+    unit = _of_squares(context, known).unit
+    most = bound_of(2 * known.deviation_powers)
+    parts = (
+        count_units(np.square(batch - known.mean), unit, most)
+        for batch in data.batches()
     )
+    return _sum_up(parts, len(data.columns))
+
+
+def _sum_up(parts: Iterable[IntArray], width: int) -> WordArray:
+    return sum(parts, np.zeros(width, dtype=np.int64)).view(np.uint64)
+
+
+def _fits_values(
+    context: PartyContext, known: PartialMoments, words: WordArray
+) -> bool:
+    return _of_values(context, known).fits(words)
+
+
+def _fits_squares(
+    context: PartyContext, known: PartialMoments, words: WordArray
+) -> bool:
+    positive = bool((words.view(np.int64) >= 0).all())
+    return positive and _of_squares(context, known).fits(words)
+
+
+def _learn_mean(
+    context: PartyContext, known: PartialMoments, words: WordArray
+) -> Mapping[str, object]:
+    return {"mean": _of_values(context, known).decode(words) / n_rows(context)}
+
+
+def _learn_squares(
+    context: PartyContext, known: PartialMoments, words: WordArray
+) -> Mapping[str, object]:
+    return {"squares": _of_squares(context, known).decode(words)}
+
+
+def _share_size(context: PartyContext, known: PartialMoments) -> int:
+    return _width(context.session, context.slot.name, known.phase)
+
+
+_PLAYED: Final = (
+    (_count_values, _fits_powers, _learn_powers),
+    (_add_values, _fits_values, _learn_mean),
+    (_count_deviations, _fits_powers, _learn_powers),
+    (_add_squares, _fits_squares, _learn_squares),
+)
+_SUMS: Final = SumStage(
+    phases=[
+        Phase(name=f"phase-{number}", words=words, fits=fits, learn=learn)
+        for number, (words, fits, learn) in enumerate(_PLAYED, 1)
+    ],
+    state=PartialMoments,
+    n_words=_share_size,
+)
 
 
 def stage() -> Stage:
