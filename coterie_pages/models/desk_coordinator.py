@@ -91,15 +91,14 @@ class NoFit(Value):
 
 
 class OtherAnswer(Value):
-    """An answer that would have to change, where nothing fits.
+    """Answers that would have to change, where nothing fits.
 
-    question, answer: as the form says them.
+    answers: questions and answers, as the form says them.
     methods: which would fit then, best first.
-    href: the page with that answer.
+    href: the page with these answers.
     """
 
-    question: str
-    answer: str
+    answers: str
     methods: tuple[str, ...]
     href: str
 

@@ -14,7 +14,7 @@ class Question(NamedTuple):
     """A question, the answers that it takes, and what counts where nobody answers.
 
     choices: empty where the answer is a number.
-    default: None where an answer is needed.
+    default: None where an answer is needed; of trust, the answer that protects most.
     """
 
     text: str
@@ -43,12 +43,12 @@ QUESTIONS: Final[Mapping[str, Question]] = {
         "What may the analyst work out, beside the result (totals: sums over all "
         "parties; geometry: distances between rows)",
         tuple(sees.word for sees in Exposure if sees is not Exposure.ROWS),
-        "geometry",
+        "nothing",
     ),
     "collusion": Question(
         "Might the analyst collude with one of the parties",
         ("no", "yes"),
-        "no",
+        "yes",
     ),
     "data": Question(
         "What is the data (counts: co-occurrences of objects and items)",

@@ -17,7 +17,7 @@ from party_sdk.cli.terminal.output import json_option
 
 if TYPE_CHECKING:
     from party_sdk.advice.advice import Advice, Fit
-    from party_sdk.advice.relaxed_answers import RelaxedAnswer
+    from party_sdk.advice.relaxed_answers import RelaxedAnswers
 
 _WIDTH = 88
 _PARTIES = click.IntRange(2, MAX_GROUP_SLOTS - 1)
@@ -90,11 +90,12 @@ def advise(
     """Say which protocols fit, and why the others do not.
 
     Asks for what is missing where it runs in a terminal; elsewhere --partitioning and
-    --parties are needed and what is missing sets no limit. Fits are listed best first:
-    what shows least, then what loses least against pooled clustering, then what needs
-    the fewest rounds. Three are printed whole. Where nothing fits, you read which answer
-    would have to change. With --schema, a warning names the fields that the analyst may
-    find in rows. docs/choosing.md explains the answers.
+    --parties are needed. Without your answer the analyst may work out nothing, and might
+    collude with a party. Fits are listed best first: what shows least, then what loses
+    least against pooled clustering, then what needs the fewest rounds. Three are printed
+    whole. Where nothing fits, you read which answers would have to change. With
+    --schema, a warning names the fields that the analyst may find in rows.
+    docs/choosing.md explains the answers.
     """
     from party_sdk.advice.advice import (
         BEST,
@@ -140,7 +141,7 @@ def _in_terminal() -> bool:
 
 
 def _document(
-    answers: Mapping[str, Any], found: Advice, relaxed: Sequence[RelaxedAnswer]
+    answers: Mapping[str, Any], found: Advice, relaxed: Sequence[RelaxedAnswers]
 ) -> dict[str, Any]:
     return {
         "answers": dict(answers),
@@ -148,8 +149,7 @@ def _document(
         "others": {name: list(reasons) for name, reasons in found.others.items()},
         "relaxed_answers": [
             {
-                "question": each.question,
-                "answer": each.answer,
+                "answers": dict(each.answers),
                 "methods": [
                     {"protocol": protocol, "algorithm": algorithm}
                     for protocol, algorithm in each.methods
@@ -191,13 +191,16 @@ def _fit_document(fit: Fit, reason: str) -> dict[str, Any]:
     }
 
 
-def _print(found: Advice, relaxed: Sequence[RelaxedAnswer], n_whole: int) -> None:
+def _print(found: Advice, relaxed: Sequence[RelaxedAnswers], n_whole: int) -> None:
     if not found.fits:
         click.echo("No protocol fits all of this.")
     for each in relaxed:
-        option = f"--{each.question.replace('_', '-')} {each.answer}"
+        options = " ".join(
+            f"--{question.replace('_', '-')} {answer}"
+            for question, answer in each.answers.items()
+        )
         fitting = "; ".join(map(", ".join, each.methods[:n_whole]))
-        click.echo(f"With {option} would fit: {fitting}.")
+        click.echo(f"With {options} these would fit: {fitting}.")
     for number, (fit, reason) in enumerate(found.with_reasons(), start=1):
         if number == n_whole + 1:
             click.echo("More that fits (--all prints it whole):")

@@ -244,9 +244,28 @@ def test_the_analyst_accepts_the_command(
 
 # The command itself
 
+TRUSTING = ("--analyst-sees", "geometry", "--collusion", "no")
+
+
+def test_what_nobody_answers_protects_most() -> None:
+    words = ("advise", "--partitioning", "horizontal", "--parties", "3", "--json")
+    document = json.loads(run(*words).stdout)
+    assert document["answers"]["analyst_sees"] == "nothing"
+    assert document["answers"]["collusion"] == "yes"
+    assert {fit["protocol"] for fit in document["fits"]} == {"llf"}
+
+
+def test_two_answers_are_relaxed_where_one_is_not_enough() -> None:
+    words = ("advise", "--partitioning", "mixed", "--parties", "4")
+    [relaxed] = json.loads(run(*words, "--json").stdout)["relaxed_answers"]
+    assert relaxed["answers"] == {"analyst_sees": "geometry", "collusion": "no"}
+    assert relaxed["methods"][0]["protocol"] == "dc"
+    options = "--analyst-sees geometry --collusion no"
+    assert f"With {options} these would fit" in run(*words).stdout
+
 
 def test_json_says_what_is_printed() -> None:
-    words = ("advise", "--partitioning", "vertical", "--parties", "3")
+    words = ("advise", "--partitioning", "vertical", "--parties", "3", *TRUSTING)
     document = json.loads(run(*words, "--json").stdout)
     shown = run(*words, "--all").stdout
     assert document["fits"]
@@ -271,10 +290,10 @@ def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(click, "prompt", prompt)
     monkeypatch.setattr("party_sdk.cli.advise._in_terminal", lambda: True)
-    done = run("advise", "--shape", "spherical")
+    done = run("advise", "--shape", "spherical", *TRUSTING)
     assert done.exit_code == 0, done.output
     assert "pqmds" in done.stdout
-    assert len(asked) == 7  # all but the shape, which was given
+    assert len(asked) == 5  # all but what was given
 
 
 @pytest.mark.parametrize("partitioning", PARTITIONINGS)
@@ -311,7 +330,7 @@ def test_each_fit_says_why_it_comes_before_the_next() -> None:
 
 
 def test_three_are_printed_whole_unless_all_are_asked_for() -> None:
-    words = ("advise", "--partitioning", "vertical", "--parties", "3")
+    words = ("advise", "--partitioning", "vertical", "--parties", "3", *TRUSTING)
     n_fits = len(json.loads(run(*words, "--json").stdout)["fits"])
     assert n_fits > 3
     assert run(*words).stdout.count("begin with") == 3
@@ -341,21 +360,24 @@ def test_a_relaxed_answer_makes_methods_fit(situation: Situation) -> None:
     found = find_relaxed_answers(situation)
     assert found
     for each in found:
+        [question] = each.answers
         changed = {
             "shape": replace(situation, shape=None),
             "analyst_sees": replace(situation, analyst_sees=Exposure.GEOMETRY),
             "rounds": replace(situation, rounds=RoundBudget.MANY),
-        }[each.question]
+        }[question]
         fits = advise(changed).fits
         assert each.methods == tuple((fit.protocol, fit.way.name) for fit in fits)
 
 
 def test_an_answer_that_is_not_in_the_way_is_not_relaxed() -> None:
     situation = Situation(partitioning="mixed", parties=4, shape="fuzzy")
-    assert [each.question for each in find_relaxed_answers(situation)] == ["shape"]
+    found = find_relaxed_answers(situation)
+    assert [each.answers for each in found] == [{"shape": "any"}]
     assert (
         "--shape any"
         in run(
-            "advise", "--partitioning", "mixed", "--parties", "4", "--shape", "fuzzy"
+            *("advise", "--partitioning", "mixed", "--parties", "4"),
+            *("--shape", "fuzzy", *TRUSTING),
         ).stdout
     )

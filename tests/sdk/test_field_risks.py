@@ -153,6 +153,7 @@ def test_advice_names_the_fields_of_a_dictionary(tmp_path: Path) -> None:
     path = tmp_path / "dictionary.json"
     path.write_text(SCHEMA.model_dump_json())
     words = ["advise", "--partitioning", "horizontal", "--parties", "3"]
+    words += ["--analyst-sees", "geometry", "--collusion", "no"]
     with_schema = [*words, "--schema", str(path)]
     for given, named in ((with_schema, True), (words, False)):
         done = CliRunner().invoke(main, [*given, "--json"])

@@ -32,7 +32,7 @@ from party_sdk.advice.advice import (
 )
 from party_sdk.advice.advice_form import QUESTIONS
 from party_sdk.advice.evidence import in_words
-from party_sdk.advice.relaxed_answers import RelaxedAnswer, find_relaxed_answers
+from party_sdk.advice.relaxed_answers import RelaxedAnswers, find_relaxed_answers
 from party_sdk.desk.coordinator.context import ABOVE, parse_number, query_of
 from party_sdk.desk.responses import Form, desk_of, render_page
 from party_sdk.reports.report_parts import show_expected
@@ -142,13 +142,15 @@ def _build_advice(
 
 
 def _other_answer(
-    relaxed: RelaxedAnswer, said: Mapping[str, Any], root: str
+    relaxed: RelaxedAnswers, said: Mapping[str, Any], root: str
 ) -> OtherAnswer:
-    label, texts = _LABELS[relaxed.question]
-    query = urlencode({**said, relaxed.question: relaxed.answer})
+    changes = []
+    for question, answer in relaxed.answers.items():
+        label, texts = _LABELS[question]
+        changes.append(f"{label} {texts.get(answer, answer)}")
+    query = urlencode({**said, **relaxed.answers})
     return OtherAnswer(
-        question=label,
-        answer=texts.get(relaxed.answer, relaxed.answer),
+        answers=" ".join(changes),
         methods=tuple(map(", ".join, relaxed.methods[:BEST])),
         href=f"{root}{ADVICE}?{query}",
     )
