@@ -1,7 +1,7 @@
 """Who this analyst is: the key under which it signs receipts and audits.
 
 Terms name it, so it stays the same: all processes of one analyst, on all hosts, read the
-same file (``COTERIE_IDENTITY_FILE``), and whoever restores a backup restores it too.
+same file (``COTERIE_IDENTITY_FILE``), and anyone who restores a backup restores it too.
 """
 
 from __future__ import annotations

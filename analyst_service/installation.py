@@ -109,7 +109,7 @@ def _adopt(transaction: Transaction, parts: Parts) -> None:
     if parts.store.mark() is not None:
         raise ForeignStore(_OF_ANOTHER)
     _check_arrays(transaction, parts.store)
-    transaction.add(_new(parts.key))  # whoever comes second finds the first one's
+    transaction.add(_new(parts.key))  # anyone who comes second finds the first one's
 
 
 def _mark(transaction: Transaction, parts: Parts) -> None:

@@ -87,7 +87,7 @@ class Service:
         self.strangers.note(act, self.clock.now(), **fields)
 
     def drain(self) -> None:
-        """Let nobody wait here, take no step: this process ends, another goes on."""
+        """Let nobody wait here, take no step: this process ends, another continues."""
         self.draining.set()
         log.info("not ready: this analyst is about to end")
         self.notifier.notify_all()

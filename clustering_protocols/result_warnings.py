@@ -1,4 +1,4 @@
-"""What may have spoilt a result, or will: sentences for whoever relies on it."""
+"""What may have spoilt a result, or will: sentences for anyone who relies on it."""
 
 from __future__ import annotations
 

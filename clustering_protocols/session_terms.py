@@ -104,7 +104,7 @@ def _check_fit(params: Params, terms: Terms) -> None:
 
 
 def check_opening(terms: Terms) -> None:
-    """Refuse terms that no new session may have, whoever opens or joins it.
+    """Refuse terms that no new session may have, anyone who opens or joins it.
 
     They are read where an earlier release wrote them. Raises what :func:`check_terms`
     raises.
@@ -203,7 +203,7 @@ def check_terms(terms: Terms) -> Params:
 
 
 def check_version(terms: Terms) -> None:
-    """Refuse a session of another version of its protocol: none of them goes on."""
+    """Refuse a session of another version of its protocol: none of them continues."""
     choice = terms.protocol
     spoken = catalogue.protocol(choice.name).version
     if spoken != choice.version:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 READING: Final[Mapping[str, str]] = {
-    "inertia": "How far rows lie from the middle of their cluster, squared and added up. "
+    "inertia": "Sum of the squared distances of rows to the mean of their cluster. "
     "It falls with every further cluster: look for where it stops falling fast.",
     "simplified_silhouette": "How much nearer rows are to their own cluster's middle than "
     "to the next one's, from -1 to 1. The larger, the better; near 0 clusters touch.",

@@ -99,7 +99,7 @@ def share(part: float, whole: float) -> str:
 def name_institution(who: NamedInstitution | None) -> str:
     """Return an institution in words, without its key."""
     if who is None:
-        return "whoever holds the invitation"
+        return "anyone who holds the invitation"
     if who.known:
         return who.name or "you, without a name"
     return f"{who.name} ({_UNKNOWN})" if who.name else "a key that you do not know"

@@ -37,7 +37,7 @@ _CONTROL: Final = re.compile(f"[{CONTROLS}]")
 def page(model: Report) -> str:
     """Return the HTML of a model.
 
-    Everything in it is escaped, whoever wrote it; what would change the direction of
+    Everything in it is escaped, anyone who wrote it; what would change the direction of
     text, or cannot be shown, stands as an escape.
     """
     template = _environment().get_template(_REPORTS[model.kind])

@@ -131,7 +131,7 @@ def _key(who: NamedInstitution) -> str:
 
 
 def _place(place: PlannedSlot) -> str:
-    sits = "open: whoever holds the invitation may sit there"
+    sits = "open: anyone who holds the invitation may sit there"
     if place.expected is not None:
         sits = f"expected: {_key(place.expected)}"
     name = f"{place.slot} ({place.title})" if place.title else place.slot

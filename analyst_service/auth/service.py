@@ -107,7 +107,7 @@ def caller_of(
 class AuthService:
     """Credentials in one transaction.
 
-    Whoever makes, renews or ends a key is named in the administrative log: ``by``.
+    Anyone who makes, renews or ends a key is named in the administrative log: ``by``.
     """
 
     def __init__(

@@ -82,7 +82,7 @@ class NewFolder:
 
 
 class Folder:
-    """A folder of a backup, as untrusted as whoever could write to it.
+    """A folder of a backup, as untrusted as anyone who could write to it.
 
     scratch: a folder of this user alone, for decrypted files: they have no name there,
         so that none is left.

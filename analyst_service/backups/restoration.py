@@ -59,7 +59,7 @@ class Target:
 def restore(backup: Backup, target: Target, on_progress: OnProgress) -> RestoreSummary:
     """Bring a backup into an empty database and an empty store of arrays.
 
-    The schema is that of the backup first, and then brought up to this release. Whoever
+    The schema is that of the backup first, and then brought up to this release. Anyone who
     calls this has made sure that the signer is the one that was expected.
 
     Raises BackupFailed if there is something here already, or the backup is not whole.

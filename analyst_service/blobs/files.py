@@ -90,7 +90,7 @@ class FileBlobStore:
     def place(self, digest: str) -> Path:
         """Return where the blob of a digest shall lie: a folder that outlasts a crash.
 
-        A folder that is there need not be synced: whoever made it may be about to.
+        A folder that is there need not be synced: anyone who made it may be about to.
         """
         path = self.path(digest)
         folder = path.parent

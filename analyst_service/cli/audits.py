@@ -110,7 +110,7 @@ def _follow(
         except OSError as error:
             raise click.ClickException(
                 f"A line could not be handed on: {error.strerror}. Start the command "
-                "again: --state lets it go on behind the last line."
+                "again: --state lets it continue behind the last line."
             ) from None
 
 

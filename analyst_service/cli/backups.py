@@ -111,7 +111,7 @@ def restore(
     That is an empty database and an empty data folder: COTERIE_DATABASE_URL and
     COTERIE_DATA_DIR say where they are. The kind of database may be another than it
     was. A key of the analyst that lies there already has to be the backup's. Start the
-    service afterwards: sessions go on.
+    service afterwards: sessions continue.
     """
     from analyst_service.backups.encryption import Decryption
     from analyst_service.backups.folder import Folder, is_encrypted
@@ -148,7 +148,7 @@ def _check_signer(
         if "unsigned" in allow:
             return
         raise click.ClickException(
-            f"Nobody signed this backup of release {found.release}: whoever could write "
+            f"Nobody signed this backup of release {found.release}: anyone who could write "
             "to it may have changed it. If you are sure of where it was kept, add "
             "--allow unsigned."
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def migrate() -> None:
     """Create the database's schema, or bring it up to this release.
 
-    Stop the service before. Open sessions that this release cannot go on with are
+    Stop the service before. Open sessions that this release cannot continue with are
     listed and ended; their parties read the reason.
     """
     from analyst_service.clock import SystemClock
@@ -47,12 +47,12 @@ def migrate() -> None:
 
 
 def tell_ended(ended: Sequence[OutdatedSession]) -> None:
-    """Say which sessions were ended, because this release cannot go on with them."""
+    """Say which sessions were ended, because this release cannot continue with them."""
     for each in ended:
         click.echo(f"Ended: {each.session_id} ({each.state}). {each.reason}", err=True)
     if ended:
         click.echo(
-            f"{len(ended)} open sessions were ended: this release cannot go on with "
+            f"{len(ended)} open sessions were ended: this release cannot continue with "
             "them. Their coordinators open them anew.",
             err=True,
         )

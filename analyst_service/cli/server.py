@@ -75,7 +75,7 @@ def serve(
 
     if _shows_secrets(host, certificate, settings):
         click.echo(
-            f"Warning: plain HTTP on {host}: keys and tokens can be read by whoever sees "
+            f"Warning: plain HTTP on {host}: keys and tokens can be read by anyone who sees "
             "the network. Give --certificate and --private-key, or listen on 127.0.0.1 "
             "behind a reverse proxy with TLS (then set COTERIE_TRUSTED_PROXIES).",
             err=True,

@@ -1,6 +1,6 @@
 """Serving until a signal comes, and a little longer: so that nobody is cut off.
 
-On SIGTERM ``/readyz`` says 503, whoever waits is answered, and connections are not kept, so
+On SIGTERM ``/readyz`` says 503, who waits is answered, and connections are not kept, so
 that the next request of the same party goes elsewhere. What still comes is served
 for as long as a setting says, since those who send requests here learn of the end late.
 Then no connection is taken any more, requests under way have a few seconds, and steps

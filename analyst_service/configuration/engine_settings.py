@@ -9,7 +9,7 @@ from typing import Final, Literal, Self
 from pydantic import Field, JsonValue, field_validator, model_validator
 from pydantic_settings import BaseSettings
 
-# Whoever reaches a scheduler runs code where its workers are.
+# Anyone who reaches a scheduler runs code where its workers are.
 _SCHEDULER: Final = re.compile(
     r"tls://[^/\s@]+:[0-9]{1,5}|tcp://(?:127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):[0-9]{1,5}"
 )

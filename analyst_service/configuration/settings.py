@@ -271,7 +271,7 @@ class Settings(NoticeSettings, EngineSettings):
         ge=0.5,
         le=3600,
         description="After how long without a sign of life a step is taken from its "
-        "driver, or an upload from whoever puts its pieces together.",
+        "driver, or an upload from anyone who puts its pieces together.",
         json_schema_extra=TUNING,
     )
     step_attempts: int = Field(

@@ -1,4 +1,4 @@
-"""What whoever comes by chance reads: what an invitation is, and whom to tell.
+"""What anyone who comes by chance reads: what an invitation is, and whom to tell.
 
 An invitation looks like a link. What is behind its '#' stays in the browser: this page
 has no script that could read it, loads nothing, and leads nowhere.
@@ -42,7 +42,7 @@ _PAGE: Final = f"""<!doctype html>
 <p>Institutions cluster their data together here without pooling the rows. There is
 nothing to do in this window.</p>
 <h2>If you followed an invitation</h2>
-<p>An invitation looks like a link, but it is for a program. Whoever holds it can take
+<p>An invitation looks like a link, but it is for a program. Anyone who holds it can take
 your place in the session, so treat it like a password.</p>
 <ol>
 <li>Keep the invitation as a file, exactly as you got it: <code>invitation.txt</code>.</li>

@@ -32,7 +32,7 @@ _OWN = (
 
 
 class FoundVisit(NamedTuple):
-    """A visit that goes on, the key with which it began, and whose it is."""
+    """A visit that continues, the key with which it began, and whose it is."""
 
     credential: Credential
     principal: Principal
@@ -51,13 +51,13 @@ class VisitRepository:
         self._transaction.flush()
 
     def find(self, digest: str, now: datetime) -> FoundVisit | None:
-        """Return the visit of a cookie's digest, where it goes on still."""
+        """Return the visit of a cookie's digest, where it continues still."""
         asked = {"digest": digest, "now": now}
         found = self._transaction.execute(_FOUND, asked).first()
         return None if found is None else FoundVisit(*found)
 
     def own(self, principal_id: str | None, now: datetime) -> Sequence[BrowserVisit]:
-        """Return the visits of somebody's keys that go on, the newest first."""
+        """Return the visits of somebody's keys that continue, the newest first."""
         asked = {"principal": principal_id, "now": now}
         return self._transaction.scalars(_OWN, asked).all()
 

@@ -128,17 +128,17 @@ class VisitService:
         )
 
     def put_off(self, secret: str) -> None:
-        """Let a visit that goes on end later, for somebody uses it."""
+        """Let a visit that continues end later, for somebody uses it."""
         now = self._clock.now()
         if (found := self._visits.find(digest_of(secret), now)) is not None:
             found.visit.expires_at = self._end(found.visit.created_at, now)
 
     def own(self, caller: Caller) -> Sequence[BrowserVisit]:
-        """Return the visits of a caller that go on, the newest first."""
+        """Return the visits of a caller that continue, the newest first."""
         return self._visits.own(caller.principal_id, self._clock.now())
 
     def end_own(self, caller: Caller, wanted: str) -> None:
-        """End a visit of a caller; :class:`NotFound` if none that goes on has this id."""
+        """End a visit of a caller; :class:`NotFound` if none that continues has this id."""
         ended = [each for each in self.own(caller) if visit_id(each) == wanted]
         if not ended:
             raise NotFound("No visit of yours has this id: it may have ended.")

@@ -45,7 +45,7 @@ router = APIRouter(
     prefix=f"{ROOT}/sessions", include_in_schema=False, route_class=PageRoute
 )
 
-_SECONDS: Final = 5  # after which a session that goes on is shown anew
+_SECONDS: Final = 5  # after which a session that continues is shown anew
 _ALL: Final = 2**31 - 1
 _MOST_DAYS: Final = 366
 
@@ -184,7 +184,7 @@ def post_cancel(
 def post_deadline(
     session_id: SessionID, visitor: VisitorDep, service: ServiceDep, fields: FormDep
 ) -> Response:
-    """Wait some days longer for whoever is awaited."""
+    """Wait some days longer for those that have not answered."""
     longer = timedelta(days=_number(fields, "days", _MOST_DAYS))
 
     def extend(sessions: SessionService) -> None:

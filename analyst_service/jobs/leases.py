@@ -118,7 +118,7 @@ _TAKE = (
 
 @cache
 def _build_update(*names: str) -> sa.UpdateBase:
-    """Return what writes these columns for whoever holds the lease."""
+    """Return what writes these columns for anyone who holds the lease."""
     return (
         sa.update(_SESSIONS)
         .where(

@@ -103,7 +103,7 @@ class JobService:
         return self._leases.renew(lease, self._clock.now())
 
     def give_back(self, lease: Lease, seconds: float = 0, *, counts: bool) -> None:
-        """Leave a step to whoever takes it next, in some seconds."""
+        """Leave a step to anyone who takes it next, in some seconds."""
         until = self._clock.now() + timedelta(seconds=seconds)
         self._leases.release(lease, until, counts=counts)
 

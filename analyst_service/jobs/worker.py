@@ -53,7 +53,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The session cannot go on."""
+    """The session cannot continue."""
 
     reason: str
     detail: str

@@ -83,7 +83,7 @@ class Recent(Generic[_V]):
         found: _V | Exception
         try:
             found = self._work_out()
-        except Exception as error:  # noqa: BLE001  it is raised by whoever asks
+        except Exception as error:  # noqa: BLE001  it is raised by anyone who asks
             found = error
         self._known = (now, found)
         return self._known

@@ -1,6 +1,6 @@
 """Where a webhook may go: what an address looks like, and what its name stands for.
 
-Whoever may leave an address could otherwise have this service knock at doors inside the
+Anyone who may leave an address could otherwise have this service knock at doors inside the
 institution. So a name is resolved once, every address that it stands for has to be
 public (or in a network that the administrator allows), and the connection goes to one
 of those that were looked at: a name that is resolved again may stand for another.

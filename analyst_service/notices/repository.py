@@ -167,7 +167,7 @@ class NoticeRepository:
         )
 
     def is_entitled(self, receiver: Receiver) -> bool:
-        """Return whether whoever named a receiver has not been shut out since."""
+        """Return whether anyone who named a receiver has not been shut out since."""
         named_by = self._transaction.get(Credential, receiver.credential_id)
         return named_by is not None and named_by.revoked_at is None
 

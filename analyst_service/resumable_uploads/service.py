@@ -65,7 +65,7 @@ class UploadProgress:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedPieces:
-    """Pieces that are being put together, by whoever took them."""
+    """Pieces that are being put together, by anyone who took them."""
 
     key: SlotAttempt
     digest: str
@@ -174,7 +174,7 @@ class PieceService:
     ) -> ClaimedPieces | Contribution:
         """Take all pieces to put them together; or return what is stored already.
 
-        patience: after how long without a sign of life (:meth:`renew`) whoever took
+        patience: after how long without a sign of life (:meth:`renew`) anyone who took
             them before is taken for dead. Should they live, both store the same bytes
             once.
 
@@ -197,7 +197,7 @@ class PieceService:
         return ClaimedPieces(key, upload.digest, upload.size, digests)
 
     def renew(self, key: SlotAttempt) -> None:
-        """Give a sign of life of whoever puts the pieces together."""
+        """Give a sign of life of anyone who puts the pieces together."""
         upload = self._rows.upload(key, lock=True)
         if upload is not None and upload.sealing_at is not None:
             upload.sealing_at = self._clock.now()

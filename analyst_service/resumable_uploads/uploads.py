@@ -1,6 +1,6 @@
 """Pieces come in, each as one bounded body; the last request makes them a contribution.
 
-Each piece is a blob of its own before a row names it, so any analyst goes on where
+Each piece is a blob of its own before a row names it, so any analyst continues where
 another stopped. Put together they pass the very checks of a contribution in one body.
 """
 

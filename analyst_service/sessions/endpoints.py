@@ -155,7 +155,7 @@ def put_deadline(
     caller: CallerDep,
     service: ServiceDep,
 ) -> SessionStatus:
-    """Wait longer for whoever is awaited now; a repeat changes nothing."""
+    """Wait longer for those that have not answered; a repeat changes nothing."""
     deadline = body.read().deadline
 
     return _change_session(

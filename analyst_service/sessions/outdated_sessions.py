@@ -1,4 +1,4 @@
-"""Open sessions that this release cannot go on with.
+"""Open sessions that this release cannot continue with.
 
 A protocol whose version has risen, a risk that is gone: no party of this release takes
 part, and no step could be taken. They would wait until their deadline.
@@ -51,7 +51,7 @@ def end_outdated(transaction: Transaction, clock: Clock) -> list[OutdatedSession
 
 
 def _refusal(terms: bytes) -> str | None:
-    """Return why this release refuses terms; None where it goes on with them."""
+    """Return why this release refuses terms; None where it continues with them."""
     try:
         read = read_terms(terms)
         check_version(read)

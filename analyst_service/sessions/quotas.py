@@ -1,6 +1,6 @@
 """What one principal may take: open sessions, and bytes that parties sent to them.
 
-A quota is the coordinator's own limit, not the analyst's: whoever meets it is refused
+A quota is the coordinator's own limit, not the analyst's: anyone who meets it is refused
 with 403. Repeating does not help until a session ends; and 507, as all of 5xx, would
 tell the administrator of a fault.
 """

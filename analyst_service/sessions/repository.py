@@ -147,7 +147,7 @@ class SessionRepository:
 
         Compare-and-set on state, round and attempt, and on the token of the lease where
         a step moves it: of several that try, one wins. Every move ends a lease, is in
-        the audit, and is told to whoever left an address.
+        the audit, and is told to anyone who left an address.
         """
         state = SessionState(session.state)
         values = {"state": after(state, event).value, "changed_at": now} | changes

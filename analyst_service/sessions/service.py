@@ -96,7 +96,7 @@ class SessionService:
     def with_ids(
         self, session_ids: Collection[str], *, lock: bool = False
     ) -> dict[str, Session]:
-        """Return sessions by id, whoever may see them; those that exist."""
+        """Return sessions by id, anyone who may see them; those that exist."""
         return self._sessions.with_ids(session_ids, lock=lock)
 
     def members(self, session: Session) -> list[Member]:

@@ -239,7 +239,9 @@ class PartialUpload(_PerAttempt, Base):
 
     size: Mapped[int] = mapped_column(sa.BigInteger)
     changed_at: Mapped[datetime]
-    sealing_at: Mapped[datetime | None]  # last sign of whoever puts the pieces together
+    sealing_at: Mapped[
+        datetime | None
+    ]  # last sign of anyone who puts the pieces together
     ended_at: Mapped[datetime | None]  # nothing is added; its pieces are to be removed
 
 

@@ -56,7 +56,7 @@ class Actor(NamedTuple):
 
 
 COMMAND: Final = "command"
-"""The id of whoever runs commands on the analyst's machine; the label is their login."""
+"""The id of anyone who runs commands on the analyst's machine; the label is their login."""
 
 SERVICE: Final = Actor("service")
 STRANGER: Final = Actor("stranger")

@@ -15,7 +15,7 @@ R = TypeVar("R")
 
 
 def outcomes(work: Callable[[T], R], items: Iterable[T]) -> list[R | CoterieError]:
-    """Return what work makes of each item, or its refusal: the others go on."""
+    """Return what work makes of each item, or its refusal: the others continue."""
     found: list[R | CoterieError] = []
     for item in items:
         try:
@@ -65,7 +65,7 @@ class Together:
 
 
 def _settle(waiting: asyncio.Future[Any], outcome: Any) -> None:
-    if waiting.done():  # whoever waited has gone
+    if waiting.done():  # anyone who waited has gone
         return
     if isinstance(outcome, Exception):
         waiting.set_exception(outcome)

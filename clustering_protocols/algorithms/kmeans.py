@@ -88,7 +88,7 @@ def kmeans(
 ) -> Clustering:
     """Run Lloyd's iteration from each row of starts; return the run of least inertia.
 
-    Each run goes on until no label changes (or ``max_iter``): a tolerance would stop
+    Each run continues until no label changes (or ``max_iter``): a tolerance would stop
     runs on differently scaled copies of the same data at different iterations. The same
     bits on any engine, and whether rows come as an array or in blocks. Beyond the rows
     it takes the memory of some blocks of them, and of the labels.

@@ -57,7 +57,7 @@ class Problem(Enum):
         "version-mismatch",
         422,
         "The two sides speak different versions",
-        "Install the same release on both sides. No release here goes on with a session of an older protocol version: open it anew.",
+        "Install the same release on both sides. No release here continues with a session of an older protocol version: open it anew.",
     )
     DIGEST_MISMATCH = Facts(
         "digest-mismatch",
@@ -171,7 +171,7 @@ class Problem(Enum):
         "not-ready",
         409,
         "This is not possible as things stand",
-        "Do what is named; who is awaited says 'coterie session show' (GET "
+        "Do what is named; for whom it waits says 'coterie session show' (GET "
         "/v1/sessions/{id}), what is kept here 'coterie party list'.",
     )
     SESSION_OVER = Facts(
@@ -204,7 +204,7 @@ class Problem(Enum):
     PROTOCOL_FAILED = Facts(
         "protocol-failed",
         409,
-        "The protocol could not go on",
+        "The protocol could not continue",
         "Read the detail, change the parameters or the data, and open a new session.",
     )
     DEADLINE_PASSED = Facts(
@@ -224,7 +224,7 @@ class Problem(Enum):
     RISK_NOT_ACCEPTED = Facts(
         "risk-not-accepted",
         403,
-        "The session brings a risk that this party's policy does not accept",
+        "The session has a risk that this party's policy does not accept",
         "Read the sentence; accept with --accept-risk CODE or do not join.",
     )
     GUARD_REFUSED = Facts(
@@ -242,7 +242,7 @@ class Problem(Enum):
     SIGNATURE_REFUSED = Facts(
         "signature-refused",
         422,
-        "A party signed something else than it was told",
+        "A party signed something else than it was sent",
         "Sign the transcript of the open attempt with the key of the roster, and send that; nothing was stored.",
     )
     CERTIFICATE_REFUSED = Facts(

@@ -173,7 +173,7 @@ class ColumnsNotAligned(CoterieError, problem=Problem.COLUMNS_NOT_ALIGNED):
 
 
 class ProtocolFailed(CoterieError, problem=Problem.PROTOCOL_FAILED):
-    """A protocol that cannot go on with what it has."""
+    """A protocol that cannot continue with what it has."""
 
 
 class DeadlinePassed(CoterieError, problem=Problem.DEADLINE_PASSED):

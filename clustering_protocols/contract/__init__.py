@@ -9,7 +9,7 @@ A protocol is one folder under ``protocols/`` with a ``PROTOCOL`` of the class b
 Roles are pure: what they need comes in as arguments, chance included.
 
 A task is named by what it asks (``measure``), a contribution by what was done
-(``measured``) or sent (``sums``), the analyst's state by what goes on (``measuring``).
+(``measured``) or sent (``sums``), the analyst's state by what continues (``measuring``).
 """
 
 from .analyst import AnalystRole, Ask, Finish, Relay, Reopen, Run, all_of

@@ -135,7 +135,7 @@ class AnalystRole(ABC, Generic[P, Answer, State]):
         """Return what follows from a round's contributions, in slot order.
 
         Raises :class:`~clustering_protocols.common.errors.CoterieError` where the session
-        cannot go on; its problem becomes the reason of the session's end.
+        cannot continue; its problem becomes the reason of the session's end.
         """
 
 

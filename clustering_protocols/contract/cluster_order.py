@@ -1,7 +1,7 @@
 """In which order clusters are numbered: by told size, ties by the centroid.
 
 That is the published centroid, or where none is published the one that all parties read:
-whoever reads sizes alone learns nothing by the order of equal ones. Where parties read no
+a reader of sizes alone learns nothing by the order of equal ones. Where parties read no
 common centroid (split columns, masked spaces) equal sizes stand as they were found. Only
 rows could tell these clusters apart: their order is drawn in each session, so they would
 come out no steadier, and numbers would say whose row is in which cluster.

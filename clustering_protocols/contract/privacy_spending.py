@@ -1,6 +1,6 @@
 """What an answer costs the people of a table, by differential privacy.
 
-A role that makes a release has its party remember :class:`PrivacySpending`; whoever
+A role that makes a release has its party remember :class:`PrivacySpending`; anyone who
 runs the party adds it to what other sessions on the same table have cost.
 """
 

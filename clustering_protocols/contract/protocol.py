@@ -31,7 +31,7 @@ class Exchange(NamedTuple):
     """One kind of round: a task, and the contribution that answers it.
 
     least, most: how often a party that takes part is asked in a session. A party
-        refuses more, and goes on to nothing that follows with less.
+        refuses more, and continues to nothing that follows with less.
     audience: within which group everybody is told the same task; no party answers one
         that another of the group was told otherwise.
     own: fields in which tasks of one group differ all the same.
@@ -133,7 +133,7 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     version: raised with any change that an older party would not understand.
     former_versions: those whose terms and results stay readable; no session of them
-        goes on.
+        continues.
     partitionings: of ``horizontal``, ``vertical``, ``mixed``.
     learns: who learns what, a sentence each.
     risks: the closed list of risk codes, without the protocol's name.

@@ -1,9 +1,9 @@
 """In which sums each own row stood, and which rows follow from these sums.
 
-Parties answer with sums over clusters of rows. Whoever reads all sums of a party, each
+Parties answer with sums over clusters of rows. Anyone who reads all sums of a party, each
 over rows that are known by their clusters, solves them for a row exactly if the row has
 leverage 1 in the span of all memberships answered: e_iᵀ M⁺ M e_i = 1, M the matrix of
-zeros and ones (sum × own row). Nobody does better by linear algebra, whoever chose the
+zeros and ones (sum × own row). Nobody does better by linear algebra, anyone who chose the
 clusters. Side knowledge, and rows of whole numbers in small sums, are beyond this bound.
 
 Rows that stood in the same clusters in all sums are one class. A row of a class of two

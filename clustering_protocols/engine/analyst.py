@@ -49,7 +49,7 @@ def advance(
         of at least the quorum.
     runs_on: runs kernels over blocks of rows; whichever it is, the bytes are the same.
 
-    Raises CoterieError if the session cannot go on; its problem is the reason of the
+    Raises CoterieError if the session cannot continue; its problem is the reason of the
         end.
     """
     session, stages = load(agreement)

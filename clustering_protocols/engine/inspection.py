@@ -171,7 +171,7 @@ def _tables(
 
 
 class RehearsedRound(BaseModel):
-    """What would leave in one round, or in several rounds of one kind.
+    """What would be sent in one round, or in several rounds of one kind.
 
     first, last, n: the first and the last of these rounds, from 1, and how many there
         are.

@@ -1,6 +1,6 @@
 """Messages of a protocol as data, from the declarations that both sides check with.
 
-Whoever writes a party in another language reads here what the code enforces: kinds,
+Anyone who writes a party in another language reads here what the code enforces: kinds,
 versions, fields, dtypes, shapes and bounds, and the order of rounds. A protocol's
 stages depend on parameters and layout; its examples together use what they offer.
 """

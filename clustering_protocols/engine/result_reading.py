@@ -60,13 +60,15 @@ def check_choice(
     """
     session = context.session
     if figures and len(figures) != len(session.runs):
-        raise ProtocolFailed("The analyst tells the figures of other runs.")
+        raise ProtocolFailed("The analyst reports the figures of other runs.")
     if chosen >= len(session.runs):
         raise ProtocolFailed("The analyst chose a run that there is not.")
     for run, told in enumerate(figures):
         own = context.memory.scope_to_run(run).get(Figures)
         if own is not None and not own.agrees(told):
-            raise ProtocolFailed("The analyst tells other figures than were added up.")
+            raise ProtocolFailed(
+                "The analyst reports other figures than were added up."
+            )
     evaluation = session.terms.evaluation
     if evaluation is None or evaluation.choose == "later":
         return

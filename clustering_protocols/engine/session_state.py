@@ -80,7 +80,9 @@ class PendingResults:
         if not content.size:
             return cls()
         header, arrays = codec.decode(content.data)
-        if "records" in header:  # as 0.2.0 held them, where a session goes on after it
+        if (
+            "records" in header
+        ):  # as 0.2.0 held them, where a session continues after it
             runs = [{"records": header["records"], "figures": None}]
         else:
             runs = json.loads(arrays.pop(_RUNS).tobytes())

@@ -1,11 +1,11 @@
 """The first round and the last: everybody signs what everybody was told.
 
-*Opening*: before any data leaves, all parties sign the transcript, which begins with the
+*Opening*: before any data are sents, all parties sign the transcript, which begins with the
 agreement. Each sees all signatures before it answers anything else, and so knows that
 nobody was shown another roster.
 
 *Closing*: after the last round of the protocol the digests of the results go into the
-transcript, and all who take part sign it. The signatures come with the results: whoever
+transcript, and all who take part sign it. The signatures come with the results: anyone who
 reads a result knows that everybody was told the same in every round. In a session of
 several runs this task says what all are like and which of them counts.
 
@@ -108,7 +108,7 @@ class Signer(PartyRole[Params, Sign | Conclude, Record, Record]):
         """Return what the protocol makes of the result."""
         if not self.lasts:
             return super().conclude(context, result, data)
-        # whoever missed the last round, where a quorum is enough, was not told
+        # anyone who missed the last round, where a quorum is enough, was not told
         told = context.memory.get(Conclude) or Conclude(figures=[], chosen=0)
         outcome = outcome_of(self.lasts, context, result, data, told.chosen)
         figures = tuple(told.figures) or outcome.figures

@@ -40,7 +40,7 @@ def load(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
 
 
 def load_checked(agreement: bytes) -> tuple[SessionContext, tuple[Stage, ...]]:
-    """Return the same of an agreement that can go on, whose roster is not refused."""
+    """Return the same of an agreement that can continue, whose roster is not refused."""
     _check_once(agreement)
     return load(agreement)
 

@@ -118,7 +118,7 @@ class Admission:
             raise TaskRefused("Others were told something else.")
 
     def _check_opened(self, journal: Journal, asked: Packet) -> None:
-        """Refuse to go on from the opening without everybody's signature of it."""
+        """Refuse to continue from the opening without everybody's signature of it."""
         if journal.stage == 0:
             opened = journal.transcript_by_attempt[journal.round, journal.attempt]
             least, name = len(self.context.session.slots), self.stages[0].name

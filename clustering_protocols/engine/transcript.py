@@ -132,7 +132,7 @@ def follow(
     ]
     known = lines[: len(lines) - len(later)]
     if known and hash_chain.digest(known[-1]) != digest:
-        raise TaskRefused("The analyst tells another past than before.")
+        raise TaskRefused("The analyst reports another past than before.")
     try:
         for _ in hash_chain.read(
             (line for _, line in later), first=number + 1, previous=digest

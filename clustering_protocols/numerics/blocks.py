@@ -1,6 +1,6 @@
 """Work in blocks: one kernel over many of them, the results in their order.
 
-A role does not say where its kernels run: whoever runs the role hands it an engine. The
+A role does not say where its kernels run: anyone who runs the role hands it an engine. The
 results are put together in the order of the blocks, so that every engine gives the same
 bits.
 """

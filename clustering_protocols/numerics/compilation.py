@@ -4,7 +4,7 @@ For loops over integers and indices that numpy would spread over many passes thr
 memory. The compiled code is kept between processes: beside the source where that folder
 can be written, else in the user's cache folder, else (a read-only installation without
 a home) nowhere, and then each process compiles anew. ``NUMBA_CACHE_DIR`` names another
-folder. What is kept is good for the function's own file as it is: whoever changes a
+folder. What is kept is good for the function's own file as it is: anyone who changes a
 compiled helper in another file removes ``__pycache__/*.nb?`` by hand.
 """
 

@@ -1,6 +1,6 @@
 """Intervals and tests of described variables, computed from a profile as its reader has it.
 
-Nothing is added up for them: whoever has the profile can compute the same. Clustered
+Nothing is added up for them: anyone who has the profile can compute the same. Clustered
 variables have none, as clusters were formed so that these differ.
 """
 

@@ -79,7 +79,7 @@ class FieldProfile(Value):
 
     @model_validator(mode="after")
     def _check_entries(self) -> Self:
-        """Profiles come from others: whoever shows one counts on its entries."""
+        """Profiles come from others: anyone who shows one counts on its entries."""
         n_lines = len(self.n_rows)
         empty = (
             (self.mean, self.spread, self.quartiles) if self.levels else (self.shares,)

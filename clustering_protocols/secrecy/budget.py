@@ -78,7 +78,7 @@ def noise_scale(mechanism: Mechanism, sensitivity: int, cost: PrivacyCost) -> fl
     sensitivity: how much one person can move the number.
     cost: ``delta`` counts for gaussian noise only.
     """
-    _opendp()  # whoever lacks it is told so each time
+    _opendp()  # anyone who lacks it is told so each time
     return _least_scale(mechanism, sensitivity, cost)
 
 

@@ -31,7 +31,7 @@ _GROUP: Final = 4
 class Card(BaseModel):
     """What an institution hands out: its name and public key, signed with the key.
 
-    The signature shows that whoever wrote the card holds the key; that the name is
+    The signature shows that anyone who wrote the card holds the key; that the name is
     theirs, only the way on which the card came can show.
     """
 

@@ -109,7 +109,7 @@ def safety_number(agreement: bytes) -> str:
     """Return 60 digits (12 groups of five, 199 bits) over the bytes of an agreement.
 
     Its members compare them by telephone: two who read the same digits have the same
-    terms, names, identities, session keys and sizes. Whoever shows the number computes
+    terms, names, identities, session keys and sizes. Anyone who shows the number computes
     it, from an agreement that it has checked: nobody takes it from the analyst.
     """
     digest = sha512(length_prefixed("coterie/safety/1", agreement)).digest()

@@ -5,7 +5,7 @@ sum over all members. In a *blind* sum the leader also adds a stream that only t
 group knows, so that the analyst cannot read the total either: it hands the total back
 and the members take the stream off.
 
-A stream serves one array of one attempt and one list of members, once; whoever was told
+A stream serves one array of one attempt and one list of members, once; anyone who was told
 something else than the others, until then, draws other streams, and the total is noise.
 
 A sum whose total the members read is *checked*: behind its elements each share carries a

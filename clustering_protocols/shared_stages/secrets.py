@@ -133,7 +133,7 @@ def group_stream(context: PartyContext, scope: Scope, purpose: str) -> KeyedStre
 def group_mark(context: PartyContext, scope: Scope, purpose: str, of: bytes) -> str:
     """Return the HMAC-SHA256 (hex) of what a group compares under the analyst's eyes.
 
-    A bare digest of a few small numbers tells them to whoever tries all of them.
+    A bare digest of a few small numbers tells them to anyone who tries all of them.
     """
     return hmac.new(group_key(context, scope, purpose), of, sha256).hexdigest()
 

@@ -104,7 +104,7 @@ class Session(Parties):
     def final_step(self) -> engine.Closed:
         """Return the end; :class:`RuntimeError` before it."""
         if not isinstance(self.move, engine.Closed):
-            raise RuntimeError("The session goes on.")  # noqa: TRY004  no wrong type
+            raise RuntimeError("The session continues.")  # noqa: TRY004  no wrong type
         return self.move
 
     @property
@@ -147,7 +147,7 @@ class Session(Parties):
         absent: Collection[str] = (),
         told: Mapping[str, bytes] | None = None,
     ) -> None:
-        """Let the parties answer the open round, and the analyst go on.
+        """Let the parties answer the open round, and the analyst continue.
 
         An attempt that was void leaves the memories as they were before the round.
 
@@ -215,7 +215,7 @@ class Session(Parties):
         return answer
 
     def advance(self, contributions: Mapping[str, bytes]) -> None:
-        """Let the analyst receive contributions to the open round, and go on."""
+        """Let the analyst receive contributions to the open round, and continue."""
         opened = self.open
         for slot, contribution in contributions.items():
             self.record(slot, ANALYST, contribution)

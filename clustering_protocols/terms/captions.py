@@ -100,7 +100,7 @@ ROUND: Final = Caption(
     least=1,
     most=YEAR,
     name="answer_days",
-    hint="Half a day is 0.5. Whoever is late ends the session, unless you wait longer.",
+    hint="Half a day is 0.5. Anyone who is late ends the session, unless you wait longer.",
     usual="1",
     days=True,
 )

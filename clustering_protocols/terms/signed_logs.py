@@ -1,7 +1,7 @@
 """What analyst and party can prove to somebody who was not there.
 
 The analyst signs each receipt and its audit with the key that the terms name, a party its
-ledger with the key of its institution, which stands in the roster. Whoever holds terms
+ledger with the key of its institution, which stands in the roster. Anyone who holds terms
 and agreement needs neither of them to check a signature.
 """
 

@@ -54,7 +54,7 @@ class SessionStatus(BaseModel):
     progress: dict[str, Any] = Field(
         description="Where a protocol of many rounds tells how far it has come: updates "
         "done, of at most how many, and by how much each moved the result. Of several "
-        "runs also which one goes on."
+        "runs also which one continues."
     )
     slots: list[SlotStatus]
     waiting_since: AwareDatetime
@@ -117,14 +117,14 @@ class SessionLine(BaseModel):
 
 
 class SessionPage(BaseModel):
-    """Some sessions, and where to go on."""
+    """Some sessions, and where to continue."""
 
     sessions: list[SessionLine]
     next: str | None = Field(description="Pass as ?after= for the next page.")
 
 
 class AuditPage(BaseModel):
-    """Some lines of a session's audit, and where to go on."""
+    """Some lines of a session's audit, and where to continue."""
 
     lines: list[str] = Field(
         description="JSON texts. Each names the SHA-256 of the exact text before it as "

@@ -23,7 +23,7 @@ def name_run_stage(stage: str, run: int) -> str:
 
 
 def run_progress(stage: str | None, n_runs: int) -> Mapping[str, int]:
-    """Return which of several runs goes on, as a session's progress tells it.
+    """Return which of several runs continues, as a session's progress tells it.
 
     stage: the name of the stage; the mapping is empty where it belongs to no run.
     """
@@ -61,7 +61,7 @@ def _describe_left(status: SessionStatus) -> str:
     """Return the time left in words; empty where it cannot be told.
 
     The time since all joined is shared by the runs that are done, half of the one that
-    goes on among them. In the first run each update takes as long as those before it,
+    continues among them. In the first run each update takes as long as those before it,
     and as many as the terms allow may follow.
     """
     if not status.all_joined:

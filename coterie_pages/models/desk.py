@@ -210,7 +210,7 @@ class LabelledRows(Screen):
 
 
 class RehearsalPage(Screen):
-    """What would leave of a table, of a session that was played at home.
+    """What would be sent of a table, of a session that was played at home.
 
     path, csv, ids, columns, mapping, notify, choices: for the form that places the order.
     """
@@ -260,7 +260,7 @@ class AtWork(Screen):
         count from 1.
     awaited, awaited_since: for whom the session waits.
     moved: by how much the last update moved the result.
-    pace: which of several runs goes on, and the time left, in words.
+    pace: which of several runs continues, and the time left, in words.
     outage_since: since when the analyst cannot be reached.
     headline, detail, remedy: what went wrong; empty where nothing did.
     limit: the party's own choice that this names; empty for none.

@@ -1,4 +1,4 @@
-"""Pages of the desk at home for whoever opens sessions."""
+"""Pages of the desk at home for anyone who opens sessions."""
 
 from __future__ import annotations
 

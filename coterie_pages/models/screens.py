@@ -98,7 +98,7 @@ class Sessions(Screen):
 
 
 class Work(Value):
-    """A stretch of time in which rounds went on, or somebody was awaited.
+    """A stretch of time in which rounds continued, or somebody was awaited.
 
     rounds: how many rounds it holds; 0 while parties join.
     """
@@ -110,7 +110,7 @@ class Work(Value):
 
 
 class StageSpan(Value):
-    """A stretch of time in which the rounds of one stage went on."""
+    """A stretch of time in which the rounds of one stage continued."""
 
     name: str
     begin: AwareDatetime
@@ -166,7 +166,7 @@ class SessionStatusView(Value):
     stage, stage_index, n_stages, round, attempt: where it is; the index counts from 0.
     awaited: slots for which it waits.
     now: when the page was made, from which ages count.
-    pace: which of several runs goes on, and the time left, in words.
+    pace: which of several runs continues, and the time left, in words.
     may: what may be done with it now: ``cancel``, ``extend``, ``choose``.
     """
 

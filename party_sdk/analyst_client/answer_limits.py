@@ -1,6 +1,6 @@
 """What an answer of an analyst may take: bytes by route, and time.
 
-Otherwise whoever answers at an address could fill the memory of this machine, or keep
+Otherwise anyone who answers at an address could fill the memory of this machine, or keep
 it waiting without end. All requests of the SDK are sent and read by :func:`fetch`; how
 long an answer may take is checked where its bytes come in
 (:mod:`party_sdk.analyst_client.connections`).

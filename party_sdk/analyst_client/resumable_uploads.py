@@ -1,7 +1,7 @@
 """A large contribution in pieces: after a broken line the analyst says how far it got.
 
 Nothing is kept here. The analyst knows the upload by the party's token, round, attempt
-and digest, so a party that was killed goes on with the bytes that are on its disk.
+and digest, so a party that was killed continues with the bytes that are on its disk.
 """
 
 from __future__ import annotations

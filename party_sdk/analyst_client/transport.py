@@ -166,7 +166,7 @@ class Transport:
             transport.
 
         Raises Unavailable if no such response came while the patience lasted.
-        Raises CertificateRefused if whoever answers at the address shows no certificate
+        Raises CertificateRefused if anyone who answers at the address shows no certificate
             that is trusted here.
         """
         request = self._http.build_request(
@@ -251,7 +251,7 @@ def _check_tls(error: BaseException, url: httpx.URL) -> None:
     Nothing was sent then: a connection is encrypted before its first byte.
 
     Raises CertificateRefused if the analyst shows no certificate that is trusted here.
-    Raises InvalidParameters if whoever listens there does not speak TLS.
+    Raises InvalidParameters if anyone who listens there does not speak TLS.
     """
     cause: BaseException | None = error
     while cause is not None:

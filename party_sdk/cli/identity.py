@@ -89,7 +89,7 @@ def trust(
 ) -> None:
     """Remember whose key the card in FILE is.
 
-    From then on whoever gives this name with another key is refused.
+    From then on anyone who gives this name with another key is refused.
     """
     from clustering_protocols.secrecy.identities import Card
     from party_sdk.home.identities import Acquaintances

@@ -238,7 +238,7 @@ def ids(context: click.Context, file: str, how: How, *, as_json: bool) -> None:
     """Draft what the ids of FILE look like, for 'session create --id-pattern'.
 
     In a pattern 9 is a digit and A a letter; letters that nearly all ids share stand for
-    themselves. Whoever reads the terms reads the pattern.
+    themselves. Anyone who reads the terms reads the pattern.
     """
     from clustering_protocols.shared_stages.alignment.id_patterns import (
         draft_patterns,

@@ -24,8 +24,8 @@ def seal(home: Path | None, *, keyring: bool, remove: bool) -> None:
     """Seal keys, tokens and memory of this home under a passphrase.
 
     Without it they lie in clear, readable by their owner alone. The passphrase is asked
-    for, or read from COTERIE_PASSPHRASE_FILE or COTERIE_PASSPHRASE; whoever forgets it
-    has lost the home. An interrupted sealing goes on when it is run again.
+    for, or read from COTERIE_PASSPHRASE_FILE or COTERIE_PASSPHRASE; anyone who forgets it
+    has lost the home. An interrupted sealing continues when it is run again.
     """
     from party_sdk.home.encryption import SecretFiles
 

@@ -75,7 +75,7 @@ def table(
 
     With --schema: whether it is what the dictionary describes. FILE may be
     postgresql://… with --query. Ends with 5 if there are problems, and without --schema
-    if there are gaps or words: 'run' refuses them unless the terms describe them.
+    if there are missing values or words: 'run' refuses them unless the terms describe them.
 
     With --propose: draft a mapping, and say what in it is certain, a guess or open.
     Ends with 5 if something is open.

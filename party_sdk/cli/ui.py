@@ -54,7 +54,7 @@ def ui(
     """Open the desk: pages to take part and coordinate.
 
     It is served on this machine alone. Prints a link that opens it once, and opens a
-    browser. What runs goes on without the browser, until this command is stopped; orders
+    browser. What runs continues without the browser, until this command is stopped; orders
     of 'coterie party' are the same ones. Run it again for another link.
     """
     why = "The desk is served by Starlette and uvicorn"
@@ -78,7 +78,7 @@ def ui(
         allow_http=here.trust.allow_http,
     )
     if served:
-        say("The desk is closed. What was under way goes on when it runs.", err=True)
+        say("The desk is closed. What was under way continues when it runs.", err=True)
 
 
 def _tell(where: DeskAddress, *, as_json: bool) -> None:

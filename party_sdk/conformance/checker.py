@@ -98,7 +98,9 @@ class Checker:
         if not found.wrong and "problem" not in self.program.ask(
             genuine.call, genuine.input
         ):
-            wrong = "the program goes on, once the message comes as it should have been"
+            wrong = (
+                "the program continues, once the message comes as it should have been"
+            )
             return found.model_copy(update={"wrong": wrong})
         return found
 

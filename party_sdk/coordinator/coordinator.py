@@ -113,7 +113,7 @@ class Coordinator:
             terms changes nothing.
         seed: of the analyst's random starts; drawn by default.
         expected: by slot, the public key of the institution that alone may sit there;
-            other slots are open to whoever has their invitation.
+            other slots are open to anyone who has their invitation.
         new_analyst: whether the analyst at this address may show another key than it
             did when a session was opened from this home before.
         **sections: what else terms may say, by name, e.g. ``deadlines`` and ``release``:

@@ -26,7 +26,7 @@ You are invited to take part as **{place}**.
 {facts}
 - Please join within {days} days.
 
-With this letter comes the file `{file}`. It is a secret: whoever has it can sit in your
+With this letter comes the file `{file}`. It is a secret: anyone who has it can sit in your
 place. It should not reach you by way of the analyst.
 
 Coterie is a Python package: `pip install 'coterie[ui]'`. You can take part in a browser or by

@@ -38,7 +38,8 @@ def by_rule(
         return [Preparation() for _ in dictionary] if categories else None
     if rule not in RULES:
         raise InvalidParameters(
-            f"a rule for all gaps is one of {', '.join(RULES)}.", field="preparation"
+            f"a rule for all missing values is one of {', '.join(RULES)}.",
+            field="preparation",
         )
     if rule == "drop":
         return [Preparation(missing="drop") for _ in dictionary]

@@ -93,7 +93,7 @@ class CoordinatedSession:
         return self._analyst.choose(self.id, n_clusters)
 
     def extend(self, seconds: float) -> SessionStatus:
-        """Wait so many seconds longer for whoever is awaited now.
+        """Wait so many seconds longer for those that have not answered.
 
         Raises NotReady, SessionOver: while the analyst is at work, or once the session
             has ended.

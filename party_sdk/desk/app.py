@@ -31,11 +31,11 @@ from party_sdk.desk.responses import (
 from party_sdk.desk.tables import own_tables
 
 ROOMS: Final[tuple[Room, ...]] = (parties.room, own_tables.room, coordination.room)
-"""Ways in the frame, in their order; whoever adds pages adds a room."""
+"""Ways in the frame, in their order; anyone who adds pages adds a room."""
 
 
 def leave(request: Request) -> Response:
-    """End the visit; what runs goes on."""
+    """End the visit; what runs continues."""
     desk_of(request).visits.end()
     return see_other(LEFT)
 
@@ -79,7 +79,7 @@ async def _broken(request: Request, error: Exception) -> Response:
     del error
     told = Refusal(
         title="This page has a defect",
-        detail="What runs goes on.",
-        remedy="The terminal says where it is: tell it to whoever gave you the program.",
+        detail="What runs continues.",
+        remedy="The terminal says where it is: tell it to anyone who gave you the program.",
     )
     return render_page(request, told, status=500)

@@ -154,7 +154,7 @@ class Gate:
                 401,
                 "This visit has ended",
                 "Nobody was here for a while, or the desk was opened again. What runs "
-                "goes on.",
+                "continues.",
                 "Run 'coterie ui' again: it shows a new link.",
             ) from None
         request.state.visitor = visitor
@@ -185,7 +185,7 @@ class Gate:
 
 _GOODBYE: Final = Refusal(
     title="You left the desk",
-    detail="What runs goes on as long as 'coterie ui' or 'coterie party serve' does.",
+    detail="What runs continues as long as 'coterie ui' or 'coterie party serve' does.",
     remedy="Run 'coterie ui' again: it shows a new link.",
 )
 _BACK: Final = "Go back, and send the form from the page itself."
@@ -233,7 +233,7 @@ def _static(path: str, root: str) -> Response | None:
 
 
 def _add_headers(send: Send) -> Send:
-    """Return what sends an answer with the headers of all pages, whoever made it."""
+    """Return what sends an answer with the headers of all pages, anyone who made it."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -78,7 +78,7 @@ class DeskVisitor:
 
 
 class Visits:
-    """The visit that goes on, if any: a new one ends the one before.
+    """The visit that continues, if any: a new one ends the one before.
 
     What its forms came to (``answers``) is forgotten with it.
 
@@ -104,11 +104,11 @@ class Visits:
 
         by_itself: whether a page asks again that nobody touched: no sign of a person.
 
-        Raises Unauthenticated if the visit is not the one that goes on, or nobody was
+        Raises Unauthenticated if the visit is not the one that continues, or nobody was
             there for too long.
         """
         if not self._digest or not compare_digest(self._digest, _digest(secret)):
-            raise Unauthenticated("This is no visit that goes on.")
+            raise Unauthenticated("This is no visit that continues.")
         at = self._clock()
         if at - self._last > self._idle:
             self.end()

@@ -149,7 +149,7 @@ def _check_differences(use: Use, known: list[ShownTable], marks: RowMarks) -> No
             continue
         if any(0 < n < use.smallest for n in table.n_changed(marks)):
             raise GuardRefused(
-                "Means of nearly the same rows were published before: whoever takes "
+                "Means of nearly the same rows were published before: anyone who takes "
                 "them off the new ones reads the few that differ. At least "
                 f"{use.smallest} rows have to be new or gone, or none."
             )

@@ -34,7 +34,7 @@ _FEWEST_COMMON: Final = 10
 class Use(BaseModel):
     """What one session shows of a table.
 
-    session: names session and agreement: a session that goes on is itself, and what its
+    session: names session and agreement: a session that continues is itself, and what its
         slots show together is for its terms to say.
     analyst, coordinator: their public keys; None where the terms name none, or nobody
         knows any more.

@@ -59,7 +59,7 @@ class PrivacyBudget:
             known: _Costs = json.loads(self._path.read_bytes())
         except FileNotFoundError:
             return {}
-        except ValueError:  # nobody may go on as if nothing had been spent
+        except ValueError:  # nobody may continue as if nothing had been spent
             raise NotReady(f"{self._path} cannot be read; put a copy back.") from None
         return known
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 KEY_FILE: Final = "rows.key"
 PROFILED: Final = "profiled.arrays"
-"""What 0.2.0 kept: its key goes on, so that its marks are found again."""
+"""What 0.2.0 kept: its key continues, so that its marks are found again."""
 
 
 OLDER_IDS: Final = "ids.0.2.0"

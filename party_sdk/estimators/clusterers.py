@@ -48,7 +48,7 @@ class FederatedKMeans(CentreDistances):
     dictionary : Schema or sequence of Schema, optional
         What columns mean, of each column group.
     preparation : {'drop', 'mean', 'median'}, Preparation or sequence of it, optional
-        What becomes of gaps and categories: one rule, or what is said of each column
+        Missing values and categories: one rule, or what is said of each column
         group.
     choices : mapping, optional
         What every party decides alone, e.g. ``{"allow_other_units": True}``.

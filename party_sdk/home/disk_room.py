@@ -31,7 +31,7 @@ def no_room(folder: Path | None, what: str) -> StorageFull:
 
 @contextmanager
 def report_full_disk(folder: Path | None, what: str) -> Iterator[None]:
-    """Turn the error of a full disk into a sentence; others go on as they are.
+    """Turn the error of a full disk into a sentence; others continue as they are.
 
     folder: where something is written; by default that of the error's file.
     what: what was to be written: a sentence.

@@ -134,7 +134,7 @@ class SecretFiles:
     def seal(self, passphrase: str) -> int:
         """Seal all secret files under a passphrase; return how many there are.
 
-        Sealing that was interrupted goes on with the same passphrase.
+        Sealing that was interrupted continues with the same passphrase.
         """
         if not self.is_sealed:
             private_folder(self._home)
@@ -149,7 +149,7 @@ class SecretFiles:
     def open(self) -> int:
         """Write all secret files in clear, and forget the key; return how many.
 
-        What was interrupted goes on when it is called again.
+        What was interrupted continues when it is called again.
         """
         if not self.is_sealed:
             raise NotReady("This home is not sealed.")

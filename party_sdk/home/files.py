@@ -71,7 +71,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def wait_for_lock(path: Path) -> Iterator[None]:
-    """Let one process at a time go on, by a file of this name; others wait."""
+    """Let one process at a time continue, by a file of this name; others wait."""
     private_folder(path.parent)
     with path.open("wb") as file:
         lock(file, waits=True)

@@ -26,7 +26,7 @@ class Policy:
         every session is accepted for all protocols.
     protocols: protocols that it takes part in; None for all.
     minimum_rows: fewest rows of this party.
-    ids_per_row: most ids that any other party of the row group may bring, for each row
+    ids_per_row: most ids that any other party of the row group may send, for each row
         of this party, where rows are aligned by their ids. Every id may be a guess at
         one of this party's: a register of the whole town reads off who of the town is a
         patient here. Such a register is named by its numbers, and let in by hand.

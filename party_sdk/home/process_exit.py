@@ -23,7 +23,7 @@ class _LastStep:
             sys.stdout.flush()
             sys.stderr.flush()
         except OSError:
-            return  # the interpreter tells whoever waits for this process
+            return  # the interpreter tells anyone who waits for this process
         os._exit(self.status)
 
 

@@ -54,7 +54,7 @@ def local_analyst(folder: Path, identity: Institution) -> Iterator[LocalAnalyst]
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=lines,
-            start_new_session=True,  # Ctrl-C is for whoever holds it
+            start_new_session=True,  # Ctrl-C is for anyone who holds it
         )
     with process:
         try:

@@ -1,4 +1,4 @@
-"""A session played at home, to read what would leave: nothing of it is sent.
+"""A session played at home, to read what would be sent: nothing of it is sent.
 
 All roles run in this process: the analyst, the own party with its own table, and others
 with made-up ones. What others hold is drawn from the own table, column by column, and
@@ -33,7 +33,7 @@ def rehearse(
     data: DataSource,
     choices: Mapping[str, Any] | None = None,
 ) -> Rehearsal:
-    """Play a session of these terms in this process; return what would leave.
+    """Play a session of these terms in this process; return what would be sent.
 
     data: the own table, read by the terms' dictionary.
 

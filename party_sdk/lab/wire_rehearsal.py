@@ -133,7 +133,7 @@ class WireRehearsal:
     def play(self, program: Program) -> Iterator[RehearsedMessage]:
         """Yield what the program was sent, and what it answered; stop at a refusal.
 
-        The session goes on with the answers of this SDK, also where others came.
+        The session continues with the answers of this SDK, also where others came.
         """
         session, own = self.begin(), self.slot
         reader = ContributionReader(

@@ -116,7 +116,7 @@ class Courier:
             told, _ = own.contribute(self.session, *place, answer.body, digest=digest)
             said = "sent, and acknowledged"
         except (RoundClosed, SessionOver) as error:
-            told, said = error, "the session went on without it: fetch what is next"
+            told, said = error, "the session continued without it: fetch what is next"
         self._save(kept.model_copy(update={"told": _describe(answer, told, digest)}))
         return said
 
@@ -162,7 +162,9 @@ class Courier:
             said[questions.name_result(self.session)] = own.result(self.session)
         elif task is None and not now.is_over:
             awaited = ", ".join(now.awaited_slots) or "the analyst"
-            raise NotReady(f"Nothing is asked of you now; awaited: {awaited}.")
+            raise NotReady(
+                f"Nothing is asked of you now. The session waits for {awaited}."
+            )
         said[questions.name_task(self.session)] = task or b""
         return [AnalystResponse.of(*each) for each in said.items()]
 

@@ -174,7 +174,7 @@ class Turns:
         if task.number <= last:
             raise GuardRefused(
                 f"This is file number {task.number}, and number {last} was answered "
-                "already: fetch again, and bring that file."
+                "already: fetch again, and use that file."
             )
         asked = task.by_question.get(questions.name_task(task.session))
         if asked is None or asked.status != HTTPStatus.OK:

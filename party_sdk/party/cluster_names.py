@@ -1,6 +1,6 @@
 """What people call the clusters of a session, at home and in letters to others.
 
-A letter is a file. Whoever carries it reads from whom to whom it is, and no name. Sender
+A letter is a file. Anyone who carries it reads from whom to whom it is, and no name. Sender
 and receiver have one key for it, from the keys that the agreement names: AES-SIV (RFC
 5297). The sender's institution signs.
 """

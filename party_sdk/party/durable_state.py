@@ -139,7 +139,7 @@ class StandingFiles:
         return _decode(content)
 
     def _earlier(self) -> DurableState:
-        """Return what release 0.2.0 kept: a party that it began goes on."""
+        """Return what release 0.2.0 kept: a party that it began continues."""
         memory, journal, contribution = (self._folder / name for name in _EARLIER)
         read = self._files.read
         return DurableState(

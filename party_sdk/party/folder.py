@@ -215,7 +215,7 @@ class PartyFolder:
 
     @cached_property
     def ledger(self) -> Ledger:
-        """Return the log of what left this party."""
+        """Return the log of what was sent this party."""
         return Ledger(self.path / "sent.log")
 
     @property
@@ -281,7 +281,7 @@ class PartyFolder:
     def forget(self, report: bytes | None = None, *, everything: bool = False) -> None:
         """Delete what this party keeps of the session, secrets included.
 
-        The log of what left and the agreement stay, and ``report`` with them, unless
+        The log of what was sent and the agreement stay, and ``report`` with them, unless
         ``everything`` goes: see :meth:`forgotten`.
         """
         if everything:

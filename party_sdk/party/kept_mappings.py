@@ -116,7 +116,7 @@ class KeptMappings:
         if not agree(change):
             raise GuardRefused(
                 f"{change.sentence} Nobody has agreed to it.",
-                remedy="Say nothing of a mapping to go on with the kept one, or agree to "
+                remedy="Say nothing of a mapping to continue with the kept one, or agree to "
                 "the new one: --new-mapping.",
             )
         return given

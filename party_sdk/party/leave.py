@@ -95,6 +95,6 @@ def has_left(folder: PartyFolder) -> bool:
 
 
 def check_staying(folder: PartyFolder) -> None:
-    """Refuse to go on with a session that was left; :class:`GuardRefused`."""
+    """Refuse to continue with a session that was left; :class:`GuardRefused`."""
     if has_left(folder):
         raise GuardRefused(folder.load_standing().journal.stopped)

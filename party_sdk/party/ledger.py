@@ -4,7 +4,7 @@ A chain of lines (:mod:`clustering_protocols.records.hash_chain`) in the party's
 What is to leave is written before its first byte leaves; the receipt follows when it
 comes. Lines are synced now and then. Until they are, they stand in what is synced with
 each answer (:mod:`party_sdk.party.durable_state`) as well: lines that a power cut has
-taken are put back before the party goes on. So the log tells everything that may have
+taken are put back before the party continues. So the log tells everything that may have
 left, even after a crash.
 """
 

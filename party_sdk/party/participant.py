@@ -1,6 +1,6 @@
 """A party in a session: the loop from invitation to labels.
 
-Killed anywhere, it goes on where it was: what it sent is on its disk, byte for byte,
+Killed anywhere, it continues where it was: what it sent is on its disk, byte for byte,
 and everything that it asks of the analyst may be asked again.
 """
 
@@ -309,7 +309,7 @@ class Party(PartyAtHome):
     def _noting_the_end(self) -> Iterator[None]:
         """Remember how the session ended, if it does meanwhile, and raise why.
 
-        That is the analyst's word: whoever goes on all the same asks again.
+        That is the analyst's word: anyone who continues all the same asks again.
         """
         if self._identity.ended:
             self._remember(self._identity.model_copy(update={"ended": ""}))

@@ -20,7 +20,7 @@ class KeptParty:
 
     session, slot, title: the title is empty where the terms were forgotten.
     state: in a few words.
-    following: the command that goes on, or what else to do; empty where nothing is left
+    following: the command that continues, or what else to do; empty where nothing is left
         to do.
     """
 

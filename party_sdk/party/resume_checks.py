@@ -46,7 +46,7 @@ def fingerprint(choices: Mapping[str, Any]) -> dict[str, Any]:
 def same_choices(
     kept: Mapping[str, Any], given: Mapping[str, Any], limits: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Return the choices of a party that goes on: those that it began with.
+    """Return the choices of a party that continues: those that it began with.
 
     Values need not be given again; an object (a fitted transformer) must be. ``limits``
     are the names of those that say no more than whether an answer may leave: who was

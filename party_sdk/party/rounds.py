@@ -214,7 +214,7 @@ class Responder:
         is_asked = self.oversight.confirm is not None
         if self.folder.is_held and not is_asked:
             raise GuardRefused(
-                "The operator did not let an earlier contribution go: go on with "
+                "The operator did not let an earlier contribution go: continue with "
                 "--confirm, and say yes."
             )
         if self.folder.consents.withdrawn_at is not None and not is_asked:
@@ -269,7 +269,7 @@ class Responder:
             open_here = (status.round, status.attempt) == here
             if status.state is SessionState.COLLECTING and open_here:
                 raise
-            # a quorum was enough: go on with what comes next
+            # a quorum was enough: continue with what comes next
         except SessionOver as over:
             if over.state != SessionState.COMPLETED:
                 raise

@@ -34,7 +34,7 @@ def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> N
                 f"{path.name!r} is the table that is read: name another file, or --force."
             )
         if path.suffix.lower() == ".xlsx":
-            # not above: nothing is written by whoever only reads
+            # not above: nothing is written by anyone who only reads
             from party_sdk.results.label_files import require_excel
 
             require_excel()

@@ -9,7 +9,7 @@ folder of the home, for its owner's eyes, sealed where the home is sealed.
     An :class:`OrderStatus`, written in one step whenever something moved. It holds no
     secret, row, id or value of a cell.
 ``question.json``
-    A :class:`PendingQuestion`: what a person has to decide before anything goes on.
+    A :class:`PendingQuestion`: what a person has to decide before anything continues.
 ``answers.json``
     Every :class:`Decision` that was given. A no stands.
 

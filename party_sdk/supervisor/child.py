@@ -2,7 +2,7 @@
 
     python -m party_sdk.supervisor.child HOME SESSION SLOT
 
-It ends at once when whoever started it is gone: the pipe at standard input is closed
+It ends at once when anyone who started it is gone: the pipe at standard input is closed
 then, and the next supervisor starts it again.
 """
 

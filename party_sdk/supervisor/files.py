@@ -27,7 +27,7 @@ class Overtaken(Exception):
 class OrderFiles:
     """Reads and writes what is kept of the order of one party.
 
-    Whoever acts on an order, for as long as that takes, takes it first: from then on
+    Anyone who acts on an order, for as long as that takes, takes it first: from then on
     nothing is told of it once it is another one.
     """
 

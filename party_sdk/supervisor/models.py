@@ -29,7 +29,7 @@ class _StoredModel(BaseModel):
 class OrderedTable(_StoredModel):
     """A table and how to read it: what the options of ``party run`` say.
 
-    Paths are absolute: the supervisor works in another folder than whoever places it.
+    Paths are absolute: the supervisor works in another folder than anyone who places it.
 
     path: a file, as an absolute path, or ``postgresql://…``.
     id_column, columns: as ``--id-column`` and ``--columns``; no columns stand for all
@@ -153,14 +153,14 @@ class Trouble(_StoredModel):
 
 
 class OrderStatus(_StoredModel):
-    """Where an order stands, for whoever looks.
+    """Where an order stands, for anyone who looks.
 
     stage, stage_number, n_stages: what the session is at; stages count from 1.
     round, n_rounds: rounds count from 1 through all stages. ``n_rounds`` is the largest
         number of updates where the protocol says it, and ``updates`` how many are done.
     awaited, awaited_since: slots, or ``the analyst``, for whom the session waits.
     moved: by how much the last update moved the result, if the protocol tells.
-    pace: which of several runs goes on, and the time left, in words.
+    pace: which of several runs continues, and the time left, in words.
     outage_since: since when the analyst cannot be reached.
     trouble: why it failed, was declined, or is tried again.
     question: the id of the question that waits for a person.
@@ -216,7 +216,7 @@ class PendingQuestion(_StoredModel):
     sentence: what is asked, in a sentence or two.
     risks: code and sentence of each risk that is to be accepted.
     safety_number, members: what is to be compared with the other members.
-    contribution: what would leave: arrays with name, shape, dtype, range and bytes, and
+    contribution: what would be sent: arrays with name, shape, dtype, range and bytes, and
         envelopes. The ranges are the party's own: they belong on its operator's screen
         alone.
     """
@@ -251,7 +251,7 @@ class Decisions(_StoredModel):
     given: tuple[Decision, ...] = ()
 
     def but_noes(self) -> Decisions:
-        """Return those that said yes: whoever places an order anew is asked again."""
+        """Return those that said yes: anyone who places an order anew is asked again."""
         return Decisions(given=tuple(each for each in self.given if each.yes))
 
     def to(self, question: str) -> Decision | None:

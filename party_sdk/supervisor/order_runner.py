@@ -105,7 +105,7 @@ class OrderRunner:
         return End.OVER
 
     def note_stop(self) -> End:
-        """Say that the process was stopped: the order goes on when it is started."""
+        """Say that the process was stopped: the order continues when it is started."""
         with self._files.alone(), suppress(Overtaken):
             if not self._files.status().is_over:
                 self._files.tell(state=OrderState.QUEUED)

@@ -34,7 +34,7 @@ _SENTENCES = {
 
 
 class DecisionPending(Exception):
-    """A person has to decide before this party goes on; the question is kept."""
+    """A person has to decide before this party continues; the question is kept."""
 
 
 class DecisionDeclined(Exception):

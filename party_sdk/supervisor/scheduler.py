@@ -297,7 +297,7 @@ def _alone(home: Path) -> Iterator[None]:
 
 
 def _lock(file: IO[bytes], home: Path) -> None:
-    for _ in range(_LOCK_ATTEMPTS):  # whoever asks `running` holds it for a moment
+    for _ in range(_LOCK_ATTEMPTS):  # anyone who asks `running` holds it for a moment
         if lock(file, waits=False):
             return
         time.sleep(0.01)

@@ -24,7 +24,7 @@ class Spool:
 
     width: numbers in a row.
     file: without a name: nothing is left behind, however the process ends. The spool
-        has a descriptor of its own, so that whoever opened the file may close it.
+        has a descriptor of its own, so that anyone who opened the file may close it.
     n_rows: how many rows the file holds already; 0 empties it.
 
     Raises ValueError if the file is shorter than that.

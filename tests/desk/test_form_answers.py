@@ -31,7 +31,7 @@ JUNK = {
 
 
 def sent(browser: DeskBrowser, path: str, fields: dict[str, str]) -> httpx.Response:
-    """What a form comes to, before a browser goes on."""
+    """What a form comes to, before a browser continues."""
     content = urlencode({"token": browser.token(), **fields}).encode()
     origin = str(browser.client.base_url).rstrip("/")
     headers = {"Content-Type": FORM, "Origin": origin}

@@ -34,7 +34,7 @@ def test_a_form_of_another_site_changes_nothing_at_the_desk(
     refused = browser.post(path, INVITATION, Origin=origin)
     assert refused.status_code == 403
     assert "another site" in texts(refused)
-    assert browser.get("/").status_code == 200  # the visit goes on
+    assert browser.get("/").status_code == 200  # the visit continues
 
 
 @pytest.mark.threat(110)

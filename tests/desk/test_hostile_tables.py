@@ -1,4 +1,4 @@
-"""Tables that would take the machine, chosen at the desk: it says so, and goes on."""
+"""Tables that would take the machine, chosen at the desk: it says so, and continues."""
 
 from __future__ import annotations
 

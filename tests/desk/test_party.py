@@ -260,7 +260,7 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
 ) -> None:
     session, invitation = opened(online)
     online("party", "join", invitation, *ACCEPT)
-    assert "goes on here with a table" in texts(browser.get("/"))
+    assert "continues here with a table" in texts(browser.get("/"))
     place = PLACE.format(session)
     assert rows.name in texts(browser.follow(browser.get(place)))
     assert "Go on" in texts(browser.get(f"{place}/terms"))
@@ -291,7 +291,7 @@ def test_a_session_that_is_over_waits_for_nobody_at_the_desk(
     resume = ("party", "resume", session, "r1c1", "--data", rows, "--id-column", "id")
     online(*resume, expect=4)
     shown = texts(browser.get("/"))
-    assert "goes on here with a table" not in shown
+    assert "continues here with a table" not in shown
     assert "cancelled" in shown
 
 

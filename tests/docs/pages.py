@@ -6,7 +6,7 @@ stands for anything. ``north$ `` is the terminal north. Comments before a block 
 
     <!-- setup            commands that the reader has done already, not shown -->
     <!-- not run: REASON  one of REASONS; its commands are checked for form -->
-    <!-- goes on          the last command waits for what another terminal does -->
+    <!-- continues          the last command waits for what another terminal does -->
     <!-- ends with 3      the exit code of the last command, where it is not 0 -->
 """
 
@@ -87,7 +87,7 @@ def blocks(page: Path) -> Iterator[Block]:
         elif found["kind"] in {"sh", "console"}:
             read = _lines if found["kind"] == "sh" else _transcript
             commands = list(read(found["body"]))
-            if comment == "goes on":
+            if comment == "continues":
                 commands[-1] = replace(commands[-1], goes_on=True)
             if comment.startswith("ends with "):
                 status = comment.removeprefix("ends with ")

@@ -148,7 +148,7 @@ def check_form(text: str) -> None:
 def test_a_transcript_is_read(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text(
-        "<!-- setup\nx=1\n-->\n\n<!-- goes on -->\n```console\n$ echo a \\\n  b\na b\n"
+        "<!-- setup\nx=1\n-->\n\n<!-- continues -->\n```console\n$ echo a \\\n  b\na b\n"
         "north$ sleep 1\n```\n<!-- not run: needs Docker -->\n```sh\ndocker ps  # all\n"
         "```\n```python\nprint()\n```\n"
     )
@@ -173,7 +173,7 @@ def test_a_transcript_is_read(tmp_path: Path) -> None:
         ("```sh\nx=a\n```\n```console\n$ echo $x\na\n```", False),
         (
             (
-                "<!-- goes on -->\n```console\nfirst$ until [ -e x ]; do sleep 0.1; done\n"
+                "<!-- continues -->\n```console\nfirst$ until [ -e x ]; do sleep 0.1; done\n"
                 "```\n```sh\ntouch x\n```"
             ),
             False,

@@ -16,13 +16,13 @@ _ITEM = re.compile(
 
 
 def items(text: str) -> list[str]:
-    """Return the items of lists of a page, with the lines that go on."""
+    """Return the items of lists of a page, with the lines that continue."""
     return [" ".join(found[0].split()) for found in _ITEM.finditer(_CODE.sub("", text))]
 
 
 def test_items_are_found_with_the_lines_that_go_on() -> None:
-    text = "Said:\n\n- one\n  goes on\n- two\n  - inner\n1. three\n\nNo item.\n"
-    assert items(text) == ["- one goes on", "- two", "- inner", "1. three"]
+    text = "Said:\n\n- one\n  continues\n- two\n  - inner\n1. three\n\nNo item.\n"
+    assert items(text) == ["- one continues", "- two", "- inner", "1. three"]
     assert items("```\n- code\n```\n") == []
 
 

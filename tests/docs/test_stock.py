@@ -1,4 +1,4 @@
-"""The stock of imports, from which tests start programs, outlives whoever asks it."""
+"""The stock of imports, from which tests start programs, outlives anyone who asks it."""
 
 from __future__ import annotations
 

@@ -21,6 +21,8 @@ from tests.docs.pages import PAGES
 RULES = tomllib.loads(Path(__file__).with_name("words.toml").read_text())
 SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z'\"`*\[(])")
 PARAGRAPH = re.compile(r"\n\s*\n|\n *(?:-|\d+\.) ")
+TAGS = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
+MARKUP = re.compile(r"<[^>]*>")
 NO_PROSE = re.compile(r"^ *```.*?^ *```|^\|.*?$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 
 
@@ -80,6 +82,12 @@ def _text(node: ast.AST) -> str:
     return ""
 
 
+def templates() -> Iterator[str]:
+    """What stands on pages, without what a template fills in."""
+    for path in sorted((ROOT / "coterie_pages" / "templates").rglob("*.j2")):
+        yield MARKUP.sub(" ", TAGS.sub(" ", path.read_text()))
+
+
 TEXTS = {
     "risks": risks,
     "problems": problems,
@@ -87,6 +95,7 @@ TEXTS = {
     "errors": errors,
     "pages": pages,
 }
+SHOWN = TEXTS | {"templates": templates}
 
 
 def sentences(text: str) -> list[str]:
@@ -126,6 +135,16 @@ def test_words_of_our_own_become_fewer() -> None:
         for word in instead
     }
     assert sum(found.values()) == RULES["not_the_fields"]["all"], found
+
+
+def test_plain_words_that_hide_a_term_become_fewer() -> None:
+    texts = [" ".join(text.split()) for each in SHOWN.values() for text in each()]
+    found = {
+        word: sum(len(re.findall(rule["pattern"], text)) for text in texts)
+        for word, rule in RULES["plain"].items()
+    }
+    more = {w: n for w, n in found.items() if n > RULES["plain"][w]["most"]}
+    assert not more, "say the term that words.toml names beside each"
 
 
 def test_docstrings_say_name_and_text() -> None:

@@ -79,7 +79,7 @@ class Recorded(simulation.Session):
         )
 
     def branch(self, index: int) -> Recorded:
-        """Return the session as it stood before a round: it may go on otherwise."""
+        """Return the session as it stood before a round: it may continue otherwise."""
         at, other = self._before[index], copy(self)
         other.move = other.last = at.move
         other.memories, other.journals = dict(at.memories), dict(at.journals)

@@ -38,7 +38,7 @@ def test_results_come_in_the_order_of_the_blocks(n_threads: int, n_blocks: int) 
 
     def kernel(block: int) -> int:
         if block == 0 and n_threads > 1 and n_blocks > 1:
-            assert late.wait(30), "the others go on while the first one works"
+            assert late.wait(30), "the others continue while the first one works"
         late.set()
         return block * block
 

@@ -132,7 +132,7 @@ def check(drawn: Drawn) -> str:
 
 
 def stops_later(drawn: Drawn, index: int, at: Stand) -> str:
-    """Return how a party that now knows other things goes on with an honest analyst."""
+    """Return how a party that now knows other things continues with an honest analyst."""
     for known in drawn.session.standings[drawn.slot][index:]:
         try:
             found, at = asked(drawn, at, known.task)
@@ -150,7 +150,7 @@ def differing(drawn: Drawn, found: Sent, expected: Sent, *, bound: bool) -> list
     """Return the names of the parts that differ; their bytes are of no use to read.
 
     ``bound``: the party was told another past. What is bound to it then differs, and is
-    noise to whoever was told otherwise: masks, signatures and what is sealed.
+    noise to anyone who was told otherwise: masks, signatures and what is sealed.
     """
     if bound:
         params = drawn.session.session.params

@@ -2,7 +2,7 @@
 
 Every protocol and example of the catalogue gets lies drawn from seeds: sizes, kinds and
 numbers that are none, envelopes to nobody, sealed with other keys or around something
-else. The session ends with an error of the catalogue, or goes on; no role fails in
+else. The session ends with an error of the catalogue, or continues; no role fails in
 another way, and what the others send stays as it was. A failure says how to repeat it.
 """
 
@@ -63,7 +63,7 @@ def as_in_production() -> Iterator[None]:
 
 
 def met(session: Recorded, liar: str, how: Spoiling) -> str:
-    """Return how the session went on after a lie."""
+    """Return how the session continued after a lie."""
     try:
         with as_in_production():
             lied(session, liar, how)
@@ -74,7 +74,7 @@ def met(session: Recorded, liar: str, how: Spoiling) -> str:
         return type(error).__name__
     finally:
         nothing_leaked(session, liar)
-    return "went on"
+    return "continued"
 
 
 def nothing_leaked(session: Recorded, liar: str) -> None:
@@ -138,7 +138,7 @@ def test_numbers_beyond_any_row_end_by_name_or_not_at_all(
         how, found = huge(value)
         way = met(session, min(session.open.tasks), how)
         said += bool(found)
-        assert not found or value == LARGEST or way != "went on", found
+        assert not found or value == LARGEST or way != "continued", found
     assert said or (name, example) not in SAYING_REALS
 
 
@@ -149,6 +149,6 @@ def test_what_is_checked_on_arrival_is_refused_there() -> None:
     for number in range(40):
         how, session, liar = drawn(random.Random(f"control:{number}"), whole)
         ways.append(met(session, liar, how))
-    refused: Any = set(ways) - {"went on"}
+    refused: Any = set(ways) - {"continued"}
     assert {"Malformed", "InvalidArray", "AgreementMismatch"} <= refused
-    assert ways.count("went on") < len(ways) / 2
+    assert ways.count("continued") < len(ways) / 2

@@ -1,4 +1,4 @@
-"""Which rows follow from sums over clusters, whoever chose the clusters."""
+"""Which rows follow from sums over clusters, anyone who chose the clusters."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_a_view_stands_in_the_round_that_was_opened_last() -> None:
 
 def test_a_session_is_open_or_closed() -> None:
     whole = session()
-    with pytest.raises(RuntimeError, match="goes on"):
+    with pytest.raises(RuntimeError, match="continues"):
         whole.outcomes()
     with pytest.raises(KeyError, match="own-word"):
         whole.recall(A, messages.OwnWord)

@@ -79,7 +79,7 @@ def test_signatures_are_kept_until_they_have_been_shown() -> None:
 def test_signatures_are_kept_until_all_have_passed_the_opening(
     behind: int, kept: int
 ) -> None:
-    """Whoever has answered a later line (the opening is line 2) has seen them."""
+    """Anyone who has answered a later line (the opening is line 2) has seen them."""
     whole = session()
     lines = [transcript.write_first_line(whole.session)]
     for round_ in (1, 2, 3):

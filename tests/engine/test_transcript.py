@@ -278,7 +278,7 @@ def signed_by(session: simulation.Session, slot: str, stage: str, told: str) -> 
 class TwoCamps(simulation.Session):
     """An analyst that tells the last slot another story from some round on.
 
-    Whoever it lies to gets a history of its own that is consistent in itself.
+    Anyone who it lies to gets a history of its own that is consistent in itself.
     """
 
     def __init__(self, name: str, begin: int) -> None:

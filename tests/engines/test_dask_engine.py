@@ -94,7 +94,7 @@ def test_what_a_kernel_raises_comes_out(engine: DaskEngine) -> None:
         list(engine.map(kernels.divided, range(9)))
     with pytest.raises(ProtocolFailed, match="nothing to be done"):
         list(engine.map(kernels.refusing, range(9)))
-    assert list(engine.map(kernels.square, range(3))) == [0, 1, 4], "it goes on"
+    assert list(engine.map(kernels.square, range(3))) == [0, 1, 4], "it continues"
 
 
 def test_little_work_stays_here(sent: list[BlockTask]) -> None:

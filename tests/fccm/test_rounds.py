@@ -299,7 +299,7 @@ def test_memberships_whose_sums_are_asked_for_again_do_not_rest() -> None:
 
 
 def test_a_mark_of_sizes_is_that_of_no_guess() -> None:
-    """Of a bare digest whoever reads the audit finds the sizes, by trying."""
+    """Of a bare digest anyone who reads the audit finds the sizes, by trying."""
     marks = [each.digest for each in told(session())]
     assert len(set(marks)) == 1
     sizes = session().to_the_end().outcomes["r1c1"].cluster_sizes

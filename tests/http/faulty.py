@@ -1,6 +1,6 @@
 """`coterie` with places at which it kills itself when it is told to: run as a program.
 
-A test writes the name of a place into the file ``COTERIE_TEST_FAULT``; whoever comes
+A test writes the name of a place into the file ``COTERIE_TEST_FAULT``; anyone who comes
 there removes the file and dies. The product knows nothing of this: functions of it are
 wrapped here.
 """

@@ -33,7 +33,7 @@ Gather = Callable[[int, Params], Crowd]
 class Rotating(httpx.BaseTransport):
     """Asks one address, and the next one after whatever went wrong there.
 
-    As a service in front of several analysts does for whoever asks again.
+    As a service in front of several analysts does for anyone who asks again.
     """
 
     def __init__(self, urls: Sequence[str], first: int = 0) -> None:
@@ -61,7 +61,7 @@ class Rotating(httpx.BaseTransport):
 class Fleet(Analyst):
     """Analysts with data folders of their own, as one analyst with several addresses.
 
-    Whoever opens a way to it gets the next address first.
+    Anyone who opens a way to it gets the next address first.
     """
 
     def __init__(self, analysts: Sequence[Analyst]) -> None:

@@ -88,7 +88,7 @@ def is_under_way(crowd: Crowd) -> bool:
 
 
 def kill_one(running: Fleet, chance: random.Random) -> None:
-    """Kill any of the analysts at any moment; others go on without it for a while."""
+    """Kill any of the analysts at any moment; others continue without it for a while."""
     time.sleep(chance.uniform(0, 0.5))
     analyst = chance.choice(running.analysts)
     analyst.kill()

@@ -24,7 +24,7 @@ LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(400, 6))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 PARAMS = DataCollaboration(n_clusters=3, n_init=2)
-# not imported: it changes the engine of whoever imports it
+# not imported: it changes the engine of anyone who imports it
 PROGRAM = str(Path(__file__).with_name("eager_dask.py"))
 
 

@@ -66,7 +66,7 @@ def test_the_analyst_is_killed_in_one_round_after_another(
 def test_a_party_forgets_all_but_its_disk_around_every_upload(
     gather: Gather, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It dies before each upload, goes on from its disk, and dies before the receipt."""
+    """It dies before each upload, continues from its disk, and dies before the receipt."""
     crowd = gather(PARAMS, PARTS)
     crowd.start("r1c2", "r2c1", "r2c2")
     deaths: set[tuple[int, str]] = set()

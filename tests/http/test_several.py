@@ -70,7 +70,7 @@ def gathering(several: Fleet, home: Path, session_id: str) -> Iterator[Gather]:
 def test_an_analyst_stopping_answers_all_and_parties_move_on(
     several: Fleet, gathering: Gather
 ) -> None:
-    """A rolling upgrade: one is told to end, says so, and is gone; others go on."""
+    """A rolling upgrade: one is told to end, says so, and is gone; others continue."""
     crowd = gathering(0, Dummy(n_clusters=3))
     going = several.analysts[0]
     assert going.process is not None

@@ -1,4 +1,4 @@
-"""A party in TypeScript goes on after kill -9, and after a line that was cut."""
+"""A party in TypeScript continues after kill -9, and after a line that was cut."""
 
 from __future__ import annotations
 

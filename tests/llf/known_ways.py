@@ -15,7 +15,7 @@ _stood: dict[tuple[Hashable, ...], KnownWay] = {}
 class KnownWay(Session):
     """A session of which :meth:`until` looks up where it leads.
 
-    Only as long as nothing else has happened to it: whoever changes what a party
+    Only as long as nothing else has happened to it: anyone who changes what a party
     remembers, or leaves somebody out of a turn, goes every further step.
     """
 
@@ -44,7 +44,7 @@ class KnownWay(Session):
         self._remember()
 
     def branch(self) -> KnownWay:
-        """Return the session as it stands: it may go on otherwise."""
+        """Return the session as it stands: it may continue otherwise."""
         other = copy(self)
         for name in ("memories", "journals", "asked", "data", "sent", "stored"):
             setattr(other, name, copy(getattr(self, name)))

@@ -1,4 +1,4 @@
-"""Fuzzy c-means over few rows: who may go on, and what a party computes if it may."""
+"""Fuzzy c-means over few rows: who may continue, and what a party computes if it may."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ def found_in(stored: Sequence[bytes], canaries: Iterator[bytes]) -> tuple[int, i
 
 
 def true_totals(session: Session) -> WordArray:
-    """Return the totals (updates, k, F) that a party reads, whoever may read them."""
+    """Return the totals (updates, k, F) that a party reads, anyone who may read them."""
     view = session.context("r2c1")
     k, told = view.session.params.n_clusters, transcripts(session)
     found = {}

@@ -1,4 +1,4 @@
-"""Starts that race: the best goes on as if it had been given, and no other can."""
+"""Starts that race: the best continues as if it had been given, and no other can."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ from clustering_protocols.terms.terms import Layout
 from tests.pages.looking import Look, looking
 
 LONG = (
-    "Wards with a very long title that goes on and on, <b>in bold</b>, and " + "x" * 90
+    "Wards with a very long title that continues and on, <b>in bold</b>, and "
+    + "x" * 90
 )
 PARTS = simulation.split(
     np.random.default_rng(0).normal(size=(60, 3)), Layout.lattice(2, 2), seed=1
@@ -103,7 +104,7 @@ def test_pages_can_be_read_on_a_dark_screen(browser: Browser, analyst: Analyst) 
 def test_a_page_shows_what_happens_without_being_asked_again(
     analyst: Analyst, look: Look, tmp_path: Path
 ) -> None:
-    """It is shown anew while it is open, and goes on when the analyst was away."""
+    """It is shown anew while it is open, and continues when the analyst was away."""
     page = look.at("/ui/sessions/waiting")
     state = page.locator("dl.glance dd").first
     assert state.inner_text() == "recruiting"

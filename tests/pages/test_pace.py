@@ -1,4 +1,4 @@
-"""Which run goes on and how long it takes, told from a session's progress alone."""
+"""Which run continues and how long it takes, told from a session's progress alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages: whole, quiet, and harmless whoever wrote what is in them."""
+"""Pages: whole, quiet, and harmless anyone who wrote what is in them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_policy_forbids_what_a_page_does_not_need(model: Model) -> None:
 
 @every_model
 def test_hostile_texts_are_shown_and_change_no_element(model: Model) -> None:
-    """Titles, names, levels, reasons: whoever wrote them wrote text."""
+    """Titles, names, levels, reasons: anyone who wrote them wrote text."""
     bad = tree(page(hostile(model)))
     good = tree(page(model))
     assert Counter(e.tag for e in bad.iter()) == Counter(e.tag for e in good.iter())

@@ -54,7 +54,7 @@ def hand_over(coordinator: Person, party: Person, slot: str) -> None:
 
 
 def run_until(runs: list[OpenCommand], said: str) -> None:
-    """Let all go on until each has printed what is said."""
+    """Let all continue until each has printed what is said."""
     until = time.monotonic() + SECONDS
     while not all(said in each.printed for each in runs):
         assert time.monotonic() < until, [each.printed[-300:] for each in runs]

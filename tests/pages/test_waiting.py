@@ -40,7 +40,7 @@ class _Desk(BaseHTTPRequestHandler):
             frame = Frame(
                 place="desk", root="", address="/", seconds=1, waits=type(self).waits
             )
-            told = Refusal(title="Taking part", detail="It goes on.")
+            told = Refusal(title="Taking part", detail="It continues.")
             content = screen(told, frame).encode()
             headers["Content-Type"] = "text/html; charset=utf-8"
         self.send_response(200)

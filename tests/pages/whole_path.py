@@ -77,7 +77,7 @@ def seen(look: Look, name: str) -> None:
 
 
 def agreed(look: Look, parties: Iterable[AtParty], until: Locator) -> None:
-    """All parties say yes to each kind that they are asked about, until a page goes on."""
+    """All parties say yes to each kind that they are asked about, until it is over."""
     end = time.monotonic() + SECONDS / 1000
     while not until.is_visible():
         assert time.monotonic() < end

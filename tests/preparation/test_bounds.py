@@ -103,7 +103,7 @@ def test_columns_in_another_order_than_declared_are_refused() -> None:
 
 
 def test_a_roster_of_another_width_ends_the_session() -> None:
-    """Whoever enrols says its width itself."""
+    """Anyone who enrols says its width itself."""
     data = {"r1c1": MatrixSource(np.ones((20, 2)))}
     session, _ = engine.load(simulation.agree(Dummy(), Layout.lattice(1), data, 1))
     terms = session.terms.model_copy(update={"dictionary": (numbers("a", 0, 1),)})

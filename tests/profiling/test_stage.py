@@ -47,7 +47,7 @@ WAYS: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def _opened_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let sessions tell everybody as an earlier release opened them: they go on so."""
+    """Let sessions tell everybody as an earlier release opened them: they continue so."""
     monkeypatch.setattr(session_terms, "_check_opening", lambda *_: None)
 
 

@@ -1,4 +1,4 @@
-"""What an answer may take: whoever answers fills no memory, and holds up nobody."""
+"""What an answer may take: anyone who answers fills no memory, and holds up nobody."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Answer = Callable[[Send], None]
 
 
 class Peer:
-    """Whoever answers at an address, byte by byte, and what it was asked."""
+    """Anyone who answers at an address, byte by byte, and what it was asked."""
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer

@@ -129,5 +129,5 @@ def test_who_stops_a_run_is_told_that_the_same_command_goes_on(
     run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
     with monkeypatch.context() as patch:
         patch.setattr("party_sdk.party.participant.Party.run", interrupted)
-        assert "same command goes on" in online(*run, expect=130).stderr
+        assert "same command continues" in online(*run, expect=130).stderr
     assert "12 labels" in online(*run).stdout

@@ -180,7 +180,7 @@ def test_another_session_under_the_same_id_changes_no_invitation(
 def test_a_home_keeps_one_session_of_an_id(
     api: Api, coordinator: Coordinator, home: Path
 ) -> None:
-    """Whoever opens another one, with another key or elsewhere, keeps the first."""
+    """Anyone who opens another one, with another key or elsewhere, keeps the first."""
     first = coordinator.create_session("a", Dummy(), PARTS.layout, session_id="same")
     kept = home / "sessions" / "same.json"
     before = kept.read_bytes()

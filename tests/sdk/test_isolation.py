@@ -150,7 +150,7 @@ BOUNDED = """
 import resource, sys
 from party_sdk.tables import How, examine
 from party_sdk.tables.isolation import parent  # nothing is loaded under the limit
-# Whoever asks has room already, whatever the machine has loaded: the reader has none.
+# Anyone who asks has room already, whatever the machine has loaded: the reader has none.
 small, large = [object() for _ in range(1 << 20)], [bytes(100_000) for _ in range(200)]
 held = small[::30_000], large[-1]
 del small, large
@@ -173,7 +173,7 @@ print(problem.what)
 def test_a_limit_that_a_reader_meets_is_named(
     tmp_path: Path, limit: str, mebibytes: int, word: str, option: str
 ) -> None:
-    """The limits of whoever asks count where they are lower, and are what to raise."""
+    """The limits of anyone who asks count where they are lower, and are what to raise."""
     path = tmp_path / "rows.parquet"
     n = 300_000
     cells = pa.array([f"{i:040}" for i in range(n)])

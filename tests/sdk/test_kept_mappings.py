@@ -151,7 +151,7 @@ def test_a_changed_mapping_is_told_and_asked(
     assert last is not None
     assert last.columns["x"].unit == (2.5, 0.0)
 
-    # once it has joined the data are the same, or it does not go on
+    # once it has joined the data are the same, or it does not continue
     again = mapping_file(online, MAPPING)
     resume = (
         "party",

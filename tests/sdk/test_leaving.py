@@ -48,7 +48,7 @@ def test_what_was_refused_is_not_sent_by_a_resume(
     refused = online(*resume, expect=3)
     assert "--confirm" in refused.stderr
     online("party", "run", invitation, *data, expect=3)
-    assert sent(online, session) == before, "a no stands, whichever command goes on"
+    assert sent(online, session) == before, "a no stands, whichever command continues"
 
     confirming(monkeypatch, lambda _: True)
     assert "12 labels" in online(*resume, "--confirm").stdout

@@ -341,7 +341,7 @@ def test_a_party_that_an_earlier_release_began_goes_on(folder: PartyFolder) -> N
     folder.save_standing(replace(found, turn=1))
     assert facts(folder.load_standing()) == facts(replace(STANDING, lines=()))
     assert not any((folder.path / name).exists() for name in earlier), (
-        "an earlier release must not go on from what is old"
+        "an earlier release must not continue from what is old"
     )
 
 

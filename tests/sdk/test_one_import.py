@@ -11,7 +11,7 @@ import pytest
 import coterie
 from clustering_protocols import catalogue
 
-# Whoever takes a name away, or adds one, says so here: programs import them.
+# Anyone who takes a name away, or adds one, says so here: programs import them.
 OFFERED = {
     *("Coordinator", "Party", "Policy", "Result"),
     *("About", "Deadlines", "Guards", "Layout", "Retention", "Slot"),

@@ -42,7 +42,7 @@ PIECE = 64
 
 
 class Killed(BaseException):
-    """The end of a process: nothing in it goes on."""
+    """The end of a process: nothing in it continues."""
 
 
 def delivered(_: httpx.Request) -> bool:

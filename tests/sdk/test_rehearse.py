@@ -1,4 +1,4 @@
-"""A rehearsal: what would leave, read before anybody joins."""
+"""A rehearsal: what would be sent, read before anybody joins."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def test_a_refused_proof_is_sent_only_a_few_times(
 def test_changed_terms_or_coordinator_are_refused_once_accepted(
     guest: Guest,
 ) -> None:
-    """Whoever holds the secret, and the analyst, cannot lead a party elsewhere later."""
+    """Anyone who holds the secret, and the analyst, cannot lead a party elsewhere later."""
     session = guest.session
     weaker = session.drawn.replace(b'"minimum_rows":10', b'"minimum_rows":1')
     other = Institution("", bytes(32))

@@ -102,7 +102,7 @@ class Home:
         shown, described = ShownTables(self.path), terms.described_names("r1c1")
         shown.check(use, data, described, allowed=allowed)
         shown.keep(use, data, described, allowed=allowed)
-        # it goes on
+        # it continues
         ShownTables(self.path).check(use, data, described, allowed=allowed)
 
 
@@ -433,7 +433,7 @@ def test_sessions_joined_together_are_asked_about_before_sending(
     with pytest.raises(GuardRefused, match="allow_shown_together"):
         shown.keep(uses[1], data, allowed=False)
     shown.keep(uses[1], data, allowed=True)
-    shown.keep(uses[1], data, allowed=False)  # it goes on
+    shown.keep(uses[1], data, allowed=False)  # it continues
 
 
 def test_slots_of_one_session_at_one_home_raise_no_question(

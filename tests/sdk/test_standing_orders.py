@@ -129,7 +129,7 @@ def test_an_order_runs_by_itself_to_labels_and_a_report(
 def test_an_order_that_is_placed_anew_is_run_as_it_is_now(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
-    """Whoever began with the one before it asks for no table, and brings none back."""
+    """Anyone who began with the one before it asks for no table, and brings none back."""
     session, invitation = opened(online)
     orders = Orders(accepting)
     orders.place(an_order(invitation, None))
@@ -168,7 +168,7 @@ def test_a_table_that_is_named_while_one_is_looked_for_is_taken(
 def test_a_newer_invitation_replaces_one_under_review(
     online: Terminal, rows: Path, accepting: Path, begun: Begun, moment: str
 ) -> None:
-    """Whoever began with the earlier one asks nothing and tells nothing any more."""
+    """Anyone who began with the earlier one asks nothing and tells nothing any more."""
     session, invitation = opened(online)
     orders = Orders(accepting)
     orders.place(an_order(invitation, None))
@@ -333,7 +333,7 @@ def child_of(process: int) -> int | None:
 
 
 def is_gone(process: int) -> bool:
-    """Return whether a process has ended, whoever reads its end."""
+    """Return whether a process has ended, anyone who reads its end."""
     try:
         return Path(f"/proc/{process}/stat").read_text().split(") ")[1][0] == "Z"
     except FileNotFoundError:

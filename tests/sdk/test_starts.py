@@ -1,7 +1,7 @@
 """What a process imports: no mathematics where none is done, nothing that is not listed.
 
 Each process prints its modules when it ends. A package that is not on the list of its
-kind fails the test: whoever adds one says here that every such start waits for it.
+kind fails the test: anyone who adds one says here that every such start waits for it.
 """
 
 from __future__ import annotations

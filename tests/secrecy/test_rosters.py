@@ -225,7 +225,7 @@ def test_a_coordinator_checks_the_roster_without_a_slot() -> None:
 
 
 def test_two_rosters_of_one_session_have_two_safety_numbers() -> None:
-    """Both hold for whoever reads one of them: only a comparison tells."""
+    """Both hold for anyone who reads one of them: only a comparison tells."""
     shown = [agreement(), agreement(r2c1=enrolled("r2c1", who="analyst"))]
     for content in shown:
         check(content)

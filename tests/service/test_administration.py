@@ -204,7 +204,7 @@ OTHER = {"sqlite": "postgresql", "postgresql": "sqlite"}
 def test_a_session_continues_from_a_backup_made_under_load(
     databases: Databases, tmp_path: Path, kind: str
 ) -> None:
-    """Uploads arrive and sessions end meanwhile; it goes on over the other database."""
+    """Uploads arrive and sessions end meanwhile; it continues over the other database."""
     copy, other = tmp_path / "copy", tmp_path / "other"
     other.mkdir()
     with (

@@ -165,10 +165,10 @@ def test_a_driver_that_slept_through_its_lease_stores_nothing(
     wait_for(lambda: session.status["state"] == "collecting")
     quick.end()
     stored = each_api.stored()
-    sleeper.go.send("go on")
+    sleeper.go.send("continue")
     sleeper.signal(signal.SIGCONT)
     other = stepping(each_api)
-    assert sleeper.hears() == "has stepped", "it has been refused, and goes on"
+    assert sleeper.hears() == "has stepped", "it has been refused, and continues"
     mine = [row for row in each_api.stored()[0]["tasks"] if session.id in row]
     assert mine == [row for row in stored[0]["tasks"] if session.id in row]
     assert (row_of(session).round, row_of(other).state) == (1, "stepping")

@@ -189,7 +189,7 @@ def test_pieces_become_the_contribution_that_one_body_would_be(
     ]
     assert len(lines[0]) == len(lines[1])
     assert receipt["digest"] in lines[0][receipt["sequence"] - 1]
-    # and the round goes on with it, to the end
+    # and the round continues with it, to the end
     pieced.session.answer(B)
     assert pieced.session.finish().status["state"] == "completed"
 
@@ -528,7 +528,7 @@ def test_an_unfinished_upload_is_removed_only_after_its_time(alone: Api) -> None
     upload.begin()
     upload.patch(0, upload.content[:PIECE])
     alone.clock.forward(alone.service.settings.upload_seconds - 1)
-    upload.patch(PIECE, upload.content[PIECE : 2 * PIECE])  # it goes on: time anew
+    upload.patch(PIECE, upload.content[PIECE : 2 * PIECE])  # it continues: time anew
     alone.clock.forward(alone.service.settings.orphan_seconds + 1)
     sweep(alone)
     assert upload.offset() == 2 * PIECE

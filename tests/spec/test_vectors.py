@@ -129,7 +129,9 @@ def test_a_party_that_goes_on_after_a_refusal_is_wrong() -> None:
 
     checker = Checker(program=Program(of_product, forget))
     wrong = [f.wrong for f in checker.check_sessions({"dummy": FILES["dummy"]})]
-    assert "the program goes on, once the message comes as it should have been" in wrong
+    assert (
+        "the program continues, once the message comes as it should have been" in wrong
+    )
 
 
 @pytest.mark.parametrize("kind", ["digests", "share", "projections"])

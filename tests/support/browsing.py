@@ -47,7 +47,7 @@ class Browser:
     def sent(
         self, path: str, content: str, headers: Mapping[str, str]
     ) -> httpx.Response:
-        """What a form comes to, before a browser goes on."""
+        """What a form comes to, before a browser continues."""
         given = self._headers(headers)
         return self._kept(
             self.api.send("POST", path, headers=given, content=content.encode())

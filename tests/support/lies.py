@@ -51,7 +51,7 @@ def altered(session: Session, slot: str, change: Change) -> bytes:
 
 
 def tell(session: Session, change: Change) -> None:
-    """Let the analyst tell everybody the same lie in the open round, and go on with it."""
+    """Let the analyst tell all the same lie in the open round, and continue with it."""
     tasks = {slot: altered(session, slot, change) for slot in session.open.tasks}
     state = AnalystState.decode(session.open.state)
     lines = state.history.tobytes().decode().split("\n")

@@ -4,7 +4,7 @@ Starting Python and importing is most of what a short command costs, and of what
 analyst costs that is killed and started again. A *stock* of imports is a process with
 one thread that waits; for each request it forks a child, which gets the files, the
 folder, the environment and the words of the request, and runs the program as
-``python PROGRAM WORDS`` would. Whoever asked gets the exit code, and kills the child by
+``python PROGRAM WORDS`` would. Anyone who asked gets the exit code, and kills the child by
 going away.
 
 That programs start, and what they import, is not shown here: see tests/sdk/test_starts.
@@ -36,7 +36,7 @@ NUMBER = struct.Struct("!i")
 
 @cache
 def stock() -> None:
-    """Let there be a stock, unless whoever started this process has one already.
+    """Let there be a stock, unless anyone who started this process has one already.
 
     It ends with the process that made it.
     """

@@ -87,7 +87,7 @@ class Request:
 
     @classmethod
     def received(cls, line: socket.socket) -> Request | None:
-        """Return what was asked; None if whoever asked was killed meanwhile."""
+        """Return what was asked; None if anyone who asked was killed meanwhile."""
         files: list[int] = []
         try:
             size, files, _, _ = socket.recv_fds(line, LENGTH.size, MOST_FILES)

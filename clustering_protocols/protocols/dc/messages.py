@@ -78,7 +78,7 @@ class Summary(Record):
     """What the coordinator reads.
 
     ``starts`` are positions in the stacked row groups, in the order in which rows
-    travelled: whoever holds pooled data in that order can start k-means alike.
+    travelled: anyone who holds pooled data in that order can start k-means alike.
     """
 
     kind = "summary"

@@ -4,7 +4,7 @@ Lanes under way go in step: an iteration of one is an iteration of all, and sums
 asked for again of all, with other shifts for those alone that need them. A lane that has
 come to rest keeps its memberships, and its words leave the vector with the next sums.
 Which have is the leader's word, for the others' exp need not agree in the last digit;
-each site knows it too, within a margin, and goes on with no other lanes.
+each site knows it too, within a margin, and continues with no other lanes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def part(array: FloatArray, lanes: Sequence[int], n_clusters: int) -> FloatArray
 
 
 def under_way(context: FccmContext, known: Memberships) -> list[int]:
-    """Return the lanes that go on."""
+    """Return the lanes that continue."""
     resting = _find_resting_lanes(context.session.params, known)
     return [lane for lane, rests in zip(known.lanes, resting, strict=True) if not rests]
 
@@ -77,7 +77,9 @@ def check(context: FccmContext, known: Memberships, named: Sequence[int]) -> Non
     if list(named) != lanes[goes_on].tolist():
         raise ProtocolFailed("The analyst names starts that are not under way.")
     if (goes_on & _find_resting_lanes(params, known, -margin)).any():
-        raise ProtocolFailed("The analyst goes on with a start that has come to rest.")
+        raise ProtocolFailed(
+            "The analyst continues with a start that has come to rest."
+        )
     if (~goes_on & ~_find_resting_lanes(params, known, margin)).any():
         raise ProtocolFailed(
             "The analyst leaves out a start before its memberships have come to rest."

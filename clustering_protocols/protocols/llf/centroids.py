@@ -1,4 +1,4 @@
-"""Moving centroids by totals: whoever knows V(t-1) and a total computes the same V(t).
+"""Moving centroids by totals: anyone who knows V(t-1) and a total computes the same V(t).
 
 The analyst runs this where it may read the totals, every party where it may not.
 """

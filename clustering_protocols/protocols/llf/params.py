@@ -82,7 +82,7 @@ class LosslessFederated(AlignedParams):
         ge=1,
         le=100,
         description="For split rows: how many starts race. Each makes one update; the "
-        "one of least inertia (fuzzy: of the least sum of μ^λ d²) goes on alone (a "
+        "one of least inertia (fuzzy: of the least sum of μ^λ d²) continues alone (a "
         "risk, above 1).",
         json_schema_extra=STARTS,
     )
@@ -125,7 +125,7 @@ class LosslessFederated(AlignedParams):
     quorum: int | None = Field(
         default=None,
         ge=1,
-        description="For split rows: how many parties suffice to go on when others "
+        description="For split rows: how many parties suffice to continue when others "
         "miss a deadline. Default: all, so that the session ends.",
     )
     allow_two_parties: bool = Field(
@@ -158,7 +158,7 @@ class LosslessFederated(AlignedParams):
         default="refuse",
         description="Fuzzy c-means over split rows: every party reads the totals of all "
         "rounds. refuse: no session where the others' rows are fewer than "
-        "2 (T + n_init + 1) k (1 + 1/F), so that these totals could be solved for them. allow: go on (a "
+        "2 (T + n_init + 1) k (1 + 1/F), so that these totals could be solved for them. allow: continue (a "
         "risk).",
         json_schema_extra=PUBLISHED,
     )
@@ -235,7 +235,7 @@ class LosslessFederated(AlignedParams):
 
     @property
     def may_be_left_out(self) -> bool:
-        """Return whether rounds may go on without some of the parties."""
+        """Return whether rounds may continue without some of the parties."""
         return self.quorum is not None or self.participation < 1
 
     @property

@@ -69,7 +69,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         sentence="If a party is absent, the analyst may subtract two totals and read "
         "that party's sums.",
         remedy="analyst_view 'blind', the default, or no quorum.",
-        detail="The analyst reads sums, and the session goes on without a party that "
+        detail="The analyst reads sums, and the session continues without a party that "
         "is absent. An analyst that keeps a void attempt may subtract the two totals. "
         "You have only its word that a party was absent. Receipts alone can show "
         "otherwise, and only afterwards.",
@@ -84,7 +84,7 @@ RISKS: Final[Mapping[str, Risk]] = {
     "members-can-be-subtracted": Risk(
         level=RiskLevel.SESSION,
         harm=Harm.STATISTICS,
-        sentence="Rounds go on without some parties: anyone who reads totals with and "
+        sentence="Rounds continue without some parties: anyone who reads totals with and "
         "without you can subtract them and has your sums.",
         remedy="No quorum, the default: every party is needed in every round.",
         detail="This holds once the centroids hardly move.",

@@ -198,7 +198,7 @@ class UpdateState(Record):
     seen: the last update whose total each slot has got.
     sits_out, misses: rounds for which a slot that missed deadlines is left out, and how
     many it missed in a row.
-    updates, cohorts, totals: as in `totals`, for whoever has seen least.
+    updates, cohorts, totals: as in `totals`, for anyone who has seen least.
     known: V of the last update, where the analyst moves the centroids.
     """
 

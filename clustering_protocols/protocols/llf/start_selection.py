@@ -1,4 +1,4 @@
-"""Stage for split rows: several starts race, and the best one goes on alone.
+"""Stage for split rows: several starts race, and the best one continues alone.
 
 Every start makes one update, whose sums all parties read; with them goes the sum of
 squared distances to the start, so that all know the inertia after the update,

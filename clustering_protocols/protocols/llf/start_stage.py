@@ -7,7 +7,7 @@
 | 3 | `confirm` → `confirmed` | |
 
 Starts that race come as `lane-starts`. Once all have confirmed, all have the start,
-whoever is asked for the first update.
+anyone who is asked for the first update.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class StartAnalyst(AnalystRole[LosslessFederated, Record, messages.StartState]):
         state: messages.StartState,
         contributions: Mapping[str, Record],
     ) -> Ask | Reopen | Finish:
-        """Have the leader settle, the others keep what it sealed; then go on."""
+        """Have the leader settle, the others keep what it sealed; then continue."""
         if state.asked == "confirm":
             return Finish()
         return _ask(session, "settle" if state.asked == "propose" else "confirm")

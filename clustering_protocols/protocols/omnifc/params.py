@@ -137,7 +137,7 @@ class OmniFC(Params):
         default=True,
         description="Parties mask their answers so that the analyst learns their sum "
         "alone: the distances. Else it also learns each segment's own distances, but "
-        "can go on without late parties and can find a corrupt answer.",
+        "can continue without late parties and can find a corrupt answer.",
         json_schema_extra=PUBLISHED,
     )
 

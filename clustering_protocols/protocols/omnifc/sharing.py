@@ -84,7 +84,7 @@ class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
 def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArray]:
     """Return t noise segments that follow from the rows, whatever the attempt.
 
-    Two attempts seal the same shares, so that a second one tells nothing, whoever holds
+    Two attempts seal the same shares, so that a second one tells nothing, anyone who holds
     shares of which. Of other rows the noise would be independent: the difference of two
     sharings with the same noise is that of the rows.
     """

@@ -1,7 +1,7 @@
 """Masks mod p that add up to zero over all parties.
 
 μ_a = Σ_{b > a} PRG(k_ab) - Σ_{b < a} PRG(k_ab): each pair's stream is added by one and
-subtracted by the other. Whoever sees all answers but knows no pair's key sees uniform
+subtracted by the other. Anyone who sees all answers but knows no pair's key sees uniform
 residues with the right sum.
 """
 

@@ -50,7 +50,7 @@ class Clusters(Record):
 class Summary(Record):
     """What the coordinator reads.
 
-    ``starts`` are row positions in the order in which rows travelled: whoever holds
+    ``starts`` are row positions in the order in which rows travelled: anyone who holds
     pooled data in that order can start k-means alike.
     """
 

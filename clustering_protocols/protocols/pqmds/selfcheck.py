@@ -95,7 +95,7 @@ def notes(
         )
     if params.coordinates > 1:
         told["warning"] = (
-            f"coordinates is {params.coordinates}: whoever knows a few of your rows reads "
+            f"coordinates is {params.coordinates}: anyone who knows a few of your rows reads "
             "the features of the others off their codes, as well as R² says."
         )
     if n_rows < _FEW_ROWS * largest_codebook:

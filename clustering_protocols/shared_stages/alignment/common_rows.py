@@ -106,7 +106,9 @@ def _check_numbers(
     if set(n_rows) != set(session.slots) or any(
         not 1 <= told <= session.member(slot).n_rows for slot, told in n_rows.items()
     ):
-        raise ProtocolFailed("The analyst tells numbers of rows that cannot be.")
+        raise ProtocolFailed("The analyst reports numbers of rows that cannot be.")
     group = session.layout.row_group(context.slot.row)
     if {n_rows[slot] for slot in group} != {n_selected}:
-        raise ProtocolFailed("The analyst tells other numbers of rows than it selects.")
+        raise ProtocolFailed(
+            "The analyst reports other numbers of rows than it selects."
+        )

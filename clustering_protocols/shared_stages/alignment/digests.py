@@ -165,7 +165,7 @@ class AlignmentParty(PartyRole[Params, CompareDigests, Digests]):
     def receive(
         self, context: PartyContext, envelopes: Sequence[PeerMessage[Digests]]
     ) -> Sequence[Record]:
-        """Refuse to go on where a leader's digests differ."""
+        """Refuse to continue where a leader's digests differ."""
         check_leaders(context, {e.peer: e.content for e in envelopes})
         return ()
 
@@ -196,11 +196,11 @@ def build_digest_reply(
 
 
 def check_leaders(context: PartyContext, told: Mapping[str, Digests]) -> None:
-    """Refuse to go on with leaders that hold other rows or columns.
+    """Refuse to continue with leaders that hold other rows or columns.
 
     told: what came in envelopes.
 
-    Raises ProtocolFailed: the analyst saw that they differ, and went on.
+    Raises ProtocolFailed: the analyst saw that they differ, and continued.
     """
     own = context.recall(Digests)
     layout = context.session.layout
@@ -209,7 +209,7 @@ def check_leaders(context: PartyContext, told: Mapping[str, Digests]) -> None:
         leader = group_of(layout, context.slot, scope)[0]
         if leader in told and getattr(told[leader], what) != getattr(own, what):
             raise ProtocolFailed(
-                f"{leader!r} holds other {what} than this party, and the analyst went on."
+                f"{leader!r} holds other {what} than this party, and the analyst continued."
             )
 
 

@@ -80,11 +80,11 @@ def _name_group(group: tuple[str, ...]) -> str:
 
 
 def question(found: list[str]) -> str:
-    """Return what every operator is asked before any data leave."""
+    """Return what every operator is asked before any data are sent."""
     if not found:
         return ""
     return (
         f"Few rows are linked. {' '.join(found)} Ids may be written in other ways: compare "
-        "them, or the session's normalisation. To go on with so few rows: --choice "
+        "them, or the session's normalisation. To continue with so few rows: --choice "
         f"{SMALL_OVERLAP}=true."
     )

@@ -95,7 +95,7 @@ class Alignment(Params):
         ge=0,
         le=1,
         description="With a smaller share of the smallest table of a row group in common, "
-        "every operator is asked before any data leave. Say less where a small overlap "
+        "every operator is asked before any data are sent. Say less where a small overlap "
         "is expected.",
     )
 
@@ -168,7 +168,7 @@ class Alignment(Params):
         """
         if data.ids is None:
             raise InvalidData(
-                "Rows are linked by match keys: bring a table with the columns "
+                "Rows are linked by match keys: use a table with the columns "
                 f"{', '.join(self.match_columns)}."
             )
         found = key_values(data.ids, self.match_keys, self.normalisation)

@@ -233,7 +233,7 @@ def _first_total(
         if pooling.count(part) < least:
             raise GuardRefused(
                 f"All parties together have fewer than {least} values of "
-                f"{pooling.fill.name!r}: too few to fill gaps with. Leave the field out."
+                f"{pooling.fill.name!r}: too few to impute missing values with. Leave the field out."
             )
     return first
 
@@ -294,7 +294,7 @@ def _poolings(context: PartyContext) -> list[PooledFilling]:
 def _plan(context: PartyContext) -> ColumnPlan:
     plan = context.session.terms.plan(context.slot.name)
     if plan is None:
-        raise ProtocolFailed("The terms have no gaps to fill.")
+        raise ProtocolFailed("The terms impute no missing values.")
     return plan
 
 

@@ -25,7 +25,7 @@ class ProfileLines:
         """Return the lines of clusters with ``sizes`` (k,) rows.
 
         Clusters of fewer than ``smallest`` rows are one line; and with them, while they
-        are one alone or have fewer rows together, the next smallest: whoever knows the
+        are one alone or have fewer rows together, the next smallest: anyone who knows the
         whole could else take all other lines off it. There is no line at all where all
         rows together are too few.
         """

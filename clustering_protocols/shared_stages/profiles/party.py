@@ -85,15 +85,15 @@ def _add(context: PartyContext, task: messages.AddProfile, data: DataSource) -> 
     if task.sum != (1 if before is None else before.sum + 1):
         raise ProtocolFailed("The analyst asks for a sum out of order.")
     if task.n_clusters > sum(map(context.session.n_rows, context.session.slots)):
-        raise ProtocolFailed("The analyst tells more clusters than there are rows.")
+        raise ProtocolFailed("The analyst reports more clusters than there are rows.")
     known = _nothing_yet(context, task.n_clusters)
     if before is not None:
         if task.n_clusters != before.n_clusters:
-            raise ProtocolFailed("The analyst tells another number of clusters.")
+            raise ProtocolFailed("The analyst reports another number of clusters.")
         known = _learnt(context, before, task)
     labels = context.recall(Assignment).labels
     if labels.max(initial=-1) >= known.n_clusters:
-        raise ProtocolFailed("The analyst tells fewer clusters than there are.")
+        raise ProtocolFailed("The analyst reports fewer clusters than there are.")
     own, alone = share_of(known, data, labels), _is_alone(context)
     kept = messages.ProfileState(
         sum=task.sum,
@@ -133,7 +133,7 @@ def _check_told(context: PartyContext, task: messages.ReadProfiles) -> Reply:
     layout = context.session.layout
     columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
     if [each.column for each in told] != columns:
-        raise ProtocolFailed("The analyst tells other profiles than were asked for.")
+        raise ProtocolFailed("The analyst reports other profiles than were asked for.")
     if not _is_alone(context):
         own = messages.one_profile(context.recall(messages.ProfileMemory).rounded)
         if not agree(own, told[columns.index(own.column)]):

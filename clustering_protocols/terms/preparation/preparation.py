@@ -34,7 +34,7 @@ class Treatment(SparseModel):
     )
     log1p: bool = Declared(
         default=False,
-        description="The logarithm of 1 + x stands for x, before gaps are filled.",
+        description="The logarithm of 1 + x stands for x, before missing values are imputed.",
     )
     weight: Annotated[float, Declared(gt=0, le=10)] = Declared(
         default=1.0,

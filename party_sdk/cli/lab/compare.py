@@ -122,8 +122,9 @@ def compare(
 ) -> None:
     """Try methods, splits and numbers of clusters on FILES.
 
-    Nothing leaves this machine. Each case is one session with all roles in this process,
-    as 'coterie simulate' plays it: a protocol, a layout, all numbers of clusters. What
+    Nothing is sent from this machine. Each case is one session with all roles in this
+    process, as 'coterie simulate' plays it: a protocol, a layout, all numbers of
+    clusters. What
     does not fit is named with its reason. Fidelity is that of the run that counts,
     against the same clustering on the pooled table: 1 means that nothing was lost.
     Beneath stands what k-means gives without a session: on pooled rows, to each party

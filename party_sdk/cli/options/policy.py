@@ -71,7 +71,7 @@ def policy_options(command: Command) -> Command:
     @click.option(
         "--ids-per-row",
         type=click.FloatRange(min=0),
-        help="Guard: most ids that another party of your row group may bring, for each "
+        help="Guard: most ids that another party of your row group may send, for each "
         f"of your rows. {_usual('ids_per_row')}",
     )
     @click.option(

@@ -32,7 +32,7 @@ id_option = click.option(
     "--id-column",
     "id_columns",
     multiple=True,
-    help="Names the rows; it never leaves. Again for a name of several columns.",
+    help="Names the rows; it is never sent. Again for a name of several columns.",
 )
 
 

@@ -155,7 +155,7 @@ def run(
     remember: bool,
     as_json: bool,
 ) -> None:
-    """Take part until there are labels. Interrupted, run it again: it goes on.
+    """Take part until there are labels. Interrupted, run it again: it continues.
 
     INVITATION may be @FILE, or - for standard input: command lines can be read by other
     users of this machine.

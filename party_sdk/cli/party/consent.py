@@ -37,7 +37,7 @@ def asks_of(*, confirm: bool) -> Asks:
 def next_command(
     typed: str, member: Party, policy: Policy, words: Sequence[str]
 ) -> str:
-    """Return the command that takes part, for whoever has joined with an invitation.
+    """Return the command that takes part, for anyone who has joined with an invitation.
 
     typed: what stood for the invitation. A file is named again; an invitation itself is
         a secret, and the session is named instead.

@@ -106,7 +106,7 @@ def consent(
 @here_options(signs=True)
 @json_option
 def audit(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
-    """Print and check what left this party.
+    """Print and check what this party sent.
 
     Each line is an upload or the analyst's receipt for one; the command fails if a line
     was changed. With --json it is signed by your institution: a file that somebody else
@@ -127,13 +127,16 @@ def audit(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
 @slot_argument
 @here_options()
 @click.option(
-    "--all", "everything", is_flag=True, help="The log of what left and the report too."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="The log of what was sent and the report too.",
 )
 @click.confirmation_option(prompt="Delete memory, keys and token of this party?")
 def forget(session_id: str, slot: str, here: Home, *, everything: bool) -> None:
     """Delete what is kept of a session here, secrets included.
 
-    The log of what left and your report stay (party audit, party report).
+    The log of what was sent and your report stay (party audit, party report).
     """
     from party_sdk.supervisor.files import OrderFiles
 

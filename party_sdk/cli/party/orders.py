@@ -121,7 +121,7 @@ def serve(
     """Run this home's orders, until it is stopped.
 
     What your policy covers runs by itself; the rest waits for you (party list, party
-    answer). Started again, it goes on with everything that has not ended.
+    answer). Started again, it continues with everything that has not ended.
     """
     from party_sdk.supervisor import Supervisor
 

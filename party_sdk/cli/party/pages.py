@@ -54,7 +54,7 @@ def terms(
 ) -> None:
     """Read the terms in words: one page to sign, and an annex.
 
-    Use it before you join. The page says who invites and what for, what leaves, who reads
+    Use it before you join. The page says who invites and what for, what is sent, who reads
     what, and the worst risks. The annex names every risk, and what will be sent in which
     form. The command sends only the question what the invitation is for.
     """
@@ -119,4 +119,4 @@ def report(
         return
     ended = f"{made.ended}, without a result" if made.ended else "no result yet"
     show_report(made, "complete" if made.complete else ended)
-    say(f"{len(made.left)} lines in the log of what left")
+    say(f"{len(made.left)} lines in the log of what was sent")

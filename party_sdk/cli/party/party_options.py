@@ -99,7 +99,7 @@ def here_options(
             new_mapping: bool = False,
             **rest: Any,
         ) -> Any:
-            # not above: whoever asks for help waits for no client
+            # not above: anyone who asks for help waits for no client
             from party_sdk.analyst_client.transport import Listeners, Trust
             from party_sdk.application.home import Home
             from party_sdk.cli.terminal.asker import TerminalAsker

@@ -1,4 +1,4 @@
-"""`coterie party rehearse`: what would leave, before anybody joins."""
+"""`coterie party rehearse`: what would be sent, before anybody joins."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def rehearse(
 ) -> None:
     """Play a session at home, with your table and made-up others.
 
-    Shows what would leave, array by array, and for whom. Nothing is sent but the
+    Shows what would be sent, array by array, and for whom. Nothing is sent but the
     question what the invitation is for. Figures and labels of a rehearsal mean nothing:
     the others' rows are drawn from yours, and stay here.
     """
@@ -70,7 +70,7 @@ def rehearse(
 
 
 def rehearsal_lines(found: Rehearsal, terms: Terms) -> Iterator[str]:
-    """Yield what would leave, in the words of the terms sheet."""
+    """Yield what would be sent, in the words of the terms sheet."""
     from party_sdk.cli.terminal.confirmation import inspection_lines
 
     for each in found.left:
@@ -83,7 +83,7 @@ def rehearsal_lines(found: Rehearsal, terms: Terms) -> Iterator[str]:
     for asks in found.asks:
         yield f"You would be asked: {asks}"
     yield (
-        f"{found.n_rows} rows; {found.rounds} rounds; {found.n_bytes:,} bytes would leave; "
+        f"{found.n_rows} rows; {found.rounds} rounds; {found.n_bytes:,} bytes would be sent; "
         f"{found.seconds:.1f} s of work here. Nothing was sent."
     )
 

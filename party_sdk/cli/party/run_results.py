@@ -45,7 +45,7 @@ def take_part(
             member, rows, outputs, on_warning=_warn, on_progress=show_progress
         )
     except KeyboardInterrupt:
-        say("Stopped. The same command goes on where it was.", err=True)
+        say("Stopped. The same command continues where it was.", err=True)
         raise click.exceptions.Exit(_INTERRUPTED) from None
     if picture is not None:
         say(f"a picture in {picture}", err=True)

@@ -82,7 +82,7 @@ def fetch(session: str, slot: str | None, out: Path, here: Home) -> None:
 @click.option(
     "--confirm",
     is_flag=True,
-    help="Show what is to leave and ask before it is written.",
+    help="Show what will be sent, and ask before it is written.",
 )
 @here_options(sends=True, maps=True)
 def answer(

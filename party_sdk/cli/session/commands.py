@@ -139,7 +139,7 @@ def invite(
 def show(
     coordinator: Coordinator, session_id: str, picture: Path | None, *, as_json: bool
 ) -> None:
-    """Say where a session stands and who is awaited."""
+    """Say where a session stands and for whom it waits."""
     from coterie_pages.views.result_views import outcomes_in
 
     opened = coordinator.session(session_id)
@@ -268,7 +268,7 @@ def extend(
     *,
     as_json: bool,
 ) -> None:
-    """Wait longer for whoever is awaited now."""
+    """Wait longer for those that have not answered."""
     seconds = 86_400 * days + 3600 * hours
     if not seconds:
         raise click.UsageError("Give --days or --hours.")

@@ -91,7 +91,7 @@ _notify_option = notify_option("slow parties")
     multiple=True,
     metavar="SLOT=CARD",
     help="Who alone may sit at a slot: the file of a card, or the name of an institution "
-    "that you know. Slots without one are open to whoever holds their invitation.",
+    "that you know. Slots without one are open to anyone who holds their invitation.",
 )
 @section_options("words")
 @click.option(

@@ -106,7 +106,7 @@ def _command_that_accepts(codes: Iterable[str]) -> Iterator[str]:
     """Yield the command as it was typed, with the options that accept risks by name."""
     options = [f"    --accept-risk {code}" for code in codes]
     words = ["coterie", *map(_quote_word, sys.argv[1:])]
-    yield "Whoever has read them accepts all of them with:"
+    yield "Anyone who has read them accepts all of them with:"
     yield " \\".join([f"  {' '.join(words)}", ""]).rstrip(" ")
     yield from [f"{option} \\" for option in options[:-1]]
     yield options[-1]

@@ -67,7 +67,7 @@ _line = StatusLine()
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print one line, whoever wrote what is in it.
+    """Print one line, anyone who wrote what is in it.
 
     What a terminal would obey (colours, the cursor, the direction of text) is shown as
     an escape: titles and details come from others, and could hide a risk's sentence.
@@ -250,7 +250,7 @@ def progress_line(status: SessionStatus) -> str:
 
 
 def _describe_progress(status: SessionStatus) -> str:
-    """Return for whom a session waits that goes on."""
+    """Return for whom a session waits that continues."""
     awaited = ", ".join(status.awaited_slots) or "the analyst"
     until = f"{status.deadline:%Y-%m-%d %H:%M} UTC"
     if status.state == SessionState.RECRUITING:

@@ -15,7 +15,7 @@ _CLEAR: Final = "\r\x1b[K"
 class StatusLine:
     """The last line of a terminal, on standard error.
 
-    Whoever prints anything else calls :meth:`clear` first.
+    Anyone who prints anything else calls :meth:`clear` first.
     """
 
     def __init__(self) -> None:

@@ -140,7 +140,7 @@ def post_analyst(request: Request) -> Response:
 
 
 def post_forget(request: Request) -> Response:
-    """Forget address and key; sessions go on."""
+    """Forget address and key; sessions continue."""
     desk_of(request).connection.forget()
     return to(request, ANALYST)
 

@@ -142,7 +142,7 @@ def _form_page(
     general = draft.wrong.get("")
     notice = None
     if draft.wrong:
-        text = general or "Something is not right yet: it is said at its field."
+        text = general or "Something is not right yet. The remark stands at its field."
         notice = Banner(text=text, good=False)
     return render_page(request, page, notice=notice)
 

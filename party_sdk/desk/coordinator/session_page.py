@@ -33,7 +33,7 @@ from party_sdk.desk.responses import bad, file, form_of, render_page, to
 from party_sdk.home.clock import now
 from party_sdk.reports.session_reports import archive, audited_report, session_report
 
-_SECONDS: Final = 4  # after which a session that goes on is shown anew
+_SECONDS: Final = 4  # after which a session that continues is shown anew
 _AWAY_SECONDS: Final = 3
 _MOST_LINES: Final = 200
 _DAY: Final = 86_400
@@ -42,7 +42,7 @@ _MOST_DAYS: Final = 366
 
 @pass_coordinator
 def get_session(request: Request, coordinator: Coordinator) -> Response:
-    """Show where a session stands; shown anew while it goes on."""
+    """Show where a session stands; shown anew while it continues."""
     return _page(request, coordinator)
 
 
@@ -89,7 +89,7 @@ def post_cancel(request: Request, coordinator: Coordinator) -> Response:
 
 @pass_coordinator
 def post_deadline(request: Request, coordinator: Coordinator) -> Response:
-    """Wait some days longer for whoever is awaited."""
+    """Wait some days longer for those that have not answered."""
 
     def extend(opened: CoordinatedSession, days: int) -> None:
         if days > _MOST_DAYS:

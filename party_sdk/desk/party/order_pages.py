@@ -15,7 +15,7 @@ from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.order_status import standing_of
 from party_sdk.desk.responses import Form, bad, form_of, render_page, to
 
-_SECONDS: Final = 1  # after which an order that goes on is shown anew: it is near
+_SECONDS: Final = 1  # after which an order that continues is shown anew: it is near
 _LONGEST: Final = 200
 _ANSWERS: Final = {"yes": Answer.ALL, "once": Answer.ONCE, "no": Answer.NO}
 _MISSED: Final = Banner(

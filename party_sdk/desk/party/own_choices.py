@@ -67,7 +67,7 @@ def quota_of(typed: Mapping[str, str]) -> float | None:
 def taken_back(before: Mapping[str, Any], share: float) -> dict[str, Any]:
     """Return the limits of an order before as the policy has them, with its share.
 
-    A party that goes on keeps the choices that nobody names.
+    A party that continues keeps the choices that nobody names.
     """
     return {
         name: share if name == SUMS_LIMIT else False

@@ -132,7 +132,9 @@ def _build_stored_row(kept: KeptParty) -> PartyRow:
         title=kept.title,
         state=kept.state,
         group="ended" if over else "asks",
-        said="" if over else "The command line began it; it goes on here with a table.",
+        said=""
+        if over
+        else "The command line began it; it continues here with a table.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A rehearsal: what would leave of a table, played at home before the order is placed."""
+"""A rehearsal: what would be sent of a table, played at home before the order is placed."""
 
 from __future__ import annotations
 

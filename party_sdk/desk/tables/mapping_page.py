@@ -122,7 +122,7 @@ def field_of(mapping: TableMapping) -> str:
 
 
 def _base_of(form: Form, place: MappingPlace) -> TableMapping | None:
-    """Return the mapping that a form goes on from: its own, that of a file, or the kept."""
+    """Return the mapping that a form begins with: its own, that of a file, or the kept."""
     from party_sdk.tables import read_mapping
 
     if text := form.one("mapping"):

@@ -117,9 +117,7 @@ def infer_layout(sources: Sequence[DataSource]) -> Layout:
     Raises InvalidParameters if both could be meant.
     """
     if len(sources) < 2:
-        raise InvalidParameters(
-            "A session has two parties or more: bring their tables."
-        )
+        raise InvalidParameters("A session has two parties or more: give their tables.")
     if any(isinstance(source, MatrixSource | SparseSource) for source in sources):
         by_rows, by_columns = _of_matrices(sources)
     else:

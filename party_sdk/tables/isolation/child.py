@@ -3,7 +3,7 @@
     python -m party_sdk.tables.isolation.child FOLDER TALK NUMBERS CELLS ORIGINAL
 
 FOLDER is for copies. The others are descriptors of open files: TALK holds the question
-and then the answer. The process ends at once when whoever started it is gone: the pipe at
+and then the answer. The process ends at once when its starter is gone: the pipe at
 standard input is closed then.
 """
 
@@ -50,7 +50,7 @@ def main(folder: str, talk: str, numbers: str, cells: str, original: str) -> NoR
     ):
         messages.seek(0)
         job = job_of(messages.read())
-        empty(messages)  # whoever asks sees that this process has begun
+        empty(messages)  # anyone who asks sees that this process has begun
         _limit(large=LARGE_FILE in job.how.allow)
         answer = _answer(job, Scratch(Path(folder), rows, columns, unmapped))
         _write(answer, messages)
@@ -93,7 +93,7 @@ def _limit(*, large: bool) -> None:
     if not large:
         limits[resource.RLIMIT_AS] = MOST_ADDRESSES
         limits[resource.RLIMIT_FSIZE] = MOST_UNPACKED
-        # of all threads together: whoever waits for this process ends it before
+        # of all threads together: anyone who waits for this process ends it before
         limits[resource.RLIMIT_CPU] = int(4 * MOST_SECONDS)
     for which, most in limits.items():
         _, hard = resource.getrlimit(which)

@@ -1,6 +1,6 @@
 """What a reader's process is asked for, and what it answers: JSON beside two files.
 
-Rows lie in ``Scratch.numbers``, ids and other columns in ``Scratch.cells``: whoever asks
+Rows lie in ``Scratch.numbers``, ids and other columns in ``Scratch.cells``: anyone who asks
 maps them.
 """
 

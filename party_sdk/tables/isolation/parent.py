@@ -2,7 +2,7 @@
 
 Question and answer are JSON (:mod:`~party_sdk.tables.isolation.jobs`); they and cells
 lie in files without a name, which both processes hold. A reader has limits of memory,
-of room and of time. Whatever ends it, this process says so in a sentence and goes on.
+of room and of time. Whatever ends it, this process says so in a sentence and continues.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def check_dimensions(path: Path, limits: Limits) -> None:
     """
     if limits.large or not is_zipfile(path):
         return
-    # what is broken, or has a password, is refused by whoever reads the cells
+    # what is broken, or has a password, is refused by anyone who reads the cells
     with (
         suppress(BadZipFile, RuntimeError, EOFError, zlib.error),
         ZipFile(path) as book,

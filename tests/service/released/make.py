@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 ADDRESS = "http://127.0.0.1:18447"
-LONG = "31622400"  # seconds: a year, for whoever tries the fixture later
+LONG = "31622400"  # seconds: a year, for anyone who tries the fixture later
 SLOTS = ("r1c1", "r2c1")
 SESSIONS = {
     # name: protocol, parameters, the round that parties are stopped in (0: none joined)
