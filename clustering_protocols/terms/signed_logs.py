@@ -186,7 +186,7 @@ def _check_session(log: SignedLog, beside: str, session: str) -> None:
     if log.session != session:
         raise InvalidParameters(
             f"The {log.log} is of session {log.session!r}, the {beside} of {session!r}: "
-            "bring those of one."
+            "use those of one."
         )
 
 

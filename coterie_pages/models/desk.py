@@ -11,7 +11,7 @@ from clustering_protocols.engine.inspection import Inspection, Rehearsal
 from clustering_protocols.terms.agreements import Seat
 from coterie_pages.models.fields import FormField
 from coterie_pages.models.match_keys import KeyLine
-from coterie_pages.models.new_rows import NewRowsSummary
+from coterie_pages.models.new_rows import MovesTable, NewRowsSummary
 from coterie_pages.models.parts import Risk
 from coterie_pages.models.reports import RunReport
 from coterie_pages.models.screens import Screen
@@ -36,11 +36,19 @@ class PartyRow(Value):
     since: AwareDatetime | None = None
 
 
+class KnownInstitution(Value):
+    """An institution whose card is trusted here, and the fingerprint of its key."""
+
+    name: str
+    fingerprint: str
+
+
 class PartyList(Screen):
     """The parties of a home, those that wait for a person first.
 
     institution: the name of this home's institution; empty where it has none yet.
     fingerprint: of its public key; empty where there is none yet.
+    known: institutions whose cards are trusted here.
     process: which process runs orders; None if none does.
     here: whether it is the desk's own.
     trouble, remedy: why no process does, and what to do; empty where one does.
@@ -50,6 +58,7 @@ class PartyList(Screen):
     rows: tuple[PartyRow, ...]
     institution: str = ""
     fingerprint: str = ""
+    known: tuple[KnownInstitution, ...] = ()
     process: int | None = None
     here: bool = False
     trouble: str = ""
@@ -184,11 +193,13 @@ class NewRowsChoice(TableReading):
 
     doubt: why they look like other units than those of the session; empty where they
         do not.
+    before: the file of earlier labels, as it was typed.
     """
 
     template = "desk/new-rows.html.j2"
     place = "new-rows"
     doubt: str = ""
+    before: str = ""
 
 
 class LabelledRows(Screen):
@@ -196,6 +207,8 @@ class LabelledRows(Screen):
 
     path, csv, ids, agreed: for the form that makes the file.
     summary: what is said of them as a whole.
+    before: the file of earlier labels; empty for none.
+    moves: how many rows are in another cluster than there; None without such a file.
     """
 
     template = "desk/labelled-rows.html.j2"
@@ -207,6 +220,37 @@ class LabelledRows(Screen):
     ids: tuple[str, ...] = ()
     agreed: bool = False
     summary: NewRowsSummary
+    before: str = ""
+    moves: MovesTable | None = None
+
+
+class LabelMovesPage(Screen):
+    """Two files of labels beside each other.
+
+    folder: where relative paths start.
+    before, after: the paths of the files; empty at first.
+    same_numbers: whether equal numbers count as the same cluster.
+    """
+
+    template = "desk/label-moves.html.j2"
+    folder: str
+    before: str = ""
+    after: str = ""
+    same_numbers: bool = False
+    moves: MovesTable | None = None
+
+
+class CardPage(Screen):
+    """The card of an institution, before its key is trusted.
+
+    name, fingerprint: what the card says.
+    card: its text, for the form that trusts it.
+    """
+
+    template = "desk/card.html.j2"
+    name: str
+    fingerprint: str
+    card: str
 
 
 class RehearsalPage(Screen):

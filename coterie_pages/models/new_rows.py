@@ -73,3 +73,21 @@ class NewRowsSummary(Value):
     clusters: tuple[ClusterDrift, ...] = ()
     variables: tuple[VariableDrift, ...] = ()
     more_variables: int = Field(default=0, ge=0)
+
+
+class MovesTable(Value):
+    """Rows that are named in two files of labels, by cluster before and after.
+
+    common, gone, new: rows in both files, in the first alone, in the second alone.
+    moved: of the common ones, how many are in another cluster.
+    after: the clusters of the columns, in words.
+    lines: a cluster before in words, the counts of its rows by column, and which cluster
+        counts as the same one.
+    """
+
+    common: int = Field(ge=0)
+    gone: int = Field(ge=0)
+    new: int = Field(ge=0)
+    moved: int = Field(ge=0)
+    after: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[int, ...], str], ...]

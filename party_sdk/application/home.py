@@ -101,6 +101,11 @@ class Home:
         return PartyFolder(self.path, session, slot)
 
     @property
+    def acquaintances(self) -> Acquaintances:
+        """Return the institutions whose cards this home trusts."""
+        return Acquaintances(self.path)
+
+    @property
     def archive(self) -> Archive:
         """Return what is kept here of sessions, those that were forgotten among them."""
         return Archive(self)
@@ -125,7 +130,7 @@ class Home:
         parsed = Invitation.parse(invitation)
         folder = self.folder(parsed.session, parsed.slot)
         if policy is not None and not folder.has_joined:
-            known = Acquaintances(self.path).read()
+            known = self.acquaintances.read()
             policy.check_inviter(parsed.url, parsed.coordinator, known)
         if folder.exists:
             kept = folder.load_identity().terms.encode()

@@ -56,6 +56,11 @@ def read_labels(path: Path) -> dict[str, int]:
     return found
 
 
+def compare_files(before: Path, after: Path, *, match: bool) -> LabelMoves:
+    """Return which rows of two files of labels moved; see :func:`compare_labels`."""
+    return compare_labels(read_labels(before), read_labels(after), match=match)
+
+
 def _read(path: Path) -> tuple[list[str], list[list[str]]]:
     """Return the names of the columns, and the lines as texts."""
     ending = path.suffix.lower()

@@ -11,7 +11,13 @@ from clustering_protocols.contract import Placement
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from coterie_pages.models import NewRowsSummary
-from party_sdk.results.label_files import encode_labels, naming_of, write_labels
+from party_sdk.results.label_files import (
+    encode_labels,
+    id_columns,
+    naming_of,
+    write_labels,
+)
+from party_sdk.results.label_moves import LabelMoves, compare_labels
 
 
 class Review(Protocol):
@@ -78,6 +84,17 @@ class NewRows:
     def encode(self, ending: str) -> bytes:
         """Return what :meth:`save` writes into a file with this ending, such as .csv."""
         return encode_labels(ending, self.labels, self.ids, self.naming, self._columns)
+
+    def compare_with(self, before: Mapping[str, int]) -> LabelMoves:
+        """Return which rows are in another cluster than before; equal numbers count.
+
+        before: earlier labels, as :func:`~party_sdk.results.label_moves.read_labels`
+            returns them.
+        """
+        columns = id_columns(self.labels, self.ids, self.naming).values()
+        names = ["\x1f".join(map(str, parts)) for parts in zip(*columns, strict=True)]
+        now = dict(zip(names, self.labels.tolist(), strict=True))
+        return compare_labels(before, now, match=False)
 
     @property
     def _columns(self) -> Mapping[str, FloatArray]:

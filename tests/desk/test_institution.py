@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from support.browsing import texts
 from support.desks import DeskBrowser
 
-from party_sdk.home.identities import OwnIdentity
+from clustering_protocols.secrecy.identities import fingerprint
+from party_sdk.home.identities import Acquaintances, OwnIdentity
 
 QUESTION = "Which institution is this?"
 
@@ -35,3 +37,25 @@ def test_a_second_name_is_refused(browser: DeskBrowser) -> None:
     refused = browser.post("/institution", {"name": "South"})
     assert "This home is 'North' already" in texts(refused)
     assert OwnIdentity(browser.desk.home).load().name == "North"
+
+
+def test_a_card_is_trusted_after_its_key_was_compared(
+    browser: DeskBrowser, tmp_path: Path
+) -> None:
+    other = OwnIdentity(tmp_path / "there").make("University <b>")
+    card = other.card.model_dump_json()
+    known = Acquaintances(browser.desk.home)
+    shown = browser.post("/cards", {"card": card})
+    assert "Is this the key of University <b>?" in texts(shown)
+    assert fingerprint(other.key) in texts(shown)
+    assert known.read() == {}, "it is shown first"
+    page = browser.follow(browser.post("/cards", {"card": card, "trust": "yes"}))
+    assert known.read() == {"University <b>": other.key}
+    assert fingerprint(other.key) in texts(page)
+    liar = OwnIdentity(tmp_path / "elsewhere").make("University <b>")
+    refused = browser.post("/cards", {"card": liar.card.model_dump_json()})
+    assert "is known here with the key" in texts(refused)
+    changed = card.replace("University", "Uniwersity")
+    for wrong in (changed, "none", ""):
+        browser.post("/cards", {"card": wrong, "trust": "yes"})
+    assert known.read() == {"University <b>": other.key}

@@ -175,3 +175,34 @@ def test_what_does_not_fit_is_said_at_the_desk(ward: Ward) -> None:
     ):
         assert "forgotten" in texts(response)
     assert "Label new rows" not in texts(ward.browser.get(ward.place))
+
+
+def shown(response: httpx.Response) -> str:
+    """What a page says, in single blanks."""
+    return " ".join(texts(response).split())
+
+
+def test_the_desk_says_how_many_rows_are_in_another_cluster(
+    ward: Ward, online: Terminal
+) -> None:
+    """As `party predict --before` and `party moves` say it, over the same files."""
+    ward.write("quarter.csv", patients(2, 30))
+    labels = ward.label("quarter.csv", "/labels", ending=".csv").content.decode()
+    head, *lines = labels.splitlines()
+    first = lines[0].split(",")
+    first[1] = str(1 - int(first[1]))
+    earlier = "\n".join([head, ",".join(first), *lines[1:-2]])
+    (ward.tables / "spring.csv").write_text(earlier)
+    (ward.tables / "summer.csv").write_text(labels)
+    said = shown(ward.label("quarter.csv", before="spring.csv"))
+    assert "1 of 28 rows in both files are in another cluster" in said
+    query = {"before": "spring.csv", "after": "summer.csv", "same-numbers": "yes"}
+    compared = ward.browser.get(f"/tables/moves?{urlencode(query)}")
+    assert "1 of 28 rows in both files are in another cluster" in shown(compared)
+    assert "0 rows are in the earlier file alone, 2 in the later one" in shown(compared)
+    files = [ward.tables / name for name in ("spring.csv", "summer.csv")]
+    found = online.json("party", "moves", *files, "--same-numbers")
+    assert (found["moved"], found["common"], found["new"]) == (1, 28, 2)
+    wrong = texts(ward.label("quarter.csv", before="nowhere.csv"))
+    assert "'nowhere.csv' cannot be read as labels" in wrong
+    assert "P-2-7" not in compared.text

@@ -33,9 +33,9 @@ def moves(before: Path, after: Path, *, match: bool, as_json: bool) -> None:
     BEFORE and AFTER are files of labels that 'run' or 'predict' wrote. You read how many
     rows are in another cluster now. Nothing is sent.
     """
-    from party_sdk.results.label_moves import compare_labels, read_labels
+    from party_sdk.results.label_moves import compare_files
 
-    found = compare_labels(read_labels(before), read_labels(after), match=match)
+    found = compare_files(before, after, match=match)
     if as_json:
         say(json.dumps(document(found)))
         return

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from coterie_pages.models import NewRowsSummary, VariableDrift
     from party_sdk.application.home import Home
     from party_sdk.cli.options.tables import GivenTable
-    from party_sdk.results.label_moves import LabelMoves
 
 _MOST_VARIABLES: Final = 12
 
@@ -64,14 +63,15 @@ def predict(
     keep_others([labels], None, force=force)
     earlier = None if before is None else _read_earlier(before)
     found = here.label(session_id, slot, rows, choices=choices, agree=confirm_units)
+    moves = None if earlier is None else found.compare_with(earlier)
     path, summary = found.save(labels), found.summary
     if as_json:
         said = {} if summary is None else summary.model_dump(mode="json")
-        moved = {} if earlier is None else {"moves": document(_moves(earlier, path))}
+        moved = {} if moves is None else {"moves": document(moves)}
         say(json.dumps({"labels": str(path), **said, **moved}))
         return
     tell_labels(path, len(found.labels))
-    for line in () if earlier is None else move_lines(_moves(earlier, path)):
+    for line in () if moves is None else move_lines(moves):
         say(line)
     for line in () if summary is None else summary_lines(summary):
         say(line)
@@ -82,12 +82,6 @@ def _read_earlier(path: Path) -> dict[str, int]:
     from party_sdk.results.label_moves import read_labels
 
     return read_labels(path)
-
-
-def _moves(earlier: Mapping[str, int], path: Path) -> LabelMoves:
-    from party_sdk.results.label_moves import compare_labels, read_labels
-
-    return compare_labels(earlier, read_labels(path), match=False)
 
 
 def summary_lines(summary: NewRowsSummary) -> Iterator[str]:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from party_sdk.desk.party import (
+    cards,
     cluster_names,
     consent,
     institution,
@@ -51,6 +52,7 @@ room: Final = Room(
         Route("/", party_list.get_parties),
         Route("/institution", institution.post_name, methods=["POST"]),
         Route("/card.json", institution.get_card),
+        Route("/cards", cards.post_card, methods=["POST"]),
         Route("/invitations", party_list.post_invitation, methods=["POST"]),
         Route(PLACE, get_party),
         Route(f"{PLACE}/terms", consent.get_terms),

@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.wire.states import OVER
-from coterie_pages.models.desk import PartyList, PartyRow
+from coterie_pages.models.desk import KnownInstitution, PartyList, PartyRow
 from coterie_pages.models.frame import Banner
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, bad, desk_of, form_of, render_page, to
@@ -85,6 +85,10 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
     model = PartyList(
         institution="" if own is None else own.name,
         fingerprint="" if own is None else fingerprint(own.key),
+        known=tuple(
+            KnownInstitution(name=name, fingerprint=fingerprint(key))
+            for name, key in desk.own_home.acquaintances.read().items()
+        ),
         rows=tuple(rows),
         process=process,
         here=process == os.getpid(),

@@ -28,6 +28,7 @@ from party_sdk.desk.responses import (
     render_page,
     to,
 )
+from party_sdk.desk.tables.label_moves import get_moves
 from party_sdk.desk.tables.mapping_page import (
     NOTHING,
     MappingPlace,
@@ -177,6 +178,7 @@ room: Final = Room(
     text="Your tables",
     routes=(
         Route(TABLES, get_tables),
+        Route(f"{TABLES}/moves", get_moves),
         Route(MAPPING, get_mapping),
         Route(MAPPING, post_mapping, methods=["POST"]),
         Route(f"{MAPPING}/file", post_file, methods=["POST"]),
