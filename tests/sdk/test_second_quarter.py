@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +18,7 @@ from support.in_process import in_process
 from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.schema import numbers
-from clustering_protocols.terms.terms import Layout
+from clustering_protocols.terms.terms import Layout, Terms
 from party_sdk.coordinator.repetition import Changes, like
 from party_sdk.results.label_moves import LabelMoves, compare_labels
 from party_sdk.tables import open_table
@@ -37,18 +39,39 @@ def study(seed: int = 0, first: int = 0) -> list[pd.DataFrame]:
     return [frame[n::4] for n in range(4)]
 
 
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    with in_process(tmp_path / "analyst", driven=True) as api:
-        yield House(api, tmp_path, fixed=False)
+@contextmanager
+def opened(folder: Path) -> Iterator[House]:
+    """An analyst and homes over a folder, new or not."""
+    with in_process(folder / "analyst", driven=True) as api:
+        yield House(api, folder, fixed=False)
 
 
-def spring(house: House, params: Any = LLF) -> Any:
+class Spring(NamedTuple):
+    """The first quarter: its terms, each row's label, and what analyst and homes keep."""
+
+    terms: Terms
+    labels: dict[str, int]
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def spring(tmp_path_factory: pytest.TempPathFactory) -> Spring:
+    folder = tmp_path_factory.mktemp("spring")
     schema = numbers(("a", "b", "c"), -60, 60)
-    return house.open("spring", params, LAYOUT, dictionary=[schema])
+    with opened(folder) as house:
+        session = house.open("spring", LLF, LAYOUT, dictionary=[schema])
+        return Spring(session.terms, run(house, session, study()), folder)
 
 
-def again(house: House, before: Any, changes: Changes, without: Any = ()) -> Any:
+@pytest.fixture
+def house(spring: Spring, tmp_path: Path) -> Iterator[House]:
+    """The same homes after the first quarter."""
+    shutil.copytree(spring.folder, tmp_path, dirs_exist_ok=True)
+    with opened(tmp_path) as house:
+        yield house
+
+
+def again(house: House, before: Spring, changes: Changes, without: Any = ()) -> Any:
     asked = like(before.terms, without, changes)
     return house.coordinator.create_session(**asked, session_id="summer")
 
@@ -80,12 +103,13 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("what", CHANGED)
-def test_the_same_rows_keep_their_clusters(house: House, what: str) -> None:
+def test_the_same_rows_keep_their_clusters(
+    house: House, spring: Spring, what: str
+) -> None:
     """But for those of a cluster that the smaller number of clusters has no room for."""
     changes, without = CHANGED[what]
-    before = spring(house)
-    first = run(house, before, study())
-    later = again(house, before, changes, without)
+    first = spring.labels
+    later = again(house, spring, changes, without)
     after = run(house, later, study()[: len(later.terms.layout.slots)])
     found = moves(first, after)
     gone = len(study()[3]) if without else 0
@@ -100,12 +124,12 @@ def test_the_same_rows_keep_their_clusters(house: House, what: str) -> None:
 
 
 @pytest.mark.threat(155)
-def test_few_new_rows_are_refused_whatever_else_changes(house: House) -> None:
+def test_few_new_rows_are_refused_whatever_else_changes(
+    house: House, spring: Spring
+) -> None:
     """Means of both quarters, subtracted, would be those of the one new row."""
     changes, without = CHANGED["all three"]
-    before = spring(house)
-    run(house, before, study())
-    later = again(house, before, changes, without)
+    later = again(house, spring, changes, without)
     tables = [table.copy() for table in study()[: len(later.terms.layout.slots)]]
     for n, table in enumerate(tables):
         table.loc[table.index[0], ["id", "a", "b", "c"]] = [f"new{n}", 1.0, 2.0, 3.0]
@@ -114,22 +138,23 @@ def test_few_new_rows_are_refused_whatever_else_changes(house: House) -> None:
 
 
 @pytest.mark.threat(155)
-def test_another_method_over_the_same_rows_raises_a_question(house: House) -> None:
+def test_another_method_over_the_same_rows_raises_a_question(
+    house: House, spring: Spring
+) -> None:
     """Published means and distances give rows, whatever else is different now."""
     changes, without = CHANGED["all three"]
-    before = spring(house)
-    run(house, before, study())
     changes = replace(changes, protocol="dc")
-    later = again(house, before, changes, without)
+    later = again(house, spring, changes, without)
     with pytest.raises(GuardRefused, match="allow_shown_together"):
         run(house, later, study()[: len(later.terms.layout.slots)])
 
 
-def test_a_quarter_of_other_people_raises_no_question(house: House) -> None:
+def test_a_quarter_of_other_people_raises_no_question(
+    house: House, spring: Spring
+) -> None:
     changes, without = CHANGED["all three"]
-    before = spring(house)
-    first = run(house, before, study())
-    later = again(house, before, changes, without)
+    first = spring.labels
+    later = again(house, spring, changes, without)
     tables = study(seed=1, first=1000)[: len(later.terms.layout.slots)]
     found = moves(first, run(house, later, tables))
     assert (found.n_common, found.n_moved, found.n_gone) == (0, 0, len(first))
