@@ -6,7 +6,7 @@ import atexit
 import gc
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +20,7 @@ from support.databases import BOTH_DATABASES, Databases, share_statements
 from support.in_process import Api, in_process
 from support.repeats import NEVER_RUN, NIGHTLY
 
-from clustering_protocols import simulation
+from clustering_protocols import session_terms, simulation
 from clustering_protocols.contract import Params
 
 share_statements()
@@ -162,6 +162,21 @@ def gather(
             return crowd
 
         yield make
+
+
+@pytest.fixture
+def earlier(
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[[], AbstractContextManager[None]]:
+    """Draw terms up as a release did that did not compare what they show of rows."""
+
+    @contextmanager
+    def draw_up() -> Iterator[None]:
+        with monkeypatch.context() as patch:
+            patch.setattr(session_terms, "_check_opening", lambda *_: None)
+            yield
+
+    return draw_up
 
 
 @pytest.fixture

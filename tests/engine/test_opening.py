@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
-from clustering_protocols import catalogue, session_terms
+from clustering_protocols import catalogue
 from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
@@ -35,6 +37,8 @@ from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
 from party_sdk.home.policy import Policy
 
+Earlier = Callable[[], AbstractContextManager[None]]
+
 NAMES = ("a", "b")
 
 
@@ -62,12 +66,11 @@ CLASHING = [
 @pytest.mark.threat(155)
 @pytest.mark.parametrize(("params", "n_columns"), CLASHING)
 def test_published_profiles_with_rows_up_to_motion_are_refused(
-    params: Params, n_columns: int, monkeypatch: pytest.MonkeyPatch
+    params: Params, n_columns: int, earlier: Earlier
 ) -> None:
     with pytest.raises(InvalidParameters, match="profiles 'members'"):
         drawn(params, n_columns)
-    with monkeypatch.context() as earlier:
-        earlier.setattr(session_terms, "_check_opening", lambda *_: None)
+    with earlier():
         terms = drawn(params, n_columns)
     assert check_terms(terms) == params, "what was written stays readable"
     policy = Policy(accepted_risks=frozenset(terms.risks))
@@ -81,14 +84,11 @@ def test_the_same_profile_goes_with_sums_of_rows() -> None:
     Policy(accepted_risks=frozenset(terms.risks)).check_terms(terms)
 
 
-def opened_by_nobody(
-    monkeypatch: pytest.MonkeyPatch, params: LosslessFederated, said: str
-) -> None:
+def opened_by_nobody(earlier: Earlier, params: LosslessFederated, said: str) -> None:
     """Neither is it drawn up, nor joined where an earlier release drew it up."""
     with pytest.raises(InvalidParameters, match=said):
         drawn(params, readers=None)
-    with monkeypatch.context() as earlier:
-        earlier.setattr(session_terms, "_check_opening", lambda *_: None)
+    with earlier():
         terms = drawn(params, readers=None)
     assert check_terms(terms) == params
     with pytest.raises(InvalidParameters, match=said):
@@ -97,20 +97,20 @@ def opened_by_nobody(
 
 @pytest.mark.threat(156)
 def test_a_tolerance_that_stops_after_one_update_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
+    earlier: Earlier,
 ) -> None:
     params = LosslessFederated(n_clusters=3, tol=1e9)
-    opened_by_nobody(monkeypatch, params, "tol: 1e")
+    opened_by_nobody(earlier, params, "tol: 1e")
     drawn(params.model_copy(update={"tol": 0.1}), readers=None)
 
 
 @pytest.mark.threat(139)
 def test_degrees_that_are_those_of_c_means_are_opened_by_nobody(
-    monkeypatch: pytest.MonkeyPatch,
+    earlier: Earlier,
 ) -> None:
     """No comparison of totals and no audit is made of degrees."""
     params = LosslessFederated(n_clusters=3, algorithm="fuzzy_cmeans", fuzzifier=1.001)
-    opened_by_nobody(monkeypatch, params, "fuzzifier: 1.001")
+    opened_by_nobody(earlier, params, "fuzzifier: 1.001")
     drawn(params.model_copy(update={"fuzzifier": 1.1}), readers=None)
     drawn(params.model_copy(update={"algorithm": "cmeans"}), readers=None)
     catalogue.protocol("llf").check_opening(params, Layout.lattice(1, 2))

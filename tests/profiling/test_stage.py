@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.datasets import load_iris
 
-from clustering_protocols import engine, session_terms, simulation
+from clustering_protocols import engine, simulation
 from clustering_protocols.common.errors import (
     InvalidParameters,
     ProtocolFailed,
@@ -46,9 +47,12 @@ WAYS: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def _opened_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def _opened_before(
+    earlier: Callable[[], AbstractContextManager[None]],
+) -> Iterator[None]:
     """Let sessions tell everybody as an earlier release opened them: they continue so."""
-    monkeypatch.setattr(session_terms, "_check_opening", lambda *_: None)
+    with earlier():
+        yield
 
 
 def begun(

@@ -9,6 +9,7 @@ import pickle
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -21,7 +22,7 @@ import pytest
 from support import raw_packets
 from support.databases import each_on_a_database
 
-from clustering_protocols import session_terms, simulation
+from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
@@ -674,14 +675,13 @@ def test_a_join_for_another_slot_is_refused(shared_api: Api) -> None:
 
 @pytest.mark.threat(155)
 def test_terms_whose_kinds_clash_are_joined_by_nobody(
-    shared_api: Api, monkeypatch: pytest.MonkeyPatch
+    shared_api: Api, earlier: Callable[[], AbstractContextManager[None]]
 ) -> None:
     """They were drawn up before kinds were compared; a party that does not look joins."""
     layout, names = Layout.lattice(3), [f"x{place}" for place in range(X.shape[1])]
     schema = numbers(names, -1e6, 1e6)
     parts = simulation.split(X, layout, 1, names, dictionary=[schema])
-    with monkeypatch.context() as earlier:
-        earlier.setattr(session_terms, "_check_opening", lambda *_: None)
+    with earlier():
         session = shared_api.open(
             DataCollaboration(n_clusters=2),
             parts,

@@ -197,14 +197,6 @@ def run(api: Api, *words: str, **variables: str | Path) -> Result:
     return CliRunner().invoke(main, words, env=environment)
 
 
-@pytest.fixture
-def serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let `coterie serve` end where it would begin to answer."""
-    monkeypatch.setattr("analyst_service.cli.shutdown.run", lambda *_, **__: None)
-    monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
-    monkeypatch.setattr("analyst_service.cli.server._check_port", lambda *_: None)
-
-
 @pytest.mark.threat(171)
 @pytest.mark.usefixtures("serves")
 def test_serve_and_backup_name_the_wrong_setting_and_the_remedy(

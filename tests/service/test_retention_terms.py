@@ -71,13 +71,6 @@ def serve(api: Api, **seconds: int) -> Result:
     )
 
 
-@pytest.fixture
-def serves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("analyst_service.cli.shutdown.run", lambda *_, **__: None)
-    monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
-    monkeypatch.setattr("analyst_service.cli.server._check_port", lambda *_: None)
-
-
 def promise(api: Api, contributions: int, session: int) -> str:
     """Put a session into the database whose signed terms keep for so long."""
     opened = api.open(Dummy(), PARTS).join()
