@@ -236,7 +236,7 @@ class ClusteringProtocol(ABC, Generic[P]):
     def personal_data(self, layout: Layout) -> str:
         """Return what leaves of single people, in one sentence: no legal opinion."""
         del layout
-        return "The number of rows leaves, and nothing of a single person."
+        return "The number of rows is sent, and nothing of a single person."
 
     @abstractmethod
     def shows(self, params: P, layout: Layout) -> frozenset[Disclosure]:

@@ -76,7 +76,7 @@ class TranscriptSignature(Record):
 
     kind = "signed"
     reach = "agreement"
-    meaning = "Your signature under what everybody was told."
+    meaning = "Your signature of what all parties received."
 
     signature: str = Field(pattern=rf"^[0-9a-f]{{{2 * SIGNATURE_BYTES}}}$")
 

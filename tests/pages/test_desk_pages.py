@@ -99,6 +99,9 @@ def entered(page: Page, what: str) -> None:
         page.keyboard.press("Enter")
 
 
+READABLE = "Send contributions of this kind?"
+
+
 def pressed(page: Page, name: str) -> None:
     with page.expect_navigation():
         page.get_by_role("button", name=name, exact=True).click()
@@ -132,8 +135,23 @@ def chosen(look: Look) -> None:
     seen(look, "desk-table")
 
 
+def withdrawn(look: Look) -> None:
+    """Take back every yes; shown again, the page says so, and sends no form again."""
+    page = look.page
+    page.locator("summary", has_text="Withdraw consent").click()
+    pressed(page, "Withdraw consent")
+    for _ in range(2):
+        assert "You took your consent back on" in page.inner_text("main")
+        assert not page.locator("summary", has_text="Withdraw consent").count()
+        page.reload()
+    seen(look, "withdrawn")
+
+
 def answered(look: Look) -> list[str]:
-    """Say yes until there are labels; return what was asked."""
+    """Say yes until there are labels; return what was asked.
+
+    Before the first contribution that can be read, every yes is taken back.
+    """
     page, asked = look.page, look.page.locator(".asked h2")
     kinds: list[str] = []
     while True:
@@ -146,6 +164,8 @@ def answered(look: Look) -> list[str]:
                 look,
                 "desk-leaves" if page.get_by_text("positions").count() else "asked",
             )
+        if kinds.count(kinds[-1]) == 1 and kinds[-1] == READABLE:
+            withdrawn(look)
         with page.expect_navigation():
             page.locator(".asked button[value=yes]").click()
 
@@ -180,8 +200,8 @@ def test_clicks_lead_a_party_from_invitation_to_labels(
         page.get_by_role("link", name=SESSION, exact=True).click()
         kinds = answered(look)
         assert kinds[0] == "Do all parties see the same number?"
-        assert "Send signatures, public keys and hashed ids?" in kinds
-        assert "Send contributions of this kind?" in kinds
+        agreeing = "Send signatures, public keys and hashed ids?"
+        assert kinds.index(agreeing) < kinds.index(READABLE)
         seen(look, "desk-result")
         with page.expect_download() as download:
             page.get_by_role("link", name="Your labels").click()

@@ -81,7 +81,7 @@ def test_the_worst_risks_stand_on_it_and_all_in_the_annex(
     ("layout", "said", "unsaid"),
     [
         (Layout.lattice(3), "centroids of every round", "distance"),
-        (Layout.lattice(1, 3), "secret order", "Sums over several people"),
+        (Layout.lattice(1, 3), "secret order", "sums over several people"),
     ],
     ids=["rows", "columns"],
 )

@@ -142,7 +142,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         """Say that the upload is of single people."""
         del layout
         return (
-            "One line for each person leaves, reduced and rotated: data of single "
+            "One line for each person is sent, reduced and rotated: data of single "
             "people, without names or ids."
         )
 

@@ -196,11 +196,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         """Return whether sums over people leave, or numbers of each of them."""
         if _rows_split(layout):
             return (
-                "Sums over several people leave, masked; no line of a single person "
-                "leaves, and labels stay with their party."
+                "Masked sums over several people are sent, and no single row. Labels "
+                "stay with their party."
             )
         return (
-            "Masked distances of each person leave; the analyst reads their totals: data "
+            "Masked distances of each person are sent; the analyst reads their totals: data "
             "of single people, without names or ids."
         )
 

@@ -126,7 +126,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         """Say that the upload is of single people."""
         del layout
         return (
-            "A few numbers for each person leave, rounded to codes: data of single "
+            "A few numbers for each person are sent, rounded to codes: data of single "
             "people, without names or ids."
         )
 
