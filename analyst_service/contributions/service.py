@@ -159,7 +159,7 @@ class ContributionService:
                 stored = self._rows.contribution(where)
                 if stored is not None:
                     return same_bytes(stored, each.digest)
-            found = _require_open(session, each.place, asked)
+            found = self._require_open(session, each.place, where, asked)
             self._quotas.check_bytes(session, where, each.size, self._quota)
             return found
 
@@ -175,6 +175,7 @@ class ContributionService:
         now = self._clock.now()
         sessions = self._own((each.caller for each in arrived), lock=True)
         answers = self._rows.answers(sessions)
+        open_here = self._rows.find_tasks(sessions)
         fresh: dict[str, list[Contribution]] = {}
 
         def store_one(each: CheckedUpload) -> Stored:
@@ -186,7 +187,7 @@ class ContributionService:
             known = answers.get(where) or self._stored_before(session, where)
             if known is not None:
                 return same_bytes(known, each.digest), False
-            check_open(session, each.place)
+            self._require_open(session, each.place, where, open_here.get(where))
             more = sum(
                 one.size
                 for session_id, rows in fresh.items()
@@ -204,6 +205,20 @@ class ContributionService:
         found = outcomes(store_one, arrived)
         self._note_stored(fresh, now)
         return found
+
+    def _require_open(
+        self,
+        session: Session,
+        place: AnswerPlace,
+        where: SlotAttempt,
+        task: SlotTask | None,
+    ) -> UploadRequirements:
+        """Return what is asked, if this round and attempt are open for the slot."""
+        check_open(session, place)
+        if task is None or session.agreement is None:
+            self._sessions.require_going(session, where.slot)
+            raise RoundClosed(_describe_open_round(session))
+        return UploadRequirements(session.id, session.agreement, task.digest)
 
     def _stored_before(
         self, session: Session, where: SlotAttempt
@@ -287,16 +302,6 @@ def slot_of(caller: Caller) -> str:
     if caller.slot is None:
         raise Forbidden("It needs the token of a party.")
     return caller.slot
-
-
-def _require_open(
-    session: Session, place: AnswerPlace, task: SlotTask | None
-) -> UploadRequirements:
-    """Return what is asked, if this round and attempt are open."""
-    check_open(session, place)
-    if task is None or session.agreement is None:
-        raise RoundClosed(_describe_open_round(session))
-    return UploadRequirements(session.id, session.agreement, task.digest)
 
 
 def check_open(session: Session, place: AnswerPlace) -> None:

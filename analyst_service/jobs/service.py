@@ -16,6 +16,7 @@ from analyst_service.jobs.repository import JobRepository, RoundPosition
 from analyst_service.jobs.worker import Failed, Followed, Job
 from analyst_service.process_context import Service
 from analyst_service.results.repository import ResultRepository
+from analyst_service.sessions.party_stops import PartyStops
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService
 from analyst_service.storage.models import Contribution, Session, Task
@@ -167,6 +168,7 @@ class JobService:
         )
         if moved:
             self._jobs.add_tasks(_tasks(lease.session.id, opened))
+            PartyStops(self._transaction, self._clock).go_on_without(lease.session.id)
         return moved
 
     def _choose(self, lease: Lease, choosing: Choosing[str]) -> bool:

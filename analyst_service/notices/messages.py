@@ -28,7 +28,8 @@ class Notification:
 
     slot: of the party that is told; None for the coordinator.
     awaited: slots for which the session waits; of coordinators alone.
-    detail: who was missing, where a session has expired; of coordinators alone.
+    detail: who was missing where a session has expired, or which party stopped; of
+        coordinators alone.
     """
 
     notice_id: str

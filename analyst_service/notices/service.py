@@ -19,6 +19,7 @@ from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.storage.models import Notice, Receiver, Session
 from analyst_service.transactions.outbox import NoticeEvent, Outbox, SessionMove
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters, NotOffered
 from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.secrecy.identities import Institution
@@ -205,8 +206,10 @@ def _is_choosing_for(session: Session, receiver: Receiver) -> bool:
 
 
 def _find_missing(session: Session) -> str | None:
-    """Return who was missing where a session has expired: its coordinator reads that."""
-    return session.detail if session.state == SessionState.EXPIRED else None
+    """Return who was missing in the end, or has stopped: the coordinator reads that."""
+    has_expired = session.state == SessionState.EXPIRED
+    has_stopped = session.reason == Problem.PARTY_STOPPED.slug
+    return session.detail if has_expired or has_stopped else None
 
 
 def webhook_secret(own: Institution, receiver_id: str) -> str:

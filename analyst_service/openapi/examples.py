@@ -12,7 +12,7 @@ import numpy as np
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine.packets import Address, Header, Packet, encode
 from clustering_protocols.records import codec, json_form
-from clustering_protocols.wire.states import SessionState, SlotState
+from clustering_protocols.wire.states import SessionState, SlotState, StopReason
 
 Example = dict[str, Any]
 
@@ -57,6 +57,7 @@ def _slot(name: str, row: int, *, joined: bool) -> Example:
         "joined_at": "2027-03-01T09:30:00Z" if joined else None,
         "n_rows": 412 if joined else None,
         "awaited": not joined,
+        "stopped": None,
     }
 
 
@@ -97,6 +98,7 @@ BODIES: Final[dict[str, Example]] = {
     },
     "put_choice": {"n_clusters": 3},
     "cancel_session": {"reason": "Our ethics board asks for another purpose."},
+    "post_stopped": {"reason": StopReason.LEFT.value},
     "put_deadline": {"deadline": "2027-03-15T08:00:00Z"},
     "post_invitations": {"slots": ["south"]},
     "post_receiver": {"way": "webhook", "address": "https://hooks.example/wards"},

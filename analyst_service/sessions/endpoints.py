@@ -17,11 +17,13 @@ from analyst_service.requests.deps import (
     SessionID,
 )
 from analyst_service.requests.strict_json import Posted
+from analyst_service.sessions.party_stops import PartyStops
 from analyst_service.sessions.schemas import (
     Cancellation,
     Choice,
     Extension,
     ListQuery,
+    PartyStop,
     SessionWrite,
     audit_page,
     list_page,
@@ -177,6 +179,27 @@ def cancel_session(
     )
     service.notifier.notify_driver()
     return cancelled
+
+
+@router.post("/{session_id}/stopped", status_code=204)
+def post_stopped(
+    session_id: SessionID,
+    body: Posted[PartyStop],
+    caller: CallerDep,
+    service: ServiceDep,
+) -> None:
+    """Say that the caller's party stopped for good; a repeat changes nothing.
+
+    It sends nothing more. The session ends, unless a quorum of others is enough.
+    """
+    reason = body.read().reason
+
+    def stop(transaction: Transaction) -> None:
+        parties = PartyStops(transaction, service.clock)
+        parties.stop(caller, session_id, reason)
+
+    service.database.transact(stop)
+    service.notifier.notify_driver()
 
 
 def _change_session(

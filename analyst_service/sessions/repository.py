@@ -50,6 +50,20 @@ _MEMBERS = (
     .order_by(Member.row_group, Member.column_group)
 )
 _SLOTS = {kind: _slots_of(table(kind)) for kind in (Task, Contribution)}
+_STOPPED = (
+    sa.select(Member.slot, Member.stopped)
+    .where(Member.session_id == sa.bindparam("session_id"))
+    .where(Member.stopped.is_not(None))
+    .order_by(Member.row_group, Member.column_group)
+)
+_TASKS = table(Task)
+_WITHDRAWN = sa.delete(_TASKS).where(
+    *(
+        _TASKS.c[name] == sa.bindparam(name)
+        for name in ("session_id", "round", "attempt")
+    ),
+    _TASKS.c.slot.in_(sa.bindparam("slots", expanding=True)),
+)
 _SESSIONS = table(Session)
 
 
@@ -134,6 +148,18 @@ class SessionRepository:
     def find_answered(self, session: Session) -> set[str]:
         """Return the slots whose contribution to the open attempt is stored."""
         return self._slots(Contribution, session)
+
+    def find_stopped(self, session_id: str) -> dict[str, str]:
+        """Return the slots whose parties stopped for good, each with its word."""
+        found = self._transaction.execute(_STOPPED, {"session_id": session_id})
+        return {slot: str(word) for slot, word in found}
+
+    def withdraw_tasks(self, session: Session, slots: Collection[str]) -> None:
+        """Ask nothing more of slots in the open attempt, but of those that answered."""
+        unanswered = set(slots) - self.find_answered(session)
+        here = {"session_id": session.id, "round": session.round}
+        here |= {"attempt": session.attempt, "slots": list(unanswered)}
+        self._transaction.execute(_WITHDRAWN, here)
 
     def move(
         self,

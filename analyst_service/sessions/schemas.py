@@ -33,7 +33,7 @@ from clustering_protocols.wire.answers import (
     SlotStatus,
 )
 from clustering_protocols.wire.progress import run_progress
-from clustering_protocols.wire.states import SessionState, SlotState
+from clustering_protocols.wire.states import SessionState, SlotState, StopReason
 
 
 class _Choice(BaseModel):
@@ -124,6 +124,16 @@ class Cancellation(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reason: Text = Field(default="", description="What the parties read.")
+
+
+class PartyStop(BaseModel):
+    """Why a party stopped for good."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: StopReason = Field(
+        description="All that others read: which check refused is not among the words."
+    )
 
 
 class Choice(BaseModel):
@@ -228,4 +238,5 @@ def _slot(member: Member, awaited: set[str]) -> SlotStatus:
         joined_at=member.joined_at,
         n_rows=member.n_rows,
         awaited=member.slot in awaited,
+        stopped=None if member.stopped is None else StopReason(member.stopped),
     )

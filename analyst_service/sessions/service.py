@@ -21,13 +21,21 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     NotFound,
     NotReady,
+    PartyStopped,
     RoundClosed,
     SessionExists,
     SessionOver,
 )
 from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.terms import SessionRequest, read_terms
-from clustering_protocols.wire.states import OVER, Event, SessionState, SlotState
+from clustering_protocols.wire.states import (
+    OVER,
+    Event,
+    SessionState,
+    SlotState,
+    StopReason,
+)
+from clustering_protocols.wire.stop_reasons import describe_stop
 
 _LONGEST_WAIT = timedelta(days=366)
 _NO_REASON = "Stopped on request."
@@ -113,6 +121,12 @@ class SessionService:
                 session
             )
         return set()
+
+    def require_going(self, session: Session, slot: str) -> None:
+        """Raise :class:`PartyStopped` if the party of a slot has stopped for good."""
+        word = self._sessions.find_stopped(session.id).get(slot)
+        if word is not None:
+            raise PartyStopped(describe_stop(slot, StopReason(word)))
 
     def agreement(self, caller: Caller, session_id: str) -> bytes:
         """Return the exact bytes of the agreement."""

@@ -187,6 +187,7 @@ class Member(Base):
     identity: Mapped[str | None] = mapped_column(_DIGEST)
     signature: Mapped[str | None] = mapped_column(sa.String(128))
     joins: Mapped[int] = mapped_column(server_default="0")
+    stopped: Mapped[str | None] = mapped_column(sa.String(16))
 
 
 class Invitation(Base):

@@ -72,7 +72,7 @@ class ProductParty:
         try:
             return call()
         except engine.FINAL as error:
-            self._journal = self._journal.stop(self._journal.stopped or str(error))
+            self._journal = self._journal.refuse(error)
             raise
 
     def _answer(self, task: bytes) -> bytes:

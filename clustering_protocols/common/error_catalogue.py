@@ -214,6 +214,12 @@ class Problem(Enum):
         "Open a new session once all parties are ready; 'coterie session extend' waits "
         "longer while there is time.",
     )
+    PARTY_STOPPED = Facts(
+        "party-stopped",
+        410,
+        "A party stopped for good",
+        "Ask the institution that is named. Open a new session to try again.",
+    )
     CANCELLED = Facts(
         "cancelled",
         410,

@@ -180,6 +180,10 @@ class DeadlinePassed(CoterieError, problem=Problem.DEADLINE_PASSED):
     """A round, or the recruiting, that ran out of time."""
 
 
+class PartyStopped(CoterieError, problem=Problem.PARTY_STOPPED):
+    """A party stopped for good: it sends nothing more, or the session ended by it."""
+
+
 class Cancelled(CoterieError, problem=Problem.CANCELLED):
     """A session that its coordinator stopped."""
 

@@ -17,12 +17,14 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
-from clustering_protocols.common.errors import TaskRefused
+from clustering_protocols.common.errors import CoterieError, TaskRefused
+from clustering_protocols.engine.stop_reasons import find_stop_reason
 from clustering_protocols.engine.transcript import Entry
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.records.rounds import RoundRef
+from clustering_protocols.wire.states import StopReason
 
 _RECENT = 3  # a sum's total is read two answers later at most
 
@@ -46,6 +48,8 @@ class Journal(Record):
     stopped: why this party answers nothing any more; empty while it does.
     left: whether it stopped because its people left the session. Unknown of journals
         that releases before 0.3.0 wrote.
+    stop_reason: why it stopped, in the one word that others read. Unknown of journals that
+        releases before 0.3.0 wrote.
     line: the number of the transcript's last line that is known.
     recent: the last rounds that were answered.
     when: int64 (h, 2); rounds and attempts since the first of the recent rounds.
@@ -67,6 +71,7 @@ class Journal(Record):
     members: list[str] = Field(default_factory=list)
     stopped: str = ""
     left: bool | None = None
+    stop_reason: StopReason | None = Field(default=None, strict=False)
     line: int = 0
     recent: list[int] = Field(default_factory=list)
     when: Annotated[IntArray, Spec("h", 2)] = Field(default_factory=_no_rounds)
@@ -138,9 +143,20 @@ class Journal(Record):
         if self.stopped:
             raise TaskRefused(f"This party has stopped: {self.stopped}")
 
-    def stop(self, reason: str, *, left: bool = False) -> Journal:
+    def stop(self, said: str, reason: StopReason, *, left: bool = False) -> Journal:
         """Return the journal of a party that answers nothing any more.
 
+        said: why, for its own people. reason: the word for others.
         left: whether its people left the session.
         """
-        return self.model_copy(update={"stopped": reason, "left": left})
+        changes = {"stopped": said, "stop_reason": reason, "left": left}
+        return self.model_copy(update=changes)
+
+    def refuse(self, error: CoterieError) -> Journal:
+        """Return the journal of a party that an error stopped; the first one counts."""
+        return self if self.stopped else self.stop(str(error), find_stop_reason(error))
+
+    def go_on(self) -> Journal:
+        """Return the journal of a party whose people took back that they left."""
+        changes = {"stopped": "", "stop_reason": None, "left": False}
+        return self.model_copy(update=changes)

@@ -83,8 +83,7 @@ class Parties:
         try:
             answer = self.reply(slot, task)
         except engine.FINAL as error:
-            journal = self.journals[slot]
-            self.journals[slot] = journal.stop(journal.stopped or str(error))
+            self.journals[slot] = self.journals[slot].refuse(error)
             raise
         self.journals[slot] = answer.journal
         return answer

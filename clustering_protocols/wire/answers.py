@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, BaseModel, Field
 
-from clustering_protocols.wire.states import OVER, SessionState, SlotState
+from clustering_protocols.wire.states import OVER, SessionState, SlotState, StopReason
 
 
 class SlotStatus(BaseModel):
@@ -22,6 +22,9 @@ class SlotStatus(BaseModel):
     joined_at: AwareDatetime | None
     n_rows: int | None
     awaited: bool
+    stopped: StopReason | None = Field(
+        default=None, description="Why its party stopped for good, if it did."
+    )
 
 
 class RunLine(BaseModel):

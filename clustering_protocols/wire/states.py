@@ -30,6 +30,15 @@ class SlotState(StrEnum):
     JOINED = "joined"
 
 
+class StopReason(StrEnum):
+    """Why a party stopped for good: all that others read of it."""
+
+    LEFT = "left"
+    REFUSED = "refused"
+    DATA = "data"
+    SOFTWARE = "software"
+
+
 class Event(StrEnum):
     """What happens to a session."""
 
@@ -42,6 +51,7 @@ class Event(StrEnum):
     STEP_FAILED = "step-failed"
     DEADLINE = "deadline"
     CANCEL = "cancel"
+    PARTY_STOPPED = "party-stopped"
     EXTENDED = "extended"
 
 
@@ -50,9 +60,11 @@ LEGAL: Final[Mapping[tuple[SessionState, Event], SessionState]] = MappingProxyTy
         (SessionState.RECRUITING, Event.ALL_JOINED): SessionState.STEPPING,
         (SessionState.RECRUITING, Event.DEADLINE): SessionState.EXPIRED,
         (SessionState.RECRUITING, Event.CANCEL): SessionState.CANCELLED,
+        (SessionState.RECRUITING, Event.PARTY_STOPPED): SessionState.FAILED,
         (SessionState.COLLECTING, Event.ROUND_COMPLETE): SessionState.STEPPING,
         (SessionState.COLLECTING, Event.DEADLINE): SessionState.EXPIRED,
         (SessionState.COLLECTING, Event.CANCEL): SessionState.CANCELLED,
+        (SessionState.COLLECTING, Event.PARTY_STOPPED): SessionState.FAILED,
         (SessionState.STEPPING, Event.ROUND_OPENED): SessionState.COLLECTING,
         (SessionState.STEPPING, Event.RUNS_DONE): SessionState.CHOOSING,
         (SessionState.STEPPING, Event.FINISHED): SessionState.COMPLETED,
@@ -61,6 +73,7 @@ LEGAL: Final[Mapping[tuple[SessionState, Event], SessionState]] = MappingProxyTy
         (SessionState.CHOOSING, Event.CHOSEN): SessionState.STEPPING,
         (SessionState.CHOOSING, Event.DEADLINE): SessionState.STEPPING,
         (SessionState.CHOOSING, Event.CANCEL): SessionState.CANCELLED,
+        (SessionState.CHOOSING, Event.PARTY_STOPPED): SessionState.FAILED,
         (SessionState.RECRUITING, Event.EXTENDED): SessionState.RECRUITING,
         (SessionState.COLLECTING, Event.EXTENDED): SessionState.COLLECTING,
         (SessionState.CHOOSING, Event.EXTENDED): SessionState.CHOOSING,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from clustering_protocols.terms.terms import Layout
-from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.answers import SessionStatus, SlotStatus
 from clustering_protocols.wire.progress import describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
 from coterie_pages.models import AuditRow, SlotEntry
@@ -60,10 +60,14 @@ def seats_shown(
             row=slot.row,
             column=slot.column,
             state=slot.state,
-            reason=slot.reason or "",
+            reason=slot.reason or _describe_stop(slot),
             joined_at=slot.joined_at,
             n_rows=slot.n_rows,
         )
+
+
+def _describe_stop(slot: SlotStatus) -> str:
+    return "" if slot.stopped is None else f"stopped for good: {slot.stopped}"
 
 
 def _progress(status: SessionStatus) -> Progress | None:

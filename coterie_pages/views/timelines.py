@@ -78,7 +78,12 @@ def _stages(rounds: Iterable[tuple[str, Work]]) -> Iterator[StageSpan]:
 
 
 _ENDINGS: Final = frozenset(
-    {Event.ROUND_COMPLETE.value, Event.DEADLINE.value, Event.CANCEL.value}
+    {
+        Event.ROUND_COMPLETE.value,
+        Event.DEADLINE.value,
+        Event.CANCEL.value,
+        Event.PARTY_STOPPED.value,
+    }
 )
 
 

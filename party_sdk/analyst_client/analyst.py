@@ -23,7 +23,7 @@ from clustering_protocols.wire.answers import (
     SessionStatus,
 )
 from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
-from clustering_protocols.wire.states import SlotState
+from clustering_protocols.wire.states import SlotState, StopReason
 
 LONG_POLL_SECONDS: Final = 20.0
 """For how long the analyst may hold a question of somebody who waits for a task."""
@@ -63,6 +63,9 @@ class Analyst(Protocol):
 
     def decline(self, code: str, state: SlotState, reason: str) -> None:
         """Say why the party of a code does not join: refused by a check, or declined."""
+
+    def stop(self, session: str, reason: StopReason) -> None:
+        """Say that the caller's party stopped for good; repeating it changes nothing."""
 
     def session(self, session: str) -> SessionStatus:
         """Return where a session stands."""

@@ -23,7 +23,7 @@ from clustering_protocols.wire.answers import (
     SessionStatus,
 )
 from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
-from clustering_protocols.wire.states import SlotState
+from clustering_protocols.wire.states import SlotState, StopReason
 from coterie_http import long_polling
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
@@ -39,6 +39,8 @@ from party_sdk.analyst_client.transport import (
 )
 
 _M = TypeVar("_M", bound=BaseModel)
+
+_STOP_PATIENCE: Final = 10.0  # seconds: an operator waits to read why it stopped
 
 IN_PIECES_FROM: Final = 64 << 20
 """Contributions of so many bytes go in pieces, so that a cut costs one of them."""
@@ -187,6 +189,12 @@ class HttpAnalyst(CoordinatedAnalyst):
         """Say why the party of a code does not join: refused by a check, or declined."""
         body = {"code": code, "state": state.value, "reason": reason}
         self._send("POST", "/v1/join/decline", json=body)
+
+    def stop(self, session: str, reason: StopReason) -> None:
+        """Say that the caller's party stopped for good; repeating it changes nothing."""
+        path, body = f"/v1/sessions/{session}/stopped", {"reason": reason.value}
+        patience = min(self._transport.patience, _STOP_PATIENCE)
+        self._send("POST", path, json=body, patience=patience)
 
     def agreement(self, session: str) -> bytes:
         """Return the exact bytes of the agreement."""

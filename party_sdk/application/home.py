@@ -16,6 +16,7 @@ from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.risks import RiskLevel
 from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.terms.terms import Terms, read_terms
+from clustering_protocols.wire.states import StopReason
 from party_sdk.admission.id_patterns import id_warnings
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.http_analyst import connect
@@ -344,20 +345,32 @@ class Home:
         with self.connect(parsed.url) as analyst:
             decline(analyst, parsed.code, reason, check)
 
-    def leave(self, session: str, slot: str, reason: str) -> bool:
-        """Stop a party for good; return whether the others are told."""
-        kept = self.folder(session, slot).load_identity()
-        return self.withdraw(kept.invitation, reason)
+    def leave(
+        self,
+        session: str,
+        slot: str,
+        said: str,
+        reason: StopReason = StopReason.LEFT,
+    ) -> bool:
+        """Stop a party for good; return whether the others are told.
 
-    def withdraw(self, invitation: str, reason: str) -> bool:
+        said: why, for the coordinator where the slot is free.
+        reason: the word that the others read where it is taken.
+        """
+        kept = self.folder(session, slot).load_identity()
+        return self.withdraw(kept.invitation, said, reason)
+
+    def withdraw(
+        self, invitation: str, said: str, reason: StopReason = StopReason.LEFT
+    ) -> bool:
         """Do the same by an invitation; decline it where no party is here yet."""
         parsed = Invitation.parse(invitation)
         folder = self.folder(parsed.session, parsed.slot)
         if not folder.exists:
-            self.decline(invitation, reason)
+            self.decline(invitation, said)
             return True
         with self.connect(parsed.url) as analyst:
-            return leave(folder, analyst, reason, parsed.code)
+            return leave(folder, analyst, said, parsed.code, reason)
 
     @contextmanager
     def receivers(self, session: str, slot: str) -> Iterator[OwnReceivers]:

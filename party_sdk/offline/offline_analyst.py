@@ -13,7 +13,7 @@ from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.wire.answers import Preview, Receipt, SessionStatus
 from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
-from clustering_protocols.wire.states import SlotState
+from clustering_protocols.wire.states import SlotState, StopReason
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.requests import parse_answer
 from party_sdk.home.files import private_folder, write_private
@@ -77,6 +77,17 @@ class OfflineAnalyst(Analyst):
         raise Unavailable(
             "This machine has no network: what a file asks is answered by a file.",
             remedy="Tell the coordinator yourself that you do not join.",
+        )
+
+    def stop(self, session: str, reason: StopReason) -> None:
+        """Refuse: a file that is carried arrives when people meet, and they can say it.
+
+        Raises Unavailable: always.
+        """
+        del session, reason
+        raise Unavailable(
+            "This machine has no network: what a file asks is answered by a file.",
+            remedy="Tell the coordinator yourself that this party stopped for good.",
         )
 
     def session(self, session: str) -> SessionStatus:

@@ -9,7 +9,8 @@ byte leaves, so that a retry sends the same. ``arrived.arrays`` names the rows o
 table that the session sees, unless it is all of them as they are. ``mapping-1.toml`` …
 say how the table is mended (:mod:`party_sdk.party.kept_mappings`). ``moments.arrays``
 and ``variables.arrays`` hold moments and ranges of the own rows: new rows are compared
-with them. ``held`` is there after the operator has refused an answer.
+with them. ``held`` is there after the operator has refused an answer, ``told-stop`` once
+the analyst was told that the party stopped for good.
 ``consents.json`` says to which kinds of contribution they said yes. ``sent.log`` says
 what left when, and what the analyst acknowledged. It and the agreement outlive the rest
 in ``forgotten/1``, ``2`` …, with ``report.json``.
@@ -34,6 +35,7 @@ from clustering_protocols.engine import Journal
 from clustering_protocols.shared_stages.row_selection import AdmittedRows
 from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments
 from clustering_protocols.terms.agreements import Member, read_agreement
+from clustering_protocols.wire.states import StopReason
 from party_sdk.disclosures.history import ShownTables
 from party_sdk.disclosures.intersections import Intersections
 from party_sdk.disclosures.privacy_budget import PrivacyBudget
@@ -183,18 +185,29 @@ class PartyFolder:
         """Return whether the analyst has acknowledged the last answer of a journal."""
         return self.ledger.has_receipt((journal.round, journal.attempt))
 
-    def leave(self, reason: str) -> None:
-        """Let the party answer nothing any more, since its people left the session."""
-        self._stop(reason, left=True)
+    def leave(self, said: str, reason: StopReason) -> None:
+        """Let the party answer nothing any more, since its people left the session.
+
+        said: why, for its own people. reason: the word for others.
+        """
+        self._rewrite(self.load_standing().journal.stop(said, reason, left=True))
 
     def go_on(self) -> None:
         """Take back that the party was stopped."""
-        self._stop("", left=False)
+        self._rewrite(self.load_standing().journal.go_on())
 
-    def _stop(self, reason: str, *, left: bool) -> None:
+    def _rewrite(self, journal: Journal) -> None:
         last = self.load_standing()
-        journal = last.journal.stop(reason, left=left)
         self.save_standing(replace(last, turn=last.turn + 1, journal=journal))
+
+    @property
+    def has_told_stop(self) -> bool:
+        """Return whether the analyst was told that the party stopped for good."""
+        return self._told_stop_path.exists()
+
+    def note_told_stop(self) -> None:
+        """Remember that the analyst was told that the party stopped for good."""
+        self._told_stop_path.touch(mode=0o600)
 
     @property
     def is_held(self) -> bool:
@@ -334,6 +347,10 @@ class PartyFolder:
     @property
     def _held_path(self) -> Path:
         return self.path / "held"
+
+    @property
+    def _told_stop_path(self) -> Path:
+        return self.path / "told-stop"
 
     @property
     def _standing_files(self) -> StandingFiles:

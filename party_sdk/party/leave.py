@@ -1,4 +1,4 @@
-"""How a party says no: a check refuses, its people decline, or they leave for good."""
+"""How a party says no: a check refuses, its people decline, or it stops for good."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
     InvitationUsed,
+    NotFound,
     NotReady,
+    PartyStopped,
+    SessionOver,
     ShapeConflict,
 )
-from clustering_protocols.wire.states import SlotState
+from clustering_protocols.wire.states import SlotState, StopReason
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.party.folder import PartyFolder
@@ -47,16 +50,23 @@ def telling_refusals(analyst: Analyst, code: str) -> Iterator[None]:
 
 
 def leave(
-    folder: PartyFolder, analyst: Analyst, reason: str, code: str | None = None
+    folder: PartyFolder,
+    analyst: Analyst,
+    said: str,
+    code: str | None = None,
+    reason: StopReason = StopReason.LEFT,
 ) -> bool:
     """Stop a party for good, and decline its slot if nobody has taken it yet.
 
     It stops before the analyst is asked: whatever comes of that, nothing more is sent.
 
+    said: why, in the words of its people. They travel only where the slot is free.
     code: of the invitation that counts now; that which the party accepted, by default.
+    reason: what the others read once the slot is taken.
 
-    Returns bool: whether the others are told. Once the slot is taken they wait for it
-        until the coordinator cancels the session, or until the deadline.
+    Returns bool: whether the others are told. An analyst of an earlier release, or one
+        whose files are carried, takes no word: the others wait until the coordinator
+        cancels the session, or until the deadline.
 
     Raises NotReady if nothing is kept of the session here, or it is over.
     Raises CoterieError if the analyst cannot be told, or refuses.
@@ -66,17 +76,54 @@ def leave(
         raise NotReady("This session is completed: nothing more is sent.")
     if identity.ended:
         raise NotReady(f"This session is {identity.ended}: nothing more is sent.")
-    with folder.lock():
-        said = f"{_LEFT}{f': {reason}' if reason else ''}."
-        folder.leave(said)
+    if not folder.has_told_stop:
+        with folder.lock():
+            folder.leave(f"{_LEFT}{f': {said}' if said else ''}.", reason)
     if folder.has_joined:
-        return False
+        return tell_stop(folder, analyst)
     code = code or Invitation.parse(identity.invitation).code
     try:
-        decline(analyst, code, reason)
+        decline(analyst, code, said)
     except InvitationUsed:  # it joined, and the answer was lost
         return False
     return True
+
+
+def tell_stop(folder: PartyFolder, analyst: Analyst) -> bool:
+    """Tell the others, once, in one word that this party stopped for good.
+
+    Returns bool: whether the analyst knows it; True where the session is over anyway.
+
+    Raises CoterieError if the analyst cannot be asked: the next start tells it.
+    """
+    journal, token = folder.load_standing().journal, folder.load_identity().token
+    if not journal.stopped or token is None:
+        return False
+    if folder.has_told_stop:
+        return True
+    reason = journal.stop_reason or StopReason.REFUSED
+    try:
+        analyst.as_party(token).stop(folder.session, reason)
+    except (SessionOver, PartyStopped):
+        pass  # nobody waits for it
+    except NotFound:  # an analyst of an earlier release
+        return False
+    folder.note_told_stop()
+    return True
+
+
+@contextmanager
+def telling_stops(folder: PartyFolder, analyst: Analyst) -> Iterator[None]:
+    """Tell the others where this party stops for good, or did and was killed then.
+
+    Raises CoterieError: what stopped it, whether the others could be told or not.
+    """
+    try:
+        yield
+    except CoterieError:
+        with suppress(CoterieError):  # what stopped it is what the operator has to read
+            tell_stop(folder, analyst)
+        raise
 
 
 def come_back(folder: PartyFolder) -> None:
@@ -95,6 +142,12 @@ def has_left(folder: PartyFolder) -> bool:
 
 
 def check_staying(folder: PartyFolder) -> None:
-    """Refuse to continue with a session that was left; :class:`GuardRefused`."""
+    """Refuse to continue with a session in which this party stopped for good.
+
+    Raises GuardRefused if its people left.
+    Raises TaskRefused if the analyst broke the rules.
+    """
     if has_left(folder):
         raise GuardRefused(folder.load_standing().journal.stopped)
+    if folder.load_result() is None:
+        folder.load_standing().journal.check_going()

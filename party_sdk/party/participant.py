@@ -36,7 +36,7 @@ from party_sdk.party.cluster_names import pair_keys
 from party_sdk.party.enrolment import Enrolment
 from party_sdk.party.folder import Identity, PartyFolder
 from party_sdk.party.join import check_again, first_time
-from party_sdk.party.leave import check_staying, telling_refusals
+from party_sdk.party.leave import check_staying, telling_refusals, telling_stops
 from party_sdk.party.notifications import OwnReceivers, leave_addresses, name_addresses
 from party_sdk.party.party_at_home import PartyAtHome
 from party_sdk.party.planned_use import moved_rows
@@ -207,18 +207,21 @@ class Party(PartyAtHome):
         Raises CoterieError: with what is wrong and what to do.
         """
         with self.folder.lock(), self._noting_the_end():
-            check_staying(self.folder)
+            with telling_stops(self.folder, self._analyst):
+                check_staying(self.folder)
             with self.tell_refusals():
                 data = self._open(table, id_column, columns, mapping)
                 arrival = self.enrol(data)
             try:
-                outcome = self._to_the_end(arrival, on_progress)
+                with telling_stops(self.folder, self._analyst):
+                    outcome = self._to_the_end(arrival, on_progress)
             except Unauthenticated:
                 # the token has expired, and the key gets a new one; where it was
                 # revoked, so was the invitation, and the analyst says so
                 self._remember(self._identity.model_copy(update={"token": None}))
                 arrival = self.enrol(data)
-                outcome = self._to_the_end(arrival, on_progress)
+                with telling_stops(self.folder, self._analyst):
+                    outcome = self._to_the_end(arrival, on_progress)
         found = self._result_of(outcome, data)
         return self._complete(found)
 

@@ -108,7 +108,7 @@ class Responder:
             return self._answer(party, task, data)
         except engine.FINAL as error:
             if not self._standing.journal.stopped:
-                journal = self._standing.journal.stop(str(error))
+                journal = self._standing.journal.refuse(error)
                 self._stand(replace(self._standing, journal=journal))
             raise
 

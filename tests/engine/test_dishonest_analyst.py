@@ -17,6 +17,7 @@ from clustering_protocols import catalogue, engine
 from clustering_protocols.common.errors import CoterieError, ProtocolFailed, TaskRefused
 from clustering_protocols.engine import MAX_ATTEMPTS
 from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.wire.states import StopReason
 from tests.engine.recorded import Recorded, Standing, honest
 
 every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
@@ -118,7 +119,7 @@ def test_who_has_stopped_answers_nothing_more(name: str) -> None:
     session = honest(name)
     slot = last_slot(session)
     for at in session.standings[slot]:
-        stopped = at.journal.stop("because")
+        stopped = at.journal.stop("because", StopReason.REFUSED)
         with pytest.raises(TaskRefused, match="has stopped: because"):
             session.party(slot).reply(stopped, at.memory, at.task, session.data[slot])
 

@@ -17,7 +17,7 @@ from clustering_protocols.records import codec
 from clustering_protocols.terms.terms import Layout
 from coterie import Party, Policy
 from party_sdk.analyst_client.http_analyst import connect
-from tests.interop.proxy import Change, between
+from tests.interop.proxy import Change, between, is_stop
 from tests.interop.sessions import start_with_entropy
 
 LAYOUT = Layout.lattice(3)
@@ -87,7 +87,7 @@ def test_both_stop_with_the_same_problem(
     change, problem = LIES[lie]
     crowd = gather(LosslessFederated(n_clusters=2), PARTS)
     crowd.start(HONEST)
-    with between(crowd.analyst.url, change) as url:
+    with between(crowd.analyst.url, change, hide=is_stop) as url:
         foreign = start_with_entropy(crowd, tmp_path, FOREIGN, at=url)
         try:
             with (

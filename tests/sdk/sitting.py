@@ -70,14 +70,20 @@ class Sitting:
 
 
 class _Counting(httpx.BaseTransport):
-    """Passes requests on and counts the contributions among them."""
+    """Passes requests on and counts the contributions among them.
 
-    def __init__(self, inner: httpx.BaseTransport) -> None:
+    An analyst that lies tells nobody that a party stopped: ``hides_stops``.
+    """
+
+    def __init__(self, inner: httpx.BaseTransport, *, hides_stops: bool) -> None:
         self.inner = inner
+        self.hides_stops = hides_stops
         self.n_sent = 0
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         self.n_sent += request.url.path.endswith("/contribution")
+        if self.hides_stops and request.url.path.endswith("/stopped"):
+            return httpx.Response(204, request=request)
         return self.inner.handle_request(request)
 
 
@@ -89,12 +95,14 @@ def sit(
     *,
     named: bool = False,
     dictionary: Sequence[Schema] | None = None,
+    hides_stops: bool = True,
 ) -> Sitting:
     """Run a session to where every party has ended.
 
     A party that stops runs once more while the session is open still, as its operator
     would have it; others that wait for it wait to the deadline of the round. ``named``:
-    the terms say which institution sits where.
+    the terms say which institution sits where. ``hides_stops``: the analyst keeps from
+    the others that one of them stopped.
     """
     session = api.open(
         params,
@@ -107,7 +115,9 @@ def sit(
     endings: dict[str, Ending] = {}
 
     def end(slot: str) -> None:
-        endings[slot] = _ending(api, session, slot, home / slot)
+        endings[slot] = _ending(
+            api, session, slot, home / slot, hides_stops=hides_stops
+        )
 
     with ThreadPoolExecutor(len(parts.layout.slots)) as pool:
         running = [pool.submit(end, slot) for slot in parts.layout.names]
@@ -132,14 +142,15 @@ def _end_waiting(api: Api, session: ByHand, ended: set[str]) -> None:
         api.clock.forward(_ROUND_SECONDS)
 
 
-def _ending(api: Api, session: ByHand, slot: str, home: Path) -> Ending:
+def _ending(
+    api: Api, session: ByHand, slot: str, home: Path, *, hides_stops: bool
+) -> Ending:
+    wire = _Counting(api.client._transport, hides_stops=hides_stops)
     try:
-        return Ending(
-            labels=_run(_Counting(api.client._transport), session, slot, home)
-        )
+        return Ending(labels=_run(wire, session, slot, home))
     except CoterieError as error:
         first = error
-    after = _Counting(api.client._transport)
+    after = _Counting(api.client._transport, hides_stops=hides_stops)
     try:
         _run(after, session, slot, home)
     except CoterieError as again:

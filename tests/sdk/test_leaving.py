@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 from support.terminal import ACCEPT, Terminal, opened
 
+from clustering_protocols.common.errors import Unavailable
+from party_sdk.analyst_client.http_analyst import HttpAnalyst
+
 Answering = Callable[[str], bool]
 KIND = "Send it?"
+UNAVAILABLE = 6
 
 
 def confirming(patch: pytest.MonkeyPatch, answer: Answering) -> list[str]:
@@ -85,11 +89,62 @@ def test_a_party_that_left_sends_nothing_more(
     confirming(monkeypatch, lambda _: False)
     online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
     left = online("party", "leave", session, "r1c1")
-    assert f"coterie session cancel {session}" in left.stderr
+    assert "The others read that you stopped for good (left)." in left.stderr
+    shown = online("session", "show", session).stdout
+    assert "r1c1: 12 rows, stopped for good: left" in shown
+    assert "Slot 'r1c1' stopped for good (left): its people left the session." in shown
     for command in (("run", invitation), ("resume", session, "r1c1")):
         refused = online("party", *command, *data, "--confirm", expect=3)
         assert "You left this session." in refused.stderr
     assert sent(online, session) == 0
+
+
+def test_who_leaves_may_say_that_the_rows_are_the_cause(
+    online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The words of people stay at home; the others read one of four."""
+    session, invitation = opened(online)
+    data = ("--data", rows, "--id-column", "id")
+    confirming(monkeypatch, lambda _: False)
+    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
+    said = ("--because", "data", "--reason", "ward 7 is wrong")
+    online("party", "leave", session, "r1c1", *said)
+    shown = online("session", "show", session).stdout
+    assert "stopped for good (data): its rows cannot be used." in shown
+    assert "ward 7" not in shown
+    online("party", "leave", session, "r1c1")  # a repeat, with another word, is none
+    assert "stopped for good: data" in online("session", "show", session).stdout
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_stop_that_was_not_told_is_told_at_the_next_start(
+    online: Terminal, rows: Path, monkeypatch: pytest.MonkeyPatch, *, is_killed: bool
+) -> None:
+    session, invitation = opened(online)
+    data = ("--data", rows, "--id-column", "id")
+    confirming(monkeypatch, lambda _: False)
+    online("party", "run", invitation, *data, *ACCEPT, "--confirm", expect=3)
+    with monkeypatch.context() as patch:
+
+        def fail(*_: object) -> None:
+            raise Killed if is_killed else Unavailable("The analyst is away.")
+
+        patch.setattr(HttpAnalyst, "stop", fail)
+        if is_killed:
+            with pytest.raises(Killed):
+                online("party", "leave", session, "r1c1")
+        else:
+            online("party", "leave", session, "r1c1", expect=UNAVAILABLE)
+            refused = online("party", "resume", session, "r1c1", *data, expect=3)
+            assert "You left this session." in refused.stderr, "not that it is away"
+    assert "stopped" not in online("session", "show", session).stdout
+    refused = online("party", "resume", session, "r1c1", *data, expect=3)
+    assert "You left this session." in refused.stderr
+    assert "stopped for good: left" in online("session", "show", session).stdout
 
 
 def test_a_completed_session_cannot_be_left(online: Terminal, rows: Path) -> None:

@@ -24,6 +24,7 @@ from clustering_protocols.common.errors import (
     EnvelopeRefused,
     KeyNotAuthentic,
     Malformed,
+    PartyStopped,
     ProtocolFailed,
     TaskRefused,
 )
@@ -35,6 +36,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.terms import Layout
+from clustering_protocols.wire.states import StopReason
 from tests.sdk import liars
 from tests.sdk.liars import Liar
 from tests.sdk.sitting import SESSION, Sitting, sit
@@ -182,6 +184,32 @@ def test_a_lie_to_everybody_is_answered_by_nobody(
         assert "has stopped" in ending.again.detail
     assert sitting.uploads == honest(case).before(*sitting.open)
     assert sitting.uploads < honest(case).uploads
+
+
+def test_the_first_to_refuse_ends_the_session_of_all(tmp_path: Path) -> None:
+    """Who waits for it reads that it refused, and not what it found."""
+    with pytest.MonkeyPatch.context() as patch:
+        liars.adds_to_moments(2)(patch)
+        with in_process(tmp_path / "api", driven=True) as api:
+            params, parts = CASES["dc"]
+            said = within(-20.0, 20.0, parts.data, parts.layout)
+            sitting = sit(
+                *(api, params, parts, tmp_path / "home"),
+                dictionary=said,
+                hides_stops=False,
+            )
+            stored = str(api.stored()[0]["members"])
+    nobody_has_labels(sitting)
+    errors = [ending.error for ending in sitting.endings.values()]
+    own = [each for each in errors if isinstance(each, ProtocolFailed)]
+    others = [each for each in errors if isinstance(each, PartyStopped)]
+    assert own, "somebody looked"
+    assert len(own) + len(others) == 3
+    for each in others:
+        assert "stopped for good (refused)" in each.detail
+    assert StopReason.REFUSED.value in stored
+    for each in own:
+        assert each.detail not in stored
 
 
 @pytest.mark.threat(81)

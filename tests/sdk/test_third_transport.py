@@ -125,7 +125,7 @@ class MemoryAnalyst(Analyst):
     def decline(self, *_: Any) -> Any:
         raise NotOffered("Nobody declines here, and nobody is told.")
 
-    add_receiver = receivers = remove_receiver = decline
+    stop = add_receiver = receivers = remove_receiver = decline
 
 
 def invitation(terms: bytes, agreed: Terms, key: bytes, slot: str) -> str:

@@ -95,6 +95,7 @@ class Cast:
                 "/v1/join/decline",
                 {"json": nothing | {"state": "declined", "reason": ""}},
             ),
+            "post_stopped": ("POST", f"{here}/stopped", {"json": {"reason": "left"}}),
             "get_task": ("GET", f"{here}/task", {}),
             "put_contribution": (
                 "PUT",
@@ -168,6 +169,7 @@ EXPECTED: dict[str, tuple[int, ...]] = {
     "delete_receiver": (401, 401, 204, 404, 204, 404, 204),
     # what parties do
     "get_task": (401, 401, 200, 404, 403, 404, 403),
+    "post_stopped": (401, 401, 204, 404, 403, 404, 403),
     "put_contribution": (401, 401, 201, 404, 403, 404, 403),
     "put_upload": (401, 401, 201, 404, 403, 404, 403),
     "head_upload": (401, 401, 404, 404, 403, 404, 403),  # none was begun

@@ -65,6 +65,7 @@ OPEN: dict[str, set[str]] = {
     f"GET {HERE}/receivers": {"owner", "administrator", "member"},
     f"POST {HERE}/receivers": {"owner", "administrator", "member"},
     f"DELETE {HERE}/receivers/{{receiver_id}}": {"owner", "administrator", "member"},
+    f"POST {HERE}/stopped": {"member"},
     f"GET {HERE}/task": {"member"},
     f"GET {HERE}/result": {"owner", "administrator", "member"},
     f"PUT {ANSWER}": {"member"},
@@ -156,7 +157,7 @@ def test_operations_are_open_only_to_their_listed_roles(
                     assert response.status_code not in {401, 403, 404}, where
                 else:
                     # a body that does not parse is told to those who may not send it
-                    unread = {415, 422} if verb in {"PUT", "PATCH"} else set()
+                    unread = {415, 422} if verb in {"PUT", "PATCH", "POST"} else set()
                     assert response.status_code in refusals(caller) | unread, where
     assert cells > 200
     after = world.api.stored()
@@ -188,6 +189,7 @@ SESSION = {
     *("runs.n_clusters", "runs.figures", "runs.figures.*", "runs.chosen"),
     *(f"slots.{name}" for name in ("name", "row", "column", "joined_at")),
     *("slots.n_rows", "slots.awaited", "slots.state", "slots.reason"),
+    "slots.stopped",
 }
 LINE = {
     *("id", "title", "state", "round", "created_at", "protocol", "owner", "reason"),

@@ -26,6 +26,7 @@ import { derive } from "./secrecy/chance.ts";
 import { partyKeys, safetyNumber, verifyingKey } from "./secrecy/keys.ts";
 import type { Outcome, Table } from "./session/contract.ts";
 import { PartyEngine } from "./session/engine.ts";
+import { checkGoing } from "./session/journal.ts";
 import { answerTask, stopAt, type PartyState } from "./session/state.ts";
 import { digestTable } from "./table/table-digest.ts";
 import { hex, unhex } from "./wire/bytes.ts";
@@ -108,9 +109,27 @@ export class Party {
       await this.#enrol(arrived.table);
       const outcome = await this.#toTheEnd(arrived.table);
       return putBack(outcome, arrived.rows, table.rows.length);
+    } catch (error) {
+      await this.#tellStop();
+      throw error;
     } finally {
       unlock();
     }
+  }
+
+  /**
+   * Tells the others, once, that this party stopped for good; what stopped it is thrown
+   * whether that succeeds or not, and the next start tells them then.
+   */
+  async #tellStop(): Promise<void> {
+    const { stopped } = this.#folder.loadState().journal;
+    if (!stopped || !this.#identity.token || this.#folder.hasToldStop()) return;
+    try {
+      await this.#analyst.stop("refused");
+    } catch (error) {
+      if (asProblem(error).state === undefined) return; // else nobody waits any more
+    }
+    this.#folder.noteToldStop();
   }
 
   #arrive(table: Table): Arrival {
@@ -191,6 +210,7 @@ export class Party {
     const engine = new PartyEngine(agreement, slot, this.#entropy, protocol);
     const kept = this.#folder.loadResult();
     if (kept) return this.#conclude(engine, kept, table);
+    checkGoing(this.#folder.loadState().journal);
     let task = await this.#sendAgain();
     for (;;) {
       try {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clustering_protocols.wire.states import StopReason
 from party_sdk.cli.options.completion import session_argument, slot_argument
 from party_sdk.cli.options.invitation import invitation_argument, typed_invitation
 from party_sdk.cli.options.policy import choice_option, policy_options, remember_option
@@ -220,17 +221,30 @@ def decline(invitation: str, check: str | None, reason: str, here: Home) -> None
 @session_argument
 @slot_argument
 @click.option("--reason", default="", help="A line for the coordinator to read.")
+@click.option(
+    "--because",
+    type=click.Choice([each.value for each in StopReason]),
+    default=StopReason.LEFT.value,
+    show_default=True,
+    help="The one word that all others read, once you have run with your data.",
+)
 @here_options()
-def leave(session_id: str, slot: str, reason: str, here: Home) -> None:
+def leave(session_id: str, slot: str, reason: str, because: str, here: Home) -> None:
     """Stop taking part, for good: nothing more is sent.
 
     Before you have run with your data, the coordinator reads that you decline, and why.
-    Afterwards the others wait for you: ask the coordinator to cancel the session.
+    Afterwards all read that you stopped, and one word why. The session ends, or goes on
+    without you where its terms allow that.
     """
-    if here.leave(session_id, slot, reason):
+    had_joined = here.folder(session_id, slot).has_joined
+    is_told = here.leave(session_id, slot, reason, StopReason(because))
+    if is_told and not had_joined:
         say("You left. The coordinator reads that you decline.", err=True)
         return
     say("You left: nothing more is sent from here. What was sent stays sent.", err=True)
+    if is_told:
+        say(f"The others read that you stopped for good ({because}).", err=True)
+        return
     say(
         "The others wait for you until the deadline: ask the coordinator to cancel the "
         f"session (coterie session cancel {session_id}).",

@@ -51,6 +51,8 @@ def show_status(status: SessionStatus) -> None:
     say(progress_line(status))
     for slot in status.slots:
         joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
+        if slot.stopped is not None:
+            joined += f", stopped for good: {slot.stopped}"
         waiting = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
         say(f"  {slot.name}: {joined}{waiting}")
     chosen = next((n for n, run in enumerate(status.runs) if run.chosen), None)

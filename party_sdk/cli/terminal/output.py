@@ -47,6 +47,7 @@ _ENDED = frozenset(
         Problem.PROTOCOL_FAILED,
         Problem.DEADLINE_PASSED,
         Problem.CANCELLED,
+        Problem.PARTY_STOPPED,
     }
 )
 _INPUT = frozenset(

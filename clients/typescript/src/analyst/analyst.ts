@@ -3,11 +3,14 @@
 import type { Member } from "../roster/roster.ts";
 import { textOf } from "../wire/bytes.ts";
 import { MEDIA_TYPE } from "../wire/codec.ts";
+import type { StopReason } from "../wire/problems.ts";
 import { RECEIPT_HEADER, receiptInHeader, type Receipt } from "./receipts.ts";
 import { Transport, type Answer, type Request } from "./transport.ts";
 import { digestField, sendInPieces } from "./uploads.ts";
 
 const LONG_POLL_SECONDS = 25;
+/** An operator waits to read why the party stopped. */
+const STOP_PATIENCE_SECONDS = 10;
 const JSON_HEADERS = { "Content-Type": "application/json" };
 
 /** What an invitation is for. `joins`: how often the slot was joined so far. */
@@ -44,6 +47,12 @@ export class Analyst {
   async join(code: string, member: Member, proof: string): Promise<string> {
     const answer = await this.#post("/v1/join", { code, member, proof });
     return read<{ token: string }>(answer).token;
+  }
+
+  /** Says that this party stopped for good; the same again changes nothing. */
+  async stop(reason: StopReason): Promise<void> {
+    const path = `${this.#session}/stopped`;
+    await this.#post(path, { reason }, STOP_PATIENCE_SECONDS);
   }
 
   /** The exact bytes of the agreement. */
@@ -105,9 +114,10 @@ export class Analyst {
     return sendInPieces((piece) => this.#send(piece), path, content, prefer, patience);
   }
 
-  #post(path: string, value: object): Promise<Answer> {
+  #post(path: string, value: object, patience?: number): Promise<Answer> {
     const body = JSON.stringify(value);
-    return this.#send({ method: "POST", path, body, headers: JSON_HEADERS });
+    const limit = patience === undefined ? {} : { patience };
+    return this.#send({ method: "POST", path, body, headers: JSON_HEADERS, ...limit });
   }
 
   #get(path: string): Promise<Answer> {

@@ -92,6 +92,11 @@ function checked(answer: Answer | undefined): Answer {
   throw problemIn(answer);
 }
 
+function nameOf(type: unknown): string {
+  return typeof type === "string" ? type.slice(type.lastIndexOf(":") + 1) : "internal";
+}
+
+/** The problem that was answered; of a session that is over, what ended it. */
 function problemIn({ status, body }: Answer): Problem {
   let document: Record<string, unknown> = {};
   try {
@@ -99,9 +104,9 @@ function problemIn({ status, body }: Answer): Problem {
   } catch {
     // a page of a proxy
   }
-  const { type, detail, state } = document;
+  const { type, detail, state, reason } = document;
   return new Problem(
-    typeof type === "string" ? type.slice(type.lastIndexOf(":") + 1) : "internal",
+    typeof reason === "string" ? reason : nameOf(type),
     typeof detail === "string" ? detail : `HTTP status ${status}.`,
     typeof state === "string" ? state : undefined,
   );

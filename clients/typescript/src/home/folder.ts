@@ -67,6 +67,15 @@ export class PartyFolder {
     writeDurably(this.#path("state"), serialize({ format: FORMAT, state }));
   }
 
+  /** Whether the analyst was told that the party stopped for good. */
+  hasToldStop(): boolean {
+    return readIfThere(this.#path("told-stop")) !== undefined;
+  }
+
+  noteToldStop(): void {
+    writeDurably(this.#path("told-stop"), "");
+  }
+
   loadResult(): Uint8Array | undefined {
     return readIfThere(this.#path("result"));
   }

@@ -31,7 +31,7 @@ import {
   type Stage,
   type Table,
 } from "./contract.ts";
-import type { Journal } from "./journal.ts";
+import { checkGoing, type Journal } from "./journal.ts";
 import { CLOSING, closingStage, OPENING, openingStage } from "./signatures.ts";
 
 /** A protocol: its messages, and the stages of a slot under an agreement. */
@@ -90,7 +90,7 @@ export class PartyEngine {
     table: Table,
     acknowledged: boolean,
   ): Promise<TaskOutcome> {
-    this.#checkGoing(standing.journal);
+    checkGoing(standing.journal);
     this.#checkAddress(asked);
     const stage = this.#stageOf(asked.address.stage);
     const task = readMessage(this.#spec(stage, "task", kindOf(asked)), asked.record);
@@ -122,7 +122,7 @@ export class PartyEngine {
     table: Table,
     acknowledged: boolean,
   ): Outcome {
-    this.#checkGoing(standing.journal);
+    checkGoing(standing.journal);
     const result = readPacket(body);
     this.#checkAddress(result);
     const stage = this.#stages.at(-1)!;
@@ -136,12 +136,6 @@ export class PartyEngine {
     const selected = selectedRows(standing.memory, table);
     const outcome = conclude(context, read, selected);
     return putSelectedBack(standing.memory, outcome, table);
-  }
-
-  #checkGoing(journal: Journal): void {
-    if (journal.stopped) {
-      refuse("task-refused", `This party has stopped: ${journal.stopped}`);
-    }
   }
 
   #checkAddress({ address }: Packet): void {

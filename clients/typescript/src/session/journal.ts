@@ -51,6 +51,11 @@ export const NEW_JOURNAL: Journal = {
   told: [],
 };
 
+/** Refuses with the reason where a party answers nothing any more. */
+export function checkGoing({ stopped }: Journal): void {
+  if (stopped) refuse("task-refused", `This party has stopped: ${stopped}`);
+}
+
 /** The transcript up to the last line that is known. */
 export function transcriptOf(journal: Journal): string {
   return journal.told.at(-1)?.transcript ?? START;

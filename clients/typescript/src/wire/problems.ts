@@ -13,7 +13,9 @@ export type ProblemName =
   | "invitation-unreadable"
   | "key-not-authentic"
   | "malformed"
+  | "not-found"
   | "not-ready"
+  | "party-stopped"
   | "protocol-failed"
   | "risk-not-accepted"
   | "session-over"
@@ -32,6 +34,9 @@ export class Problem extends Error {
     this.name = "Problem";
   }
 }
+
+/** Why a party stopped for good: all that others read of it. */
+export type StopReason = "left" | "refused" | "data" | "software";
 
 /** Problems after which a party answers nothing more: the analyst broke the rules. */
 export const FINAL: ReadonlySet<string> = new Set<ProblemName>([
