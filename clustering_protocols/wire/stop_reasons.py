@@ -10,7 +10,7 @@ from clustering_protocols.wire.states import StopReason
 
 _SENTENCES: Final[Mapping[StopReason, str]] = MappingProxyType(
     {
-        StopReason.LEFT: "its people left the session",
+        StopReason.LEFT: "its people take part no more",
         StopReason.REFUSED: "it refused what it was asked, or what it was sent",
         StopReason.DATA: "its rows cannot be used",
         StopReason.SOFTWARE: "its program cannot go on",

@@ -44,6 +44,9 @@ SHOWN = {
         f"{NIGHT}test_low_disk_space_refuses_uploads_but_serves_results"
     ),
     "waiting until": "service/test_sessions.py::test_a_session_shows_who_is_awaited",
+    "A party stopped for good": (
+        "sdk/test_leaving.py::test_a_party_that_left_sends_nothing_more"
+    ),
     "This command is of the service": (
         "sdk/test_remedies.py::test_a_command_whose_extra_is_missing_names_it"
     ),

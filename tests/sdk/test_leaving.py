@@ -92,7 +92,7 @@ def test_a_party_that_left_sends_nothing_more(
     assert "The others read that you stopped for good (left)." in left.stderr
     shown = online("session", "show", session).stdout
     assert "r1c1: 12 rows, stopped for good: left" in shown
-    assert "Slot 'r1c1' stopped for good (left): its people left the session." in shown
+    assert "Slot 'r1c1' stopped for good (left): its people take part no more." in shown
     for command in (("run", invitation), ("resume", session, "r1c1")):
         refused = online("party", *command, *data, "--confirm", expect=3)
         assert "You left this session." in refused.stderr

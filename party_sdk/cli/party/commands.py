@@ -233,8 +233,8 @@ def leave(session_id: str, slot: str, reason: str, because: str, here: Home) -> 
     """Stop taking part, for good: nothing more is sent.
 
     Before you have run with your data, the coordinator reads that you decline, and why.
-    Afterwards all read that you stopped, and one word why. The session ends, or goes on
-    without you where its terms allow that.
+    Afterwards all read that you stopped, and one word why. The session ends, or
+    continues without you where its terms allow that.
     """
     had_joined = here.folder(session_id, slot).has_joined
     is_told = here.leave(session_id, slot, reason, StopReason(because))
