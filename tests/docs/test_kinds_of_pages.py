@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections import Counter
 
 from tests.docs.pages import PAGES, ROOT
 
 DOCS = ROOT / "docs"
+RULES = tomllib.loads((ROOT / "tests" / "docs" / "words.toml").read_text())
 MOST = 330  # characters: three lines of a page
 _CODE = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 _ITEM = re.compile(
@@ -34,6 +36,17 @@ def test_no_item_is_longer_than_three_lines() -> None:
         if len(item) > MOST
     ]
     assert not long
+
+
+def test_items_that_take_a_second_look_become_fewer() -> None:
+    most = RULES["long_items"]["most"]
+    found = [
+        f"{page.relative_to(ROOT)}: {item[:60]}"
+        for page in PAGES
+        for item in items(page.read_text())
+        if len(item) > RULES["long_items"]["characters"]
+    ]
+    assert len(found) <= most, f"{len(found)} items are long now, {most} were: shorten"
 
 
 def test_every_page_has_one_kind() -> None:
