@@ -132,6 +132,7 @@ def test_every_problem_has_an_exit_code_of_the_list(problem: Problem) -> None:
         "columns-not-aligned",
         "protocol-failed",
         "deadline-passed",
+        "party-stopped",
         "cancelled",
     }
     others = {"invalid-data": 5, "invalid-parameters": 5, "unavailable": 6}
