@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from pathlib import Path
 
 import pytest
 
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
-from tests.interop.client_process import run_client
+from tests.interop.client_process import require_client, run_client
 
 EVERY_SIGN = [
     sign
@@ -29,17 +28,28 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize("steps", STEPS, ids="+".join)
-def test_ids_are_the_same(tmp_path: Path, steps: tuple[str, ...]) -> None:
-    given = tmp_path / "names.json"
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
+    """What the client makes of all names, for each of the steps."""
+    require_client()
+    given = tmp_path_factory.mktemp("names") / "names.json"
     given.write_text(json.dumps(NAMES), encoding="utf-8")
     script = (
         "import fs from 'node:fs';"
         "import { normalisedId } from './src/alignment/identifiers.ts';"
         f"const names = JSON.parse(fs.readFileSync({json.dumps(str(given))}));"
-        f"const ids = names.map((name) => normalisedId(name, {json.dumps(steps)}));"
+        f"const ids = {json.dumps(STEPS)}.map((steps) =>"
+        " names.map((name) => normalisedId(name, steps)));"
         "process.stdout.write(JSON.stringify(ids));"
     )
-    found = json.loads(run_client("--input-type=module", "--eval", script))
-    expected = [normalise_id(name, steps) for name in NAMES]
-    assert [p for p in zip(NAMES, found, expected, strict=True) if p[1] != p[2]] == []
+    ids: list[list[str]] = json.loads(
+        run_client("--input-type=module", "--eval", script)
+    )
+    return ids
+
+
+@pytest.mark.parametrize("place", range(len(STEPS)), ids=map("+".join, STEPS))
+def test_ids_are_the_same(found: list[list[str]], place: int) -> None:
+    expected = [normalise_id(name, STEPS[place]) for name in NAMES]
+    pairs = zip(NAMES, found[place], expected, strict=True)
+    assert [pair for pair in pairs if pair[1] != pair[2]] == []

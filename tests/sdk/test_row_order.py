@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SlotState
 from coterie import Party, Result
-from party_sdk.home import encryption
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.ledger import Ledger
 from party_sdk.tables import open_table
@@ -199,10 +197,6 @@ class Killed(BaseException):
 WORDS = "correct horse battery staple"
 
 
-def quickly_derived(passphrase: str, salt: str, n: int) -> bytes:
-    return sha256(f"{passphrase}/{salt}/{n}".encode()).digest()
-
-
 @pytest.mark.parametrize(
     ("place", "sealed"),
     [
@@ -213,12 +207,17 @@ def quickly_derived(passphrase: str, salt: str, n: int) -> bytes:
     ],
 )
 def test_a_killed_party_reads_its_result_in_its_own_order(
-    two: Two, monkeypatch: pytest.MonkeyPatch, place: str, *, sealed: bool
+    two: Two,
+    monkeypatch: pytest.MonkeyPatch,
+    derive_quickly: Callable[[], None],
+    place: str,
+    *,
+    sealed: bool,
 ) -> None:
     two.open(f"killed-{place.replace('_', '-')}-{int(sealed)}")
     if sealed:
         monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
-        monkeypatch.setattr(encryption, "_derive_from_passphrase", quickly_derived)
+        derive_quickly()
         SecretFiles(two.house.home_of(A)).seal(WORDS)
     dying, own = two.party(A), table(0, shuffled(1))
     original: Callable[..., None] = getattr(Ledger, place)

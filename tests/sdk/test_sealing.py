@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from hashlib import sha256
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -57,17 +56,14 @@ IN_CLEAR = {
 
 
 @pytest.fixture(autouse=True)
-def passphrase(monkeypatch: pytest.MonkeyPatch) -> None:
+def passphrase(
+    monkeypatch: pytest.MonkeyPatch, derive_quickly: Callable[[], None]
+) -> None:
     monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
-    monkeypatch.setattr(encryption, "_derive_from_passphrase", quickly_derived)
+    derive_quickly()
     encryption._key.cache_clear()
     encryption._ask_passphrase.cache_clear()
     encryption._read_keyring.cache_clear()
-
-
-def quickly_derived(passphrase: str, salt: str, n: int) -> bytes:
-    assert n >= 1 << 17, "each guess costs half a second"
-    return sha256(f"{passphrase}/{salt}".encode()).digest()
 
 
 def session(api: Api, home: Path, finish: bool = True) -> Path:  # noqa: FBT001, FBT002
