@@ -134,7 +134,7 @@ def test_run_registers_the_address_named_at_join(
             word for code in POLICY.accepted_risks for word in ("--accept-risk", code)
         ]
         joined = run(api, "party", "join", *words, *risks, *here)
-        assert f"{hook} is told once you run" in joined.stderr
+        assert f"{hook} is notified once you" in joined.stderr
         assert "ck_" not in joined.output
         notes: list[Mapping[str, Any]] = []
         with Party.join(

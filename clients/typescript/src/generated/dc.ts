@@ -255,7 +255,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "What the coordinator reads.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: whoever holds pooled data in that order can start k-means alike.",
+        "What the coordinator reads.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: anyone who holds pooled data in that order can start k-means alike.",
       title: "Summary",
       type: "object",
       properties: {
@@ -341,7 +341,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "What the coordinator reads.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: whoever holds pooled data in that order can start k-means alike.",
+        "What the coordinator reads.\n\n``starts`` are positions in the stacked row groups, in the order in which rows\ntravelled: anyone who holds pooled data in that order can start k-means alike.",
       title: "Summary",
       type: "object",
       properties: {
