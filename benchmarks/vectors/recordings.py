@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clustering_protocols.engine.packets import read
 from clustering_protocols.simulation import Session
-from party_sdk.conformance.contributions import TOLERANCE, TURNED
+from party_sdk.conformance.contributions import ROUNDED, TOLERANCE, TURNED, UNITS
 from party_sdk.conformance.vectors import Level, RecordedSession, Refusal, VectorCase
 from party_sdk.lab import WireRehearsal
 
@@ -69,7 +69,7 @@ class Recording:
 
 def _build_step(task: bytes, contribution: bytes) -> VectorCase:
     asked = read(task)
-    answered, here = read(contribution).header.record["kind"], asked.address
+    said, here = read(contribution).header.record, asked.address
     return VectorCase(
         name=f"{asked.header.record['kind']}, round {here.round}.{here.attempt}",
         section="7" if here.stage in {"opening", "closing"} else "12",
@@ -77,7 +77,8 @@ def _build_step(task: bytes, contribution: bytes) -> VectorCase:
         input={"task": as_text(task)},
         output={"contribution": as_text(contribution)},
         tolerance=TOLERANCE,
-        turned=list(TURNED.get(answered, ())),
+        turned=list(TURNED.get(said["kind"], ())),
+        units=UNITS if (said["kind"], said["version"]) in ROUNDED else 0,
     )
 
 

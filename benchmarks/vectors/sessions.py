@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
 from benchmarks.vectors import dc_refusals, dummy_refusals
 from benchmarks.vectors.forgery import Forger
 from benchmarks.vectors.recordings import Recording
+from clustering_protocols.common.suitability import Kind
 from clustering_protocols.contract import Params
-from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.fccm import CoClustering
@@ -52,15 +50,10 @@ def _record(
     params: Params,
     *,
     n_rows: int = _ROWS,
-    as_degrees: bool = False,
+    kind: Kind = "numeric",
 ) -> Recording:
-    """Return a recording over made tables; as degrees between 0 and 1, if wanted."""
-    tables = draw_tables(layout, n_rows, _COLUMNS, _SEED)
-    if as_degrees:
-        tables = {
-            own: MatrixSource(1 / (1 + np.exp(4 - matrix(t))), t.columns, t.ids)
-            for own, t in tables.items()
-        }
+    """Return a recording over made tables of a kind of data."""
+    tables = draw_tables(layout, n_rows, _COLUMNS, _SEED, kind)
     rehearsal = WireRehearsal(
         params=params, layout=layout, tables=tables, slot=slot, seed=_SEED
     )
@@ -169,7 +162,7 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 "south",
                 _SPLIT_COLUMNS,
                 CoClustering(n_clusters=2, n_init=1, max_iter=4),
-                as_degrees=True,
+                kind="counts",
             ),
             _none,
         )

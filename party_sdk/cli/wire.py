@@ -134,10 +134,12 @@ def rehearse(
     layout = read_layout(slots or ("north=1,1", "south=2,1", "west=3,1"))
     if slot not in layout.names:
         raise click.UsageError(f"--slot is none of {', '.join(layout.names)}.")
+    methods = catalogue.protocol(protocol).methods
+    kind = methods[0].data if methods else "numeric"
     rehearsal = WireRehearsal(
         params=catalogue.parse_params(protocol, read_values(params)),
         layout=layout,
-        tables=draw_tables(layout, _ROWS, _COLUMNS, seed),
+        tables=draw_tables(layout, _ROWS, _COLUMNS, seed, kind),
         slot=slot,
         seed=seed,
     )

@@ -145,6 +145,7 @@ def find_wrong(
         _bytes(answer["output"].get("contribution", "")),
         tolerance=case.tolerance,
         turned=case.turned,
+        units=case.units,
     )
 
 

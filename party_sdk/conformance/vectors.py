@@ -54,6 +54,12 @@ class VectorCase(_Part):
         description="Arrays of a contribution that a party may turn together: inner "
         "products of all their rows are compared.",
     )
+    units: int = Field(
+        default=0,
+        ge=0,
+        description="How far words of a masked share may be off, modulo 2^64; the tag "
+        "behind them is then not compared.",
+    )
 
     @model_validator(mode="after")
     def _check_outcome(self) -> Self:

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from clustering_protocols import engine
+from clustering_protocols.common.suitability import Kind
 from clustering_protocols.contract import Params
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
@@ -23,7 +24,13 @@ from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.conformance.comparison import find_difference
-from party_sdk.conformance.contributions import TOLERANCE, TURNED, ContributionReader
+from party_sdk.conformance.contributions import (
+    ROUNDED,
+    TOLERANCE,
+    TURNED,
+    UNITS,
+    ContributionReader,
+)
 from party_sdk.conformance.programs import Answer, Program
 
 _SESSION: Final = "wards"
@@ -52,15 +59,20 @@ class RehearsedMessage(BaseModel):
 
 
 def draw_tables(
-    layout: Layout, n_rows: int, n_columns: int, seed: int
+    layout: Layout, n_rows: int, n_columns: int, seed: int, kind: Kind = "numeric"
 ) -> dict[str, MatrixSource]:
-    """Return a table for each slot: three groups of rows, ids where rows are shared."""
+    """Return a table for each slot: three groups of rows, ids where rows are shared.
+
+    kind: of data; counts are degrees between 0 and 1 here.
+    """
     drawn = np.random.default_rng(seed)
     found = {}
     for slot in layout.slots:
         ids = [f"P {number:02d} " for number in drawn.permutation(n_rows)]
         centre = 4.0 * (np.arange(n_rows) % 3)[:, None]
         rows = np.round(drawn.normal(centre, 1.0, (n_rows, n_columns)), 3)
+        if kind == "counts":
+            rows = 1 / (1 + np.exp(4 - rows))
         names = [f"größe {slot.column}.{number}" for number in range(n_columns)]
         shared = len(layout.row_group(slot.row)) > 1
         found[slot.name] = MatrixSource(rows, names, ids if shared else None)
@@ -163,14 +175,19 @@ class WireRehearsal:
     def _answer(
         self, program: Program, reader: ContributionReader, task: bytes, due: bytes
     ) -> RehearsedMessage:
-        asked, kind = packets.read(task), packets.read(due).header.record["kind"]
+        asked, said = packets.read(task), packets.read(due).header.record
+        kind = said["kind"]
         answer = program.ask("step", {"task": _text(task)})
         if "output" not in answer:
             return self._judge(asked, kind, answer, {})
         found = base64.b64decode(str(answer["output"].get("contribution", "")))
-        turned = TURNED.get(kind, ())
         wrong = reader.find_difference(
-            task, due, found, tolerance=TOLERANCE, turned=turned
+            task,
+            due,
+            found,
+            tolerance=TOLERANCE,
+            turned=TURNED.get(kind, ()),
+            units=UNITS if (kind, said["version"]) in ROUNDED else 0,
         )
         return _message(asked, kind, wrong)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from benchmarks.vectors import product
@@ -27,7 +28,7 @@ from tests.spec.independent import __main__ as independent
 REMEDY = "Run: python -m benchmarks.vectors"
 LAYERS = read_layers(VECTORS)
 FILES = read_sessions(VECTORS)
-SPOKEN = {"dummy": "D", "dc": "D", "llf": "C"}
+SPOKEN = {"dummy": "D", "dc": "D", "llf": "C", "fccm": "E"}
 """Protocols that the independent party has, and up to which level."""
 
 
@@ -171,3 +172,25 @@ def test_level_a_leaves_sums_and_other_levels_out() -> None:
     names = {each.file for each in checker.check_layers(LAYERS)}
     assert names == set(LAYERS) - {"sums", "alignment"}
     assert {each.file for each in checker.check_sessions(FILES)} == {"dummy"}
+
+
+@pytest.mark.parametrize(("off", "n_wrong"), [(2**20, 0), (2**20 + 1, 5)])
+def test_words_of_rounded_sums_may_be_a_few_units_off(off: int, n_wrong: int) -> None:
+    def shift(call: str, answer: Answer) -> Answer:
+        packet = _sent(call, answer)
+        if packet is None or packet.header.record["kind"] != "share":
+            return answer
+        words = packet.arrays["words"] + np.uint64(off)
+        moved = replace(packet, arrays={**packet.arrays, "words": words})
+        sent = base64.b64encode(packets.encode(moved)).decode()
+        return {"output": {"contribution": sent}}
+
+    checker = Checker(program=Program(of_product, shift))
+    found = list(checker.check_sessions({"fccm": FILES["fccm"]}))
+    assert len([each for each in found if each.wrong]) == n_wrong
+
+
+def _sent(call: str, answer: Answer) -> packets.Packet | None:
+    if call != "step" or "output" not in answer:
+        return None
+    return packets.read(base64.b64decode(answer["output"]["contribution"]))

@@ -77,6 +77,26 @@ def test_a_program_plays_a_session_with_this_sdk(
     assert lines[-1].endswith("row-group-labels → labels: as expected")
 
 
+SITES = ("north=1,1", "south=1,2", "west=1,3")
+"""Slots that hold different items of the same objects."""
+
+
+@pytest.mark.parametrize("normalisation", ["global", "site"])
+@pytest.mark.parametrize("slot", ["north", "west"])
+def test_sites_rehearse_sums_that_are_asked_for_again(
+    slot: str, normalisation: str
+) -> None:
+    said = ("n_clusters=3", "n_init=2", "lambda_w=0.05", "max_iter=6")
+    params = (*said, f'normalisation="{normalisation}"')
+    options = [("--place", site) for site in SITES]
+    options += [("--param", each) for each in params]
+    named = [each for option in options for each in option]
+    done = run("rehearse", "fccm", "--slot", slot, *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    sums = [line for line in done.output.splitlines() if "add → share" in line]
+    assert (len(sums) > 7) == (normalisation == "global")
+
+
 def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> None:
     program = tmp_path / "other.py"
     program.write_text(OTHER_CHANCE)

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_NULL: Final = (
+_ALL: Final = (
+    "n_clusters",
+    "inertia",
+    "simplified_silhouette",
     "silhouette",
+    "calinski_harabasz",
+    "davies_bouldin",
     "partition_coefficient",
+    "xie_beni",
     "criterion",
     "gap",
     "gap_error",
     "gap_of_one",
     "stability",
     "prediction_strength",
+    "n_iter",
+    "converged",
 )
 _COINCIDING: Final = 1e6
 
@@ -36,11 +45,6 @@ def describe(
     found: dict[str, Any] = {
         "n_clusters": k,
         "inertia": q,
-        "simplified_silhouette": None,
-        "calinski_harabasz": None,
-        "davies_bouldin": None,
-        "xie_beni": None,
-        **dict.fromkeys(_NULL),
     }
     if 2 <= k < rows:
         apart = between + np.where(np.eye(k) > 0, np.inf, 0.0)
@@ -54,7 +58,12 @@ def describe(
             found["davies_bouldin"] = float(ratios.max(axis=1).mean())
             compact = q / (rows * float(apart.min()))
             found["xie_beni"] = compact if compact < _COINCIDING else None
+    return round_figures(found)
+
+
+def round_figures(known: Mapping[str, Any]) -> dict[str, Any]:
+    """Section 12, figures: all of them, null where nothing is known."""
     return {
         name: float(f"{value:.6g}") if isinstance(value, float) else value
-        for name, value in found.items()
+        for name, value in (dict.fromkeys(_ALL) | dict(known)).items()
     }

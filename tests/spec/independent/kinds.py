@@ -17,6 +17,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
     "number": (int, float),
     "list of string": (list,),
+    "list of integer": (list,),
 }
 
 
@@ -34,6 +35,7 @@ class Kind(NamedTuple):
 
     values: Mapping[str, str] = {}
     arrays: Mapping[str, Rule] = {}
+    version: int = 1
 
 
 @dataclass
@@ -43,10 +45,11 @@ class Record:
     kind: str
     values: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    version: int = 1
 
     def write(self) -> bytes:
         """Section 3: its bytes."""
-        return records.write_record(self.kind, self.values, self.arrays)
+        return records.write_record(self.kind, self.values, self.arrays, self.version)
 
 
 def check_record(
@@ -57,9 +60,9 @@ def check_record(
     """Section 13, each record: kind, version, values, arrays."""
     if set(header) != {"kind", "version", "values"} or header["kind"] not in known:
         raise Refusal("malformed")
-    if header["version"] != 1:
-        raise Refusal("version-mismatch")
     kind, values = known[header["kind"]], header["values"]
+    if header["version"] != kind.version:
+        raise Refusal("version-mismatch")
     if set(values) != set(kind.values) or any(
         type(values[name]) not in _TYPES[of] for name, of in kind.values.items()
     ):

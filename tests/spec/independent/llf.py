@@ -14,19 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import figures, moments as sums, stages as shared
-from .derivations import (
-    Refusal,
-    Stream,
-    derive,
-    fixed_point,
-    group_key,
-    read_total,
-    share,
-    sum_label,
-)
+from .derivations import Refusal, fixed_point, group_key
 from .kinds import Kind, Record, Rule
 from .order import Exchange, Memory, Reply, Role, Stage, View
 from .session import Session
+from .sums import Sum
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -170,10 +162,8 @@ class _Member(Role):
         V = _make_equal(np.where(large[:, None], found / divisor, known.V))
         moved = float(np.sqrt(np.square(V - known.V).sum()))
         number = known.number + 1
-        session = view.session
-        seed = int(session.terms["seed"]).to_bytes(8, "big")
-        use = ("coterie/public-stream/1", session.id, "llf", "nudge", 0, number)
-        step = _NUDGE * Stream(derive(seed, b"", *use)).normal(*V.shape)
+        stream = view.session.public_stream("llf", "nudge", 0, number)
+        step = _NUDGE * (2.0 * stream.uniform(V.size).reshape(V.shape) - 1.0)
         return _Known(number, np.where(counts[:, None] > 0, V, V + step), moved)
 
     def _n(self, view: View) -> int:
@@ -200,12 +190,8 @@ class _Member(Role):
         view: View, total: Words, name: str, when: Sequence[int], largest: Floats
     ) -> NDArray[np.int64]:
         """Section 10, 7 and 8: the words of a total, signed."""
-        if total.size != largest.size + 1:
-            raise Refusal("invalid-array")
-        label = sum_label(view.told(*map(int, when)), name, view.session.slots)
-        secret = bytes.fromhex(view.recall("secret/column"))
-        group = (secret, view.session.agreement)
-        return read_total(total, label, group, largest).view(np.int64)
+        transcript = view.told(*map(int, when))
+        return Sum(view, "column", name).read(total, transcript, largest)
 
     def _update(self, view: View, known: _Known) -> Record:
         """Section 12, llf, sums: the contribution to an update."""
@@ -239,19 +225,7 @@ class _Member(Role):
     @staticmethod
     def _add(view: View, kind: str, words: Words, name: str) -> Record:
         """Section 10: a share, as the record of a contribution."""
-        session = view.session
-        label = sum_label(view.transcript, name, session.slots)
-        public = {s: e["keys"]["x25519"] for s, e in session.roster.items()}
-        own, _ = session.keys()
-        secret = bytes.fromhex(view.recall("secret/column"))
-        hidden = share(
-            words,
-            label,
-            view.transcript,
-            session.slot,
-            (own, public),
-            (secret, session.agreement),
-        )
+        hidden = Sum(view, "column", name).hide(words)
         round_, attempt = view.when
         return Record(kind, {"round": round_, "attempt": attempt}, {"words": hidden})
 

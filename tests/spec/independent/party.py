@@ -9,7 +9,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from . import dc, dummy, kinds, llf, order, records, roster
+from . import dc, dummy, fccm, kinds, llf, order, records, roster
 from .derivations import Refusal, lp, open_envelope, seal_envelope
 from .kinds import Kind, Record
 from .order import Exchange, Journal, Memory, Reply, Role, Stage, View
@@ -24,7 +24,7 @@ _FINAL: Final = {
     "agreement-mismatch",
     "equivocation",
 }
-_PROTOCOLS: Final = {"dummy": dummy, "dc": dc, "llf": llf}
+_PROTOCOLS: Final = {"dummy": dummy, "dc": dc, "llf": llf, "fccm": fccm}
 _VERSIONS: Final = {name: each.VERSION for name, each in _PROTOCOLS.items()}
 _SIGNING: Final[Mapping[str, Kind]] = {
     "sign": Kind(),

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .derivations import Refusal, Stream, own_stream, party_keys
+from .derivations import Refusal, Stream, derive, own_stream, party_keys
 from .roster import check_agreement, read_invitation
 
 _KNOWN: Final = {
@@ -95,6 +95,11 @@ class Session:
     def keys(self) -> Any:
         """Section 2: the keys of this party."""
         return party_keys(self.entropy, self.id, self.slot)
+
+    def public_stream(self, *use: str | int) -> Stream:
+        """Section 2: what all draw alike for a use."""
+        seed = int(self.terms["seed"]).to_bytes(8, "big")
+        return Stream(derive(seed, b"", "coterie/public-stream/1", self.id, *use))
 
     def draw(self, stage: str, purpose: str, transcript: str = "") -> Stream:
         """Section 2: own chance, of one attempt or of all."""
