@@ -19,18 +19,9 @@ OTHERS = frozenset(
         "protocols/fccm/party.py",
         "protocols/fccm/site_state.py",
         "protocols/llf/rows_round.py",
-        "shared_stages/imputation/stage.py",
-        "shared_stages/profiles/party.py",
     }
 )
 """Modules that still share or read on their own."""
-OTHER_BOUNDS = frozenset(
-    {
-        "shared_stages/imputation/pooling.py",
-        "shared_stages/profiles/own_sums.py",
-        "shared_stages/profiles/totals.py",
-    }
-)
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -72,7 +63,7 @@ def test_bounds_are_counted_in_one_place() -> None:
         named = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
         if "frexp" in attributes or "LOWEST_POWER" in named:
             found.add(path)
-    assert found == {BOUNDS, *OTHER_BOUNDS}
+    assert found == {BOUNDS}
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from clustering_protocols.shared_stages.profiles.profile import (
     profile_of,
 )
 from clustering_protocols.shared_stages.profiles.totals import ProfileTotals
+from clustering_protocols.shared_stages.statistics.powers import LOWEST_POWER
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 
 SCHEMA = Schema(
@@ -300,8 +301,8 @@ def test_a_field_of_zeros_is_bounded_by_the_least_power() -> None:
     rows[:, 5] = 0.0
     known = added_up(rows, labels)
     column = list(known.fields.numbers).index(SCHEMA.names.index("constant"))
-    assert known.largest[column] == 2.0**sums.LOWEST_POWER
-    assert known.largest_deviation[column] == 2.0**sums.LOWEST_POWER
+    assert known.largest[column] == 2.0**LOWEST_POWER
+    assert known.largest_deviation[column] == 2.0**LOWEST_POWER
 
 
 def counted(*lines: list[int]) -> tuple[list[list[int] | None], list[str]]:

@@ -238,7 +238,7 @@ def partial_moments() -> PartialMoments:
 
 def partial_fillings(own: Sequence[int] = ()) -> PartialFillings:
     none = np.empty(0, dtype=np.int64)
-    told = np.array(own, dtype=np.int64)
+    told = np.array(own, dtype=np.uint64)
     return PartialFillings(phase=1, transcript="", first=none, own=told)
 
 

@@ -13,17 +13,19 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.common.errors import InvalidData, ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.shared_stages.statistics.powers import (
+    PowerCounts,
+    bound_of,
+    count_units,
+)
 from clustering_protocols.terms.preparation import Fill
 
 BINS: Final = 1024
 """Of a histogram; two of them find a median to 2^-20 of the dictionary's range."""
 
-LOWEST_POWER: Final = -128
-HIGHEST_POWER: Final = 62
-_POWERS: Final = np.arange(LOWEST_POWER, HIGHEST_POWER + 1)
+_POWERS: Final = PowerCounts()
 
 
 class Tally(ABC):
@@ -87,29 +89,23 @@ class _Powers(Tally):
 
     @property
     def numbers(self) -> IntArray:
-        power = LOWEST_POWER
-        if self._largest:
-            power = max(LOWEST_POWER, int(np.frexp(self._largest)[1]))
-        if power > HIGHEST_POWER:
-            raise InvalidData(f"Values of 2^62 and more, in {self._name}.")
-        return np.append(self._count, power == _POWERS).astype(np.int64)
+        powers = _POWERS.count(np.array([self._largest]), [self._name])
+        return np.append(self._count, powers)
 
 
 class _Units(Tally):
     """The sum of values in units of a fixed point."""
 
-    def __init__(self, encoding: FixedPoint, most: float) -> None:
-        self._encoding, self._most, self._total = encoding, most, 0
+    def __init__(self, encoding: FixedPoint, most: FloatArray) -> None:
+        self._encoding, self._most = encoding, most
+        self._total = np.zeros(1, dtype=np.int64)
 
     def see(self, values: FloatArray) -> None:
-        if (np.abs(values) > self._most).any():
-            raise ProtocolFailed("The pooled bound is below values of this party.")
-        units = np.rint(values * self._encoding.unit).astype(np.int64)
-        self._total += int(units.sum())
+        self._total += count_units(values[:, None], self._encoding.unit, self._most)
 
     @property
     def numbers(self) -> IntArray:
-        return np.array([self._total], dtype=np.int64)
+        return self._total
 
 
 class Mean(PooledFilling):
@@ -131,9 +127,9 @@ class Mean(PooledFilling):
     def _build_encoding(self, first: IntArray) -> FixedPoint:
         return FixedPoint.of(max(1, self.count(first)) * self._most(first))
 
-    def _most(self, first: IntArray) -> float:
-        """Return the power of two that bounds every value."""
-        return 2.0 ** int(_POWERS[np.flatnonzero(first[1:])[-1]])
+    def _most(self, first: IntArray) -> FloatArray:
+        """Return the power of two that bounds every value (1,)."""
+        return bound_of(_POWERS.largest(first[1:]))
 
     def count(self, first: IntArray) -> int:
         """Return the number of values."""
@@ -141,8 +137,7 @@ class Mean(PooledFilling):
 
     def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
         """Return whether each member counted one power, and no more values than rows."""
-        powers: list[int] = first[1:].tolist()
-        one_each = max(powers) <= n_members == sum(powers) and min(powers) >= 0
+        one_each = _POWERS.fits(first[1:], n_members)
         return one_each and 0 <= self.count(first) <= n_rows
 
     def fits_second(self, first: IntArray, second: IntArray) -> bool:

@@ -14,10 +14,11 @@ adds nothing up and finds the same at home.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Final
 
 import numpy as np
+from pydantic import Field
 
 from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import (
@@ -32,17 +33,20 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.checked_sums import CheckedSum
 from clustering_protocols.shared_stages.imputation.pooling import (
     PooledFilling,
     Tally,
     pooling_of,
 )
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
 from clustering_protocols.shared_stages.secrets import group_of
 from clustering_protocols.shared_stages.sum_stage import (
     AddUp,
+    Phase,
     PhasesAnalyst,
     Share,
+    SumStage,
+    SumState,
     exchange,
     members,
     n_rows,
@@ -67,18 +71,17 @@ class Fillings(Record):
     instead: Annotated[FloatArray, Spec("fills")]
 
 
-class PartialFillings(Record):
-    """Memory: where the sums stand.
+def _no_numbers() -> IntArray:
+    return np.empty(0, dtype=np.int64)
 
-    first: the total of the first sum. own: what a party that is alone would have sent.
-    """
+
+class PartialFillings(SumState):
+    """Memory: the totals of both sums, as far as they are known."""
 
     kind = "partial-fillings"
 
-    phase: int
-    transcript: str
-    first: Annotated[IntArray, Spec("first")]
-    own: Annotated[IntArray, Spec("own")]
+    first: Annotated[IntArray, Spec("first")] = Field(default_factory=_no_numbers)
+    second: Annotated[IntArray, Spec("second")] = Field(default_factory=_no_numbers)
 
 
 def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSource:
@@ -134,69 +137,54 @@ class FillingParty(PartyRole[Params, AddUp]):
 
     def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
         """Return the masked share of the phase in hand."""
-        before = context.memory.get(PartialFillings)
-        if task.phase != (1 if before is None else before.phase + 1):
-            raise ProtocolFailed("The analyst asks for a phase out of order.")
-        poolings = _poolings(context)
-        first = np.empty(0, dtype=np.int64)
-        if before is None:
-            tallies: list[Tally | None] = [pooling.first() for pooling in poolings]
-        elif before.phase == 1:
-            first = _first_total(context, task, before, poolings)
-            pairs = zip(poolings, _parts(first, poolings, 0), strict=True)
-            tallies = [pooling.second(part) for pooling, part in pairs]
-        else:
-            second = _second_total(context, task, before, poolings)
-            found = Fillings(instead=_values(poolings, before.first, second))
-            return Reply(contribution=no_share(), remember=[found])
-        least = context.session.terms.guards.minimum_rows
-        if _is_alone(context):
-            least = 1
-        own = _count_tallies(tallies, poolings, data, least)
-        return _answer(context, task.phase, first, own)
+        known = _SUMS.follow(context, task.phase, task, task.total)
+        if task.phase < _LAST_PHASE:
+            words, known = _SUMS.add(context, known, data)
+            return Reply(contribution=Share(words=words), remember=[known])
+        values = _values(_poolings(context), known.first, known.second)
+        return Reply(
+            contribution=no_share(), remember=[known, Fillings(instead=values)]
+        )
 
 
-def _answer(context: PartyContext, phase: int, first: IntArray, own: IntArray) -> Reply:
-    """Return a share; a party that is alone keeps its numbers and sends none."""
-    alone = _is_alone(context)
-    known = PartialFillings(
-        phase=phase,
-        transcript=context.transcript,
-        first=first,
-        own=own if alone else np.empty(0, dtype=np.int64),
+def _count_first(
+    context: PartyContext, known: PartialFillings, data: DataSource
+) -> WordArray:
+    del known
+    poolings = _poolings(context)
+    return _count_tallies(context, [each.first() for each in poolings], data)
+
+
+def _count_second(
+    context: PartyContext, known: PartialFillings, data: DataSource
+) -> WordArray:
+    poolings = _poolings(context)
+    pairs = zip(poolings, _parts(known.first, poolings, 0), strict=True)
+    return _count_tallies(
+        context, [pooling.second(part) for pooling, part in pairs], data
     )
-    if alone:
-        return Reply(contribution=no_share(), remember=[known])
-    words = share(
-        context,
-        own.view(np.uint64),
-        _sum_of(context, phase, context.transcript),
-        "column",
-        minimum_members=_LEAST_MEMBERS,
-    )
-    return Reply(contribution=Share(words=words), remember=[known])
 
 
 def _count_tallies(
-    tallies: Sequence[Tally | None],
-    poolings: Sequence[PooledFilling],
-    data: DataSource,
-    least: int,
-) -> IntArray:
+    context: PartyContext, tallies: Sequence[Tally | None], data: DataSource
+) -> WordArray:
     """Return the numbers of all tallies.
 
-    Of a field of which this party has fewer than ``least`` values none is added: else
-    the others would read the few, whatever they have of it themselves.
+    Of a field of which this party has fewer values than it asks for rows none is added:
+    else the others would read the few, whatever they have of it themselves.
     """
-    places = [pooling.fill.place for pooling in poolings]
+    least = context.session.terms.guards.minimum_rows
+    if _SUMS.is_alone(context):
+        least = 1
+    places = [pooling.fill.place for pooling in _poolings(context)]
     enough = _n_values(data, places) >= least
     for batch in data.batches():
         for tally, place, adds in zip(tallies, places, enough, strict=True):
             if tally is not None and adds:
                 values = batch[:, place]
                 tally.see(values[~np.isnan(values)])
-    none = np.empty(0, dtype=np.int64)
-    return np.concatenate([none, *(t.numbers for t in tallies if t is not None)])
+    numbers = [tally.numbers for tally in tallies if tally is not None]
+    return np.concatenate([_no_numbers(), *numbers]).view(np.uint64)
 
 
 def _n_values(data: DataSource, places: Sequence[int]) -> IntArray:
@@ -207,27 +195,29 @@ def _n_values(data: DataSource, places: Sequence[int]) -> IntArray:
     return found
 
 
-def _first_total(
-    context: PartyContext,
-    task: AddUp,
-    before: PartialFillings,
-    poolings: Sequence[PooledFilling],
-) -> IntArray:
+def _fits_first(
+    context: PartyContext, known: PartialFillings, words: WordArray
+) -> bool:
+    del known
+    rows, n_members, poolings = (
+        n_rows(context),
+        len(members(context)),
+        _poolings(context),
+    )
+    pairs = zip(poolings, _parts(words.view(np.int64), poolings, 0), strict=True)
+    return all(pooling.fits(part, rows, n_members) for pooling, part in pairs)
+
+
+def _learn_first(
+    context: PartyContext, known: PartialFillings, words: WordArray
+) -> Mapping[str, object]:
     """Return the first sum, if every field has values enough.
 
     Raises GuardRefused if one has so few that what they have in common would tell of
         single rows.
     """
-    n_members = len(members(context))
-
-    def fits(words: WordArray) -> bool:
-        parts = _parts(words.view(np.int64), poolings, 0)
-        pairs = zip(poolings, parts, strict=True)
-        return all(
-            pooling.fits(part, n_rows(context), n_members) for pooling, part in pairs
-        )
-
-    first = _total(context, task, before, fits)
+    del known
+    first, poolings = words.view(np.int64), _poolings(context)
     least = context.session.terms.guards.minimum_rows
     for pooling, part in zip(poolings, _parts(first, poolings, 0), strict=True):
         if pooling.count(part) < least:
@@ -235,40 +225,25 @@ def _first_total(
                 f"All parties together have fewer than {least} values of "
                 f"{pooling.fill.name!r}: too few to impute missing values with. Leave the field out."
             )
-    return first
+    return {"first": first}
 
 
-def _second_total(
-    context: PartyContext,
-    task: AddUp,
-    before: PartialFillings,
-    poolings: Sequence[PooledFilling],
-) -> IntArray:
-    """Return the second sum, of values that the first has counted."""
-    counted = _parts(before.first, poolings, 0)
-
-    def fits(words: WordArray) -> bool:
-        parts = _parts(words.view(np.int64), poolings, 1)
-        triples = zip(poolings, counted, parts, strict=True)
-        return all(pooling.fits_second(*both) for pooling, *both in triples)
-
-    return _total(context, task, before, fits)
+def _fits_second(
+    context: PartyContext, known: PartialFillings, words: WordArray
+) -> bool:
+    """Return whether the second sum is of values that the first has counted."""
+    poolings = _poolings(context)
+    counted = _parts(known.first, poolings, 0)
+    parts = _parts(words.view(np.int64), poolings, 1)
+    triples = zip(poolings, counted, parts, strict=True)
+    return all(pooling.fits_second(*both) for pooling, *both in triples)
 
 
-def _total(
-    context: PartyContext,
-    task: AddUp,
-    before: PartialFillings,
-    fits: Callable[[WordArray], bool],
-) -> IntArray:
-    """Return the total of the phase before."""
-    if _is_alone(context):
-        return before.own
-    session, slot = context.session, context.slot.name
-    task.require({"before": _n_words(session, slot, before.phase)})
-    of = _sum_of(context, before.phase, before.transcript)
-    words = read(context, task.total, of, "column", fits)
-    return words.view(np.int64)
+def _learn_second(
+    context: PartyContext, known: PartialFillings, words: WordArray
+) -> Mapping[str, object]:
+    del context, known
+    return {"second": words.view(np.int64)}
 
 
 def _values(
@@ -298,11 +273,26 @@ def _plan(context: PartyContext) -> ColumnPlan:
     return plan
 
 
-def _is_alone(context: PartyContext) -> bool:
-    return len(members(context)) < _LEAST_MEMBERS
+def _share_size(context: PartyContext, known: PartialFillings) -> int:
+    return _n_words(context.session, context.slot.name, known.phase)
 
 
-def _sum_of(context: PartyContext, phase: int, transcript: str) -> MaskedSum:
-    return MaskedSum(
-        members=members(context), name=f"filling-{phase}", transcript=transcript
-    )
+def _choose_hiding(context: PartyContext) -> CheckedSum:
+    del context
+    return CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS)
+
+
+_PLAYED: Final = (
+    (_count_first, _fits_first, _learn_first),
+    (_count_second, _fits_second, _learn_second),
+)
+_SUMS: Final = SumStage(
+    phases=[
+        Phase(name=f"filling-{number}", words=words, fits=fits, learn=learn)
+        for number, (words, fits, learn) in enumerate(_PLAYED, 1)
+    ],
+    state=PartialFillings,
+    n_words=_share_size,
+    hiding=_choose_hiding,
+    alone_below=_LEAST_MEMBERS,
+)

@@ -17,6 +17,7 @@ from clustering_protocols.records.arrays import ByteArray, IntArray, Spec, WordA
 from clustering_protocols.records.readable import ReadableTable
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles.totals import N_SUMS
+from clustering_protocols.shared_stages.sum_stage import SumState
 
 MOST_CLUSTERS: Final = 10_000
 _PROFILES: Final = TypeAdapter(tuple[Profile, ...])
@@ -117,21 +118,21 @@ class ProfilesRead(Record):
     kind = "profiles-read"
 
 
-class ProfileState(Record):
-    """Memory: where the sums stand.
+def _no_numbers() -> IntArray:
+    return np.empty(0, dtype=np.int64)
 
-    transcript: when the last share was made (hex).
-    sums: all totals that are known, one behind the other.
-    own: what a party that is alone would have sent.
-    """
+
+class ProfileState(SumState):
+    """Memory: where the sums stand; all totals that are known, one behind the other."""
 
     kind = "profiling"
 
-    sum: int
     n_clusters: int
-    transcript: str
-    sums: Annotated[IntArray, Spec("sums")]
-    own: Annotated[IntArray, Spec("own")]
+    sums: Annotated[IntArray, Spec("sums")] = Field(default_factory=_no_numbers)
+
+    def without_sums(self) -> ProfileState:
+        """Return the same without what was added."""
+        return self.model_copy(update={"own": self.own[:0], "sums": self.sums[:0]})
 
 
 class ProfileMemory(Record):

@@ -8,18 +8,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering_protocols.common.errors import InvalidData, ProtocolFailed
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.profiles import totals
 from clustering_protocols.shared_stages.profiles.grid import SIZE
-from clustering_protocols.shared_stages.profiles.totals import (
-    HIGHEST_POWER,
-    LOWEST_POWER,
-    POWERS,
-    ProfileTotals,
-)
+from clustering_protocols.shared_stages.profiles.totals import POWERS, ProfileTotals
+from clustering_protocols.shared_stages.statistics.powers import check_bound
 
 
 def share_of(known: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
@@ -82,7 +77,7 @@ def _values(known: ProfileTotals, data: DataSource, labels: IntArray) -> IntArra
     """Return the sums of values."""
     total = np.zeros((known.n_clusters, len(known.fields.numbers)))
     for line, values, _ in _numbers(known, data, labels):
-        _check_bound(values, known.largest)
+        check_bound(values, known.largest)
         _add_by_line(total, line, values)
     return _encode_totals(total, known.value_units)
 
@@ -100,7 +95,7 @@ def _squares(known: ProfileTotals, data: DataSource, labels: IntArray) -> IntArr
     total = np.zeros((known.n_clusters, len(known.fields.numbers)))
     for line, values, counted in _numbers(known, data, labels):
         deviations = np.where(counted, values - known.means[line], 0.0)
-        _check_bound(deviations, known.largest_deviation)
+        check_bound(deviations, known.largest_deviation)
         _add_by_line(total, line, np.square(deviations))
     return _encode_totals(total, known.square_units)
 
@@ -145,20 +140,8 @@ def _fold(largest: FloatArray, magnitudes: FloatArray) -> None:
 
 def _powers(largest: FloatArray, known: ProfileTotals) -> IntArray:
     """Return, for each number, a one at the power of two that bounds it."""
-    powers = np.where(largest > 0, np.frexp(largest)[1], LOWEST_POWER)
-    if (powers > HIGHEST_POWER).any():
-        schema, places = known.fields.schema, known.fields.numbers
-        names = ", ".join(schema.names[i] for i in places[powers > HIGHEST_POWER][:10])
-        raise InvalidData(f"Values of 2^{HIGHEST_POWER} and more, in {names}.")
-    powers = np.maximum(powers, LOWEST_POWER)
-    found: IntArray = (powers[:, None] == POWERS).astype(np.int64).ravel()
-    return found
-
-
-def _check_bound(values: FloatArray, most: FloatArray) -> None:
-    """Refuse a bound below this party's own values: it was counted, so a total lies."""
-    if (np.abs(values) > most).any():
-        raise ProtocolFailed("The pooled bound is below values of this party.")
+    schema = known.fields.schema
+    return POWERS.count(largest, [schema.names[i] for i in known.fields.numbers])
 
 
 def _encode_totals(total: FloatArray, units: FixedPoint) -> IntArray:

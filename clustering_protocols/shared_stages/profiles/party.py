@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import (
     Outcome,
     Params,
@@ -18,8 +20,7 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
+from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.shared_stages.profiles import messages
 from clustering_protocols.shared_stages.profiles.analyst import n_words
 from clustering_protocols.shared_stages.profiles.fields import ProfileFields
@@ -31,7 +32,12 @@ from clustering_protocols.shared_stages.profiles.totals import (
     ProfileTotals,
     n_numbers,
 )
-from clustering_protocols.shared_stages.sum_stage import members, n_rows
+from clustering_protocols.shared_stages.sum_stage import (
+    Phase,
+    SumStage,
+    members,
+    n_rows,
+)
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import Schema
 
@@ -41,8 +47,6 @@ Task = (
     | messages.TellProfile
     | messages.ReadProfiles
 )
-
-_NONE: Final[IntArray] = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -81,39 +85,23 @@ def _take(task: messages.TakeLabels, outcome: Outcome) -> Reply:
 
 
 def _add(context: PartyContext, task: messages.AddProfile, data: DataSource) -> Reply:
-    before = context.memory.get(messages.ProfileState)
-    if task.sum != (1 if before is None else before.sum + 1):
-        raise ProtocolFailed("The analyst asks for a sum out of order.")
     if task.n_clusters > sum(map(context.session.n_rows, context.session.slots)):
         raise ProtocolFailed("The analyst reports more clusters than there are rows.")
-    known = _nothing_yet(context, task.n_clusters)
-    if before is not None:
-        if task.n_clusters != before.n_clusters:
-            raise ProtocolFailed("The analyst reports another number of clusters.")
-        known = _learnt(context, before, task)
+    known = _SUMS.follow(
+        context, task.sum, task, task.total, n_clusters=task.n_clusters
+    )
+    if task.n_clusters != known.n_clusters:
+        raise ProtocolFailed("The analyst reports another number of clusters.")
     labels = context.recall(Assignment).labels
     if labels.max(initial=-1) >= known.n_clusters:
         raise ProtocolFailed("The analyst reports fewer clusters than there are.")
-    own, alone = share_of(known, data, labels), _is_alone(context)
-    kept = messages.ProfileState(
-        sum=task.sum,
-        n_clusters=known.n_clusters,
-        transcript=context.transcript,
-        sums=np.concatenate([_NONE, *known.sums]),
-        own=own if alone else _NONE,
-    )
-    words = np.empty(0, dtype=np.uint64)
-    if not alone:
-        of = _sum_of(context, kept)
-        words = share(context, own.view(np.uint64), of, "column")
-    return Reply(contribution=messages.ProfileShare(words=words), remember=[kept])
+    words, known = _SUMS.add(context, known, data)
+    return Reply(contribution=messages.ProfileShare(words=words), remember=[known])
 
 
 def _tell(context: PartyContext, task: messages.TellProfile) -> Reply:
-    before = context.recall(messages.ProfileState)
-    if before.sum != N_SUMS:
-        raise ProtocolFailed("The analyst asks for a profile before all sums.")
-    known, alone = _learnt(context, before, task), _is_alone(context)
+    kept = _SUMS.follow(context, N_SUMS + 1, task, task.total)
+    known, alone = _totals(context, kept), _SUMS.is_alone(context)
     column = context.slot.column
     exact, rounded = (
         messages.encode_profiles([profile_of(known, column, own=alone, rounded=each)])
@@ -123,7 +111,10 @@ def _tell(context: PartyContext, task: messages.TellProfile) -> Reply:
     tells = _release(context).profiles == "everybody" and leads and not alone
     return Reply(
         contribution=messages.ProfileTold(text=rounded if tells else rounded[:0]),
-        remember=[messages.ProfileMemory(exact=exact, rounded=rounded)],
+        remember=[
+            kept.without_sums(),
+            messages.ProfileMemory(exact=exact, rounded=rounded),
+        ],
     )
 
 
@@ -134,7 +125,7 @@ def _check_told(context: PartyContext, task: messages.ReadProfiles) -> Reply:
     columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
     if [each.column for each in told] != columns:
         raise ProtocolFailed("The analyst reports other profiles than were asked for.")
-    if not _is_alone(context):
+    if not _SUMS.is_alone(context):
         own = messages.one_profile(context.recall(messages.ProfileMemory).rounded)
         if not agree(own, told[columns.index(own.column)]):
             raise ProtocolFailed("Another profile is told than was added up.")
@@ -151,26 +142,35 @@ def _nothing_yet(context: PartyContext, n_clusters: int) -> ProfileTotals:
     )
 
 
-def _learnt(
-    context: PartyContext,
-    before: messages.ProfileState,
-    task: messages.AddProfile | messages.TellProfile,
-) -> ProfileTotals:
-    """Return what is known with the total of the sum before."""
-    known, begin = _nothing_yet(context, before.n_clusters), 0
-    for which in range(1, before.sum):
+def _totals(context: PartyContext, kept: messages.ProfileState) -> ProfileTotals:
+    """Return what is known with the totals of all sums before."""
+    known, begin = _nothing_yet(context, kept.n_clusters), 0
+    for which in range(1, kept.phase):
         end = begin + n_numbers(known.fields, known.n_clusters, which)
-        known, begin = known.with_sum(before.sums[begin:end]), end
-    if _is_alone(context):
-        return known.with_sum(before.own)
-    width = n_words(context.session, context.slot.name, before.n_clusters, before.sum)
-    task.require({"before": width})
-    words = read(context, task.total, _sum_of(context, before), "column", known.fits)
-    return known.with_sum(words.view(np.int64))
+        known, begin = known.with_sum(kept.sums[begin:end]), end
+    return known
 
 
-def _is_alone(context: PartyContext) -> bool:
-    return not context.session.layout.adds_up(context.slot.column)
+def _count(
+    context: PartyContext, kept: messages.ProfileState, data: DataSource
+) -> WordArray:
+    labels = context.recall(Assignment).labels
+    return share_of(_totals(context, kept), data, labels).view(np.uint64)
+
+
+def _fits(context: PartyContext, kept: messages.ProfileState, words: WordArray) -> bool:
+    return _totals(context, kept).fits(words)
+
+
+def _learn(
+    context: PartyContext, kept: messages.ProfileState, words: WordArray
+) -> Mapping[str, object]:
+    del context
+    return {"sums": np.concatenate([kept.sums, words.view(np.int64)])}
+
+
+def _share_size(context: PartyContext, kept: messages.ProfileState) -> int:
+    return n_words(context.session, context.slot.name, kept.n_clusters, kept.phase)
 
 
 def _release(context: PartyContext) -> Release:
@@ -187,9 +187,12 @@ def _schema(context: PartyContext) -> Schema:
     return schema
 
 
-def _sum_of(context: PartyContext, kept: messages.ProfileState) -> MaskedSum:
-    return MaskedSum(
-        members=members(context),
-        name=f"profile-{kept.sum}",
-        transcript=kept.transcript,
-    )
+_SUMS: Final = SumStage(
+    phases=[
+        Phase(name=f"profile-{number}", words=_count, fits=_fits, learn=_learn)
+        for number in range(1, N_SUMS + 1)
+    ],
+    state=messages.ProfileState,
+    n_words=_share_size,
+    alone_below=MINIMUM_MEMBERS,
+)

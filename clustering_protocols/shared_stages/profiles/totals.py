@@ -28,14 +28,16 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.profiles.fields import ProfileFields
 from clustering_protocols.shared_stages.profiles.grid import SIZE, Grid
 from clustering_protocols.shared_stages.profiles.lines import ProfileLines
+from clustering_protocols.shared_stages.statistics.powers import (
+    PowerCounts,
+    bound_of,
+    varies,
+)
 
 N_SUMS: Final = 6
 SIZES, COUNTS, VALUES, DEVIATIONS, SQUARES, HISTOGRAMS = range(1, N_SUMS + 1)
-LOWEST_POWER: Final = -128
-HIGHEST_POWER: Final = 62
-POWERS: Final = np.arange(LOWEST_POWER, HIGHEST_POWER + 1)
+POWERS: Final = PowerCounts()
 _MOST_PARTS: Final = 1 << 23
-_LAST_DIGITS: Final = 4.0 * float(np.finfo(np.float64).eps)
 
 
 def n_numbers(fields: ProfileFields, n_clusters: int, which: int) -> int:
@@ -130,7 +132,7 @@ class ProfileTotals:
     @cached_property
     def largest(self) -> FloatArray:
         """Return the power of two that bounds the values of each number (m,)."""
-        return _largest(self.powers)
+        return bound_of(POWERS.largest(self.powers))
 
     @cached_property
     def value_units(self) -> FixedPoint:
@@ -146,8 +148,7 @@ class ProfileTotals:
     @cached_property
     def largest_deviation(self) -> FloatArray:
         """Return the power of two that bounds deviations of each number (m,)."""
-        found = self.sums[DEVIATIONS - 1].reshape(-1, POWERS.size)
-        return _largest(found)
+        return bound_of(POWERS.largest(self.sums[DEVIATIONS - 1]))
 
     @cached_property
     def square_units(self) -> FixedPoint:
@@ -159,11 +160,8 @@ class ProfileTotals:
     def spreads(self) -> FloatArray:
         """Return the standard deviation of each line and number (k, m)."""
         total = self._decode_sums(SQUARES, self.square_units)
-        # the mean is known to a unit, or to its last digits: less spread is none
-        step = np.maximum(
-            1.0 / self.value_units.unit, _LAST_DIGITS * np.abs(self.means)
-        )
-        there = self.has_enough_values & (total > self.counts * np.square(step))
+        spread = varies(total, self.counts, self.means, self.value_units.unit)
+        there = self.has_enough_values & spread
         return np.sqrt(np.where(there, total, 0.0) / np.maximum(self.counts, 1))
 
     def _decode_sums(self, which: int, units: FixedPoint) -> FloatArray:
@@ -196,7 +194,7 @@ class ProfileTotals:
         if which == COUNTS:
             return _counts_fit(known)
         if which == DEVIATIONS:
-            return _one_each(total, self.n_members)
+            return POWERS.fits(total, self.n_members)
         if which == HISTOGRAMS:
             found = known.histograms
             if found is None:
@@ -221,25 +219,11 @@ def _counts_fit(known: ProfileTotals) -> bool:
             _are_counts(levels[:, begin:end], rows)
             for begin, end in pairwise(known.fields.ends.tolist())
         )
-        and _one_each(known.powers, known.n_members)
+        and POWERS.fits(known.powers, known.n_members)
     )
-
-
-def _one_each(powers: IntArray, n_members: int) -> bool:
-    """Return whether each member counted one power of each number."""
-    found = powers.reshape(-1, POWERS.size)
-    most = np.full(len(found), n_members)
-    return _are_counts(found, most) and bool((found.sum(axis=1) == most).all())
 
 
 def _are_counts(numbers: IntArray, most: IntArray) -> bool:
     """Return whether these are counts of which at most so many are in each last axis."""
     small = bool(((numbers >= 0) & (numbers <= most[..., None])).all())
     return small and bool((numbers.sum(axis=-1) <= most).all())
-
-
-def _largest(powers: IntArray) -> FloatArray:
-    """Return 2 to the largest power that a member counted, for each row."""
-    highest = POWERS.size - 1 - np.argmax(powers[:, ::-1] > 0, axis=1)
-    found: FloatArray = np.ldexp(1.0, POWERS[highest])
-    return found
