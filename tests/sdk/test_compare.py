@@ -68,6 +68,7 @@ def blobs(tmp_path: Path) -> Path:
 
 
 READ = ("--id-column", "id", "--truth", "class")
+HIDDEN = "dimensions=all_but_one"
 QUICK = (*READ, "--protocol", "dc", "--layout", "2x2", "--n-clusters", "2..4")
 
 
@@ -155,7 +156,7 @@ def test_the_document_holds_each_case_with_its_runs_and_costs(
     assert known["columns"] == ["x0", "x1", "x2", "x3"]
     [case] = document["cases"]
     assert (case["protocol"], case["layout"]) == ("dc", "2x2")
-    assert case["params"] == {"n_clusters": 4}
+    assert case["params"] == {"n_clusters": 4, "dimensions": "all"}
     assert [lane["n_clusters"] for lane in case["lanes"]] == [2, 3, 4]
     assert all(lane["inertia"] > 0 for lane in case["lanes"])
     assert case["chosen"] == 3
@@ -410,6 +411,17 @@ def test_simulating_one_number_tells_its_figures(coterie: Run, blobs: Path) -> N
     shown = coterie(*words).stdout.splitlines()
     assert shown[0].split()[:2] == ["clusters", "inertia"]
     assert shown[1].split()[:2] == ["3", f"{lane['inertia']:.4g}"]
+
+
+def test_parties_hide_no_dimension_in_trials_and_one_in_sessions(
+    coterie: Run, blobs: Path
+) -> None:
+    tried = ("compare", blobs, *READ, "--protocol", "dc", "--layout", "3x1")
+    for said, sent in (((), "all"), (("--param", HIDDEN), "all_but_one")):
+        shown = coterie(*tried, "--n-clusters", "3", *said, "--json")
+        [case] = json.loads(shown.stdout)["cases"]
+        assert case["params"].get("dimensions", "all_but_one") == sent
+    assert DC.params.model_fields["dimensions"].default == "all_but_one"
 
 
 def test_a_choice_among_one_number_is_refused(coterie: Run, blobs: Path) -> None:

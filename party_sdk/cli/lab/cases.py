@@ -186,11 +186,15 @@ def case_of(
     choose: str | None,
     seed: int,
 ) -> Case:
-    """Return a case; :class:`InvalidParameters` says why it does not fit."""
-    given, evaluation = read_runs(values, choose)
+    """Return a case; :class:`InvalidParameters` says why it does not fit.
+
+    values: parameters that are named; of others the protocol's `in_simulations` hold.
+    """
+    known = registry.protocol(protocol)
+    given, evaluation = read_runs({**known.in_simulations, **values}, choose)
     layout = regular(lattice)
     agreed = fields_of_groups(table.X.shape, table.columns, table.agreed_fields, layout)
-    params, known = registry.parse_params(protocol, given), registry.protocol(protocol)
+    params = registry.parse_params(protocol, given)
     request = session_terms.build_request(
         params,
         layout,
