@@ -21,8 +21,16 @@ from party_sdk.conformance.comparison import find_difference
 
 TURNED: Final[Mapping[str, tuple[str, ...]]] = {"projections": ("rows", "anchors")}
 """By kind of contribution, arrays that a party may turn: its map is its own choice."""
-ROUNDED: Final = frozenset({("closing", 1), ("gathered", 1), ("share", 2)})
-"""Contributions, kind and version, that are checked sums of rounded real numbers."""
+ROUNDED: Final[Mapping[tuple[str, int], int]] = {
+    ("closing", 1): 1,
+    ("gathered", 1): 1,
+    ("scattered", 1): 0,
+    ("share", 2): 1,
+}
+"""Contributions, kind and version, whose words are rounded sums of real numbers.
+
+With each: how many tags stand behind the words.
+"""
 TOLERANCE: Final = 1e-9
 """How far floats of a contribution may be off, relative to the largest."""
 UNITS: Final = 2**20
@@ -63,7 +71,8 @@ class ContributionReader:
             return f".contribution: {error.problem.slug}: {error.detail}"
         due = self._describe(asked, packets.read(expected), turned)
         if units:
-            _take_near_words(due["arrays"], came["arrays"], units)
+            n_tags = ROUNDED[due["record"]["kind"], due["record"]["version"]]
+            _take_near_words(due["arrays"], came["arrays"], units, n_tags)
         return find_difference(due, came, tolerance, ".contribution")
 
     def _describe(
@@ -123,7 +132,9 @@ def _describe_arrays(
     return found
 
 
-def _take_near_words(due: dict[str, Any], came: dict[str, Any], units: int) -> None:
+def _take_near_words(
+    due: dict[str, Any], came: dict[str, Any], units: int, n_tags: int
+) -> None:
     """Put in a share the words that are due, where they are near those that came."""
     expected, found = (
         np.array(arrays.get("words", {}).get("items", ()), dtype=np.uint64)
@@ -131,7 +142,7 @@ def _take_near_words(due: dict[str, Any], came: dict[str, Any], units: int) -> N
     )
     if expected.shape != found.shape:
         return
-    off = (expected[:-1] - found[:-1]).view(np.int64)
+    off = (expected - found)[: expected.size - n_tags].view(np.int64)
     if ((off >= -units) & (off <= units)).all():
         came["words"]["items"] = due["words"]["items"]
 

@@ -174,11 +174,16 @@ def test_level_a_leaves_sums_and_other_levels_out() -> None:
     assert {each.file for each in checker.check_sessions(FILES)} == {"dummy"}
 
 
-@pytest.mark.parametrize(("off", "n_wrong"), [(2**20, 0), (2**20 + 1, 5)])
-def test_words_of_rounded_sums_may_be_a_few_units_off(off: int, n_wrong: int) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "kind", "n"), [("fccm", "share", 5), ("llf", "scattered", 1)]
+)
+@pytest.mark.parametrize(("off", "is_wrong"), [(2**20, 0), (2**20 + 1, 1)])
+def test_words_of_rounded_sums_may_be_a_few_units_off(
+    protocol: str, kind: str, n: int, off: int, is_wrong: int
+) -> None:
     def shift(call: str, answer: Answer) -> Answer:
         packet = _sent(call, answer)
-        if packet is None or packet.header.record["kind"] != "share":
+        if packet is None or packet.header.record["kind"] != kind:
             return answer
         words = packet.arrays["words"] + np.uint64(off)
         moved = replace(packet, arrays={**packet.arrays, "words": words})
@@ -186,8 +191,8 @@ def test_words_of_rounded_sums_may_be_a_few_units_off(off: int, n_wrong: int) ->
         return {"output": {"contribution": sent}}
 
     checker = Checker(program=Program(of_product, shift))
-    found = list(checker.check_sessions({"fccm": FILES["fccm"]}))
-    assert len([each for each in found if each.wrong]) == n_wrong
+    found = list(checker.check_sessions({protocol: FILES[protocol]}))
+    assert len([each for each in found if each.wrong]) == n * is_wrong
 
 
 def _sent(call: str, answer: Answer) -> packets.Packet | None:
