@@ -77,6 +77,24 @@ def test_a_program_plays_a_session_with_this_sdk(
     assert lines[-1].endswith("row-group-labels → labels: as expected")
 
 
+GIVEN = (
+    "n_clusters=3",
+    'init="given"',
+    "initial_centroids=[[0,0,0],[4,4,4],[8,8,8]]",
+    'algorithm="fuzzy_cmeans"',
+)
+
+
+@pytest.mark.parametrize("fuzzifier", ['"auto"', "2.0"])
+@pytest.mark.parametrize("slot", ["north", "west"])
+def test_degrees_of_rows_are_rehearsed(slot: str, fuzzifier: str) -> None:
+    params = (*GIVEN, f"fuzzifier={fuzzifier}", 'small_cohorts="allow"')
+    named = [each for param in params for each in ("--param", param)]
+    done = run("rehearse", "llf", "--slot", slot, *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "close → closing: as expected" in done.output
+
+
 SITES = ("north=1,1", "south=1,2", "west=1,3")
 """Slots that hold different items of the same objects."""
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from . import stages as shared
 from .derivations import Refusal, fixed_point, group_key
-from .figures import round_figures
+from .figures import find_coefficient, round_figures
 from .kinds import Kind, Record, Rule
 from .order import Exchange, Memory, Reply, Role, Stage, View
 from .session import Session
@@ -393,13 +393,12 @@ class _Site(Role):
         """Section 12, fccm, figures: of the best lane."""
         U = known.objects[:, best]
         k, there = len(sizes), int(np.count_nonzero(sizes))
-        squares = min(float(np.square(U).sum()) / len(U), 1.0)
-        alike = there < 2 or (k > 1 and squares * k < 1.001)
+        squares = float(np.square(U).sum())
         return round_figures(
             {
                 "n_clusters": there,
                 "criterion": float(known.criteria[best]),
-                "partition_coefficient": None if alike else squares,
+                "partition_coefficient": find_coefficient(squares, len(U), k, there),
                 "n_iter": int(known.taken[best]),
                 "converged": bool(known.moved[best] <= self.params["tol"]),
             }
