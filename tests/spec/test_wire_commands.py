@@ -115,6 +115,27 @@ def test_sites_rehearse_sums_that_are_asked_for_again(
     assert (len(sums) > 7) == (normalisation == "global")
 
 
+@pytest.mark.parametrize(
+    ("protocol", "slot", "places"),
+    [
+        ("fccm", "north", SITES),
+        ("fccm", "west", SITES),
+        ("dc", "south", ("north=1,1", "south=1,2", "west=2,1", "east=2,2")),
+        ("dc", "west", ("north=1,1", "south=1,2", "west=2,1")),
+    ],
+)
+def test_common_rows_are_rehearsed(
+    protocol: str, slot: str, places: Sequence[str]
+) -> None:
+    options = [("--place", place) for place in places]
+    params = ("n_clusters=3", 'alignment={"method":"ecdh"}')
+    options += [("--param", param) for param in params]
+    named = [each for option in options for each in option]
+    done = run("rehearse", protocol, "--slot", slot, *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "intersection, select → digests: as expected" in done.output
+
+
 def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> None:
     program = tmp_path / "other.py"
     program.write_text(OTHER_CHANCE)

@@ -101,7 +101,7 @@ def stages(session: Session) -> Sequence[Stage]:
             pooled.append(
                 shared.statistics(session, moments=True, ranges=False, most=2)
             )
-    return (shared.secrets(), shared.alignment(), *pooled, upload)
+    return (shared.secrets(), shared.alignment(session), *pooled, upload)
 
 
 def _check(session: Session, params: Params) -> None:
@@ -113,8 +113,7 @@ def _check(session: Session, params: Params) -> None:
     }
     other = any(params[name] not in known for name, known in _WRITTEN.items())
     declared = params["anchor"].get("ranges", "pooled") != "pooled"
-    linked = params["alignment"].get("method", "declared") == "ecdh"
-    if unknown or other or declared or linked or params.anchor not in _ANCHORS:
+    if unknown or other or declared or params.anchor not in _ANCHORS:
         raise Refusal("version-mismatch")
     first = [group[0] for group in session.groups("row")]
     widths = [session.roster[slot]["n_columns"] for slot in session.slots]

@@ -47,7 +47,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "analyst_view": "blind",
     "min_cluster_rows": 10,
 }
-_KNOWN: Final = {*_DEFAULTS, "n_clusters"}
+_KNOWN: Final = {*_DEFAULTS, "n_clusters", "alignment"}
 _TIE: Final = 1e-9
 _MARGIN: Final = 1e-9
 _MOST_REPEATS: Final = 64
@@ -66,7 +66,7 @@ def stages(session: Session) -> Sequence[Stage]:
         Exchange("tell", "told"),
     )
     updates = Stage("updates", exchanges, _Site(params))
-    return (shared.secrets(), shared.alignment(), updates)
+    return (shared.secrets(), shared.alignment(session), updates)
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ def stages(session: Session) -> Sequence[Stage]:
         Exchange("tell", "told", own=_OWN),
     )
     updates = Stage("updates", exchanges, _Member(params))
-    return (shared.secrets(), shared.alignment(), sums.moments(session), updates)
+    return (shared.secrets(), shared.alignment(session), sums.moments(session), updates)
 
 
 def _check_cohorts(session: Session, params: Mapping[str, Any]) -> None:

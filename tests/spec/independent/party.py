@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
 from . import dc, dummy, fccm, kinds, llf, order, records, roster
 from .derivations import Refusal, lp, open_envelope, seal_envelope
+from .intersection import narrow
 from .kinds import Kind, Record
 from .order import Exchange, Journal, Memory, Reply, Role, Stage, View
 from .session import open_session, read_terms
@@ -26,6 +27,8 @@ _FINAL: Final = {
 }
 _PROTOCOLS: Final = {"dummy": dummy, "dc": dc, "llf": llf, "fccm": fccm}
 _VERSIONS: Final = {name: each.VERSION for name, each in _PROTOCOLS.items()}
+_OUTSIDE: Final = -1
+"""Section 11, intersection: the label of a row that is not common."""
 _SIGNING: Final[Mapping[str, Kind]] = {
     "sign": Kind(),
     "signed": Kind({"signature": "string"}),
@@ -127,7 +130,8 @@ class Party:
         self, stage: Stage, journal: Journal, when: order.When, memory: Memory
     ) -> View:
         """Section 13: what the party knows in an attempt."""
-        return View(self._session, stage.name, when, journal.transcripts, memory)
+        view = View(self._session, stage.name, when, journal.transcripts, memory)
+        return narrow(view, memory["selection"]) if "selection" in memory else view
 
     def _receive(
         self, journal: Journal, packet: records.Packet, memory: Memory
@@ -211,6 +215,6 @@ class Party:
         when = (packet.address["round"], packet.address["attempt"])
         view = self._view(self._stages[-2], journal, when, self._memory)
         found = self._conclude(view, record)
-        labels = np.empty(len(found), np.int64)
-        labels[session.arrived] = found
+        labels = np.full(len(session.rows), _OUTSIDE)
+        labels[view.session.arrived] = found
         return [int(label) for label in labels]

@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final
 
@@ -53,6 +53,7 @@ class Session:
     columns: list[str]
     ids: list[str] | None
     arrived: list[int] = field(repr=False)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -90,7 +91,18 @@ class Session:
 
     def n_rows(self, group: Sequence[str]) -> int:
         """Section 5: how many rows some slots have together."""
-        return sum(self.roster[slot]["n_rows"] for slot in group)
+        found = (self.counts.get(slot, self.roster[slot]["n_rows"]) for slot in group)
+        return sum(found)
+
+    def select(self, rows: Sequence[int], counts: Mapping[str, int]) -> Session:
+        """Section 11, intersection: this session over some of the rows."""
+        return replace(
+            self,
+            rows=self.rows[list(rows)],
+            ids=None if self.ids is None else [self.ids[row] for row in rows],
+            arrived=[self.arrived[row] for row in rows],
+            counts=counts,
+        )
 
     def keys(self) -> Any:
         """Section 2: the keys of this party."""
@@ -157,14 +169,17 @@ def _arrive(terms: Mapping[str, Any], slot: str, table: Table) -> list[int]:
     rows = [each["row"] for each in terms["layout"]["slots"] if each["name"] == slot]
     shared = [e["row"] for e in terms["layout"]["slots"]].count(rows[0]) > 1
     said = terms["protocol"].get("params", {}).get("alignment", {})
+    method = said.get("method", "declared")
     everything = list(range(len(table.rows)))
-    if not shared or said.get("method", "declared") == "position":
+    if not shared or method == "position":
         return everything
     if table.ids is None:
         raise Refusal("invalid-data")
     names = [normal_form(name, said) for name in table.ids]
     if len(set(names)) < len(names):
         raise Refusal("invalid-data")
+    if method == "ecdh":
+        return everything
     return sorted(everything, key=names.__getitem__)
 
 

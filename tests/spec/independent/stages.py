@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from . import intersection
 from .derivations import Refusal, Stream, group_key, group_mark
 from .kinds import Kind, Record, Rule
 from .order import Exchange, Memory, Reply, Role, Stage, View
@@ -30,6 +31,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "group-secret": Kind({"scope": "string", "secret": "string"}),
     "compare-digests": Kind(),
     "digests": Kind({"rows": "string", "columns": "string"}),
+    **intersection.KINDS,
     "measure": Kind(),
     "measured": Kind(),
     "pool": Kind(),
@@ -246,8 +248,13 @@ def secrets() -> Stage:
     return Stage("secrets", (exchange,), Secrets(), frozenset({"group-secret"}))
 
 
-def alignment() -> Stage:
-    """Section 11, alignment: the stage."""
+def alignment(session: Session) -> Stage:
+    """Section 11, alignment or intersection: the stage."""
+    said = session.terms["protocol"].get("params", {}).get("alignment", {})
+    if said.get("match_keys"):
+        raise Refusal("version-mismatch")
+    if said.get("method") == "ecdh":
+        return intersection.intersection(session, Alignment())
     exchange = Exchange("compare-digests", "digests")
     return Stage("alignment", (exchange,), Alignment(), frozenset({"digests"}))
 

@@ -1,0 +1,243 @@
+"""Section 11, intersection: common rows, by ids that nobody else reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256, sha512
+from typing import Any, Final
+
+import numpy as np
+
+from . import ristretto
+from .derivations import Refusal, lp
+from .kinds import Kind, Record, Rule
+from .order import Exchange, Memory, Reply, Role, Stage, View
+from .session import Session, normal_form
+
+_TOKENS: Final = {"tokens": Rule("u1", ("t", 32))}
+_POINTS: Final = {"elements": Rule("u1", ("n", "w"))}
+KINDS: Final[Mapping[str, Kind]] = {
+    "blind": Kind(),
+    "counted": Kind({"n_ids": "integer"}, _TOKENS),
+    "blinded-ids": Kind(arrays=_POINTS),
+    "evaluate": Kind(),
+    "evaluated": Kind(),
+    "answers": Kind(arrays=_POINTS),
+    "unblind": Kind(),
+    "shown": Kind(arrays=_TOKENS),
+    "select": Kind({"n_rows": "object"}, {"common": Rule("u1", ("t",), 0, 1)}),
+}
+_SELECTION: Final = "selection"
+
+
+def _points(points: Sequence[bytes]) -> Any:
+    """Section 11, intersection: points as an array."""
+    return np.frombuffer(b"".join(points), np.uint8).reshape(len(points), 32)
+
+
+@dataclass(frozen=True)
+class Intersection(Role):
+    """Section 11, intersection: a party; digests are compared as by alignment."""
+
+    compare: Role
+
+    def reply(self, view: View, task: Record) -> Reply:
+        """Section 11, intersection: answer a task."""
+        if task.kind == "evaluate":
+            return self._evaluate(view)
+        ids = self._ids(view)
+        if task.kind == "blind":
+            return self._blind(view, ids)
+        if task.kind == "unblind":
+            return self._unblind(view, ids)
+        return self._select(view, task, ids)
+
+    @staticmethod
+    def _ids(view: View) -> list[str]:
+        """Section 11, intersection: own ids in their normal form."""
+        session = view.session
+        if len(view.group("row")) == 1:
+            return [str(number) for number in range(len(session.rows))]
+        said = session.terms["protocol"]["params"]["alignment"]
+        return [normal_form(each, said) for each in session.ids or ()]
+
+    @staticmethod
+    def _context(view: View) -> bytes:
+        """Section 11, intersection: what points and tokens are bound to."""
+        session = view.session
+        (row,) = (
+            each["row"]
+            for each in session.terms["layout"]["slots"]
+            if each["name"] == session.slot
+        )
+        return lp("coterie/intersection/1", session.id, session.agreement, row)
+
+    def _hash(self, view: View, name: str) -> ristretto.Point:
+        """Section 11, intersection: the point of an id."""
+        bound = lp("coterie/ristretto/1", self._context(view)) + name.encode()
+        return ristretto.hash_to_point(sha512(bound).digest())
+
+    def _make_tokens(
+        self, view: View, ids: Sequence[str], values: Sequence[bytes]
+    ) -> tuple[Any, list[int]]:
+        """Section 11, intersection: tokens in their order, and whose they are."""
+        begun = lp("coterie/token/1", self._context(view))
+        tokens = [
+            sha256(begun + value + name.encode()).digest()
+            for name, value in zip(ids, values, strict=True)
+        ]
+        order = sorted(range(len(tokens)), key=tokens.__getitem__)
+        return _points([tokens[place] for place in order]), order
+
+    def _blind(self, view: View, ids: Sequence[str]) -> Reply:
+        """Section 11, intersection: count ids; blind them, or make tokens."""
+        leader, *others = view.group("row")
+        counted = Record("counted", {"n_ids": len(ids)}, {"tokens": _points([])})
+        if not others:
+            return Reply(counted)
+        points = (self._hash(view, name) for name in ids)
+        if view.session.slot == leader:
+            key = ristretto.draw_scalar(view.session.draw(view.stage, "key"))
+            values = [
+                ristretto.write_point(ristretto.multiply(key, point))
+                for point in points
+            ]
+            counted.arrays["tokens"], order = self._make_tokens(view, ids, values)
+            return Reply(counted, remember={"tokens": order})
+        stream = view.session.draw(view.stage, "blinding")
+        blinded = [
+            ristretto.write_point(
+                ristretto.multiply(ristretto.draw_scalar(stream), point)
+            )
+            for point in points
+        ]
+        sealed = Record("blinded-ids", arrays={"elements": _points(blinded)})
+        return Reply(counted, [(leader, sealed)])
+
+    def _evaluate(self, view: View) -> Reply:
+        """Section 11, intersection: the leader evaluates once."""
+        if "evaluated" in view.memory:
+            raise Refusal("protocol-failed")
+        key = ristretto.draw_scalar(view.session.draw(view.stage, "key"))
+        sealed = [
+            (slot, Record("answers", arrays={"elements": self._times(key, points)}))
+            for slot, points in view.recall("blinded").items()
+        ]
+        return Reply(Record("evaluated"), sealed, remember={"evaluated": True})
+
+    @staticmethod
+    def _times(key: int, points: Any) -> Any:
+        """Section 11, intersection: points, so many times each."""
+        read = (
+            ristretto.read_point(each.tobytes(), "guard-refused") for each in points
+        )
+        found = [ristretto.write_point(ristretto.multiply(key, each)) for each in read]
+        return _points(found)
+
+    def _unblind(self, view: View, ids: Sequence[str]) -> Reply:
+        """Section 11, intersection: tokens of the answers."""
+        answers, values = view.recall("answers"), []
+        if answers.shape != (len(ids), 32):
+            raise Refusal("invalid-array")
+        stream = view.session.draw(view.stage, "blinding")
+        for answer in answers:
+            point = ristretto.read_point(answer.tobytes(), "protocol-failed")
+            inverse = pow(ristretto.draw_scalar(stream), -1, ristretto.ORDER)
+            values.append(ristretto.write_point(ristretto.multiply(inverse, point)))
+        tokens, order = self._make_tokens(view, ids, values)
+        shown = Record("shown", arrays={"tokens": tokens})
+        return Reply(shown, remember={"tokens": order})
+
+    def _select(self, view: View, task: Record, ids: Sequence[str]) -> Reply:
+        """Section 11, intersection: keep the common rows, compare their digest."""
+        if _SELECTION in view.memory:
+            raise Refusal("protocol-failed")
+        common, chosen = task.arrays["common"], list(range(len(ids)))
+        if len(view.group("row")) > 1:
+            order = view.recall("tokens")
+            if common.size != len(order):
+                raise Refusal("invalid-array")
+            chosen = [order[place] for place in np.flatnonzero(common)]
+        counts = task.values["n_rows"]
+        self._check_counts(view, counts, len(chosen))
+        selection = {"rows": sorted(chosen), "counts": counts}
+        here = narrow(view, selection)
+        by_token = [selection["rows"].index(place) for place in chosen]
+        reply = self.compare.reply(reorder(here, by_token), task)
+        travels = [by_token[place] for place in reply.remember["order"]]
+        reply.remember |= {_SELECTION: selection, "order": travels}
+        return reply
+
+    @staticmethod
+    def _check_counts(view: View, counts: Mapping[str, int], n: int) -> None:
+        """Section 11, intersection: numbers of rows that can be."""
+        session = view.session
+        said = session.terms["protocol"]["params"]["alignment"]
+        least = session.terms.get("guards", {}).get("minimum_rows", 10)
+        if n < max(said.get("minimum_overlap", 1), least):
+            raise Refusal("guard-refused")
+        if sorted(counts) != sorted(session.slots) or not all(
+            1 <= counts[slot] <= session.roster[slot]["n_rows"] for slot in counts
+        ):
+            raise Refusal("protocol-failed")
+        if any(counts[slot] != n for slot in view.group("row")):
+            raise Refusal("protocol-failed")
+
+    def receive(self, view: View, came: list[tuple[str, Record]]) -> Memory:
+        """Section 11, intersection: keep what envelopes brought."""
+        kinds = {record.kind for _, record in came}
+        if _SELECTION in view.memory:
+            if kinds != {"digests"}:
+                raise Refusal("envelope-refused")
+            return self.compare.receive(view, came)
+        leader, *others = view.group("row")
+        if view.session.slot != leader:
+            if [sender for sender, _ in came] != [leader] or kinds != {"answers"}:
+                raise Refusal("envelope-refused")
+            return {"answers": came[0][1].arrays["elements"]}
+        sent = {sender: record.arrays.get("elements") for sender, record in came}
+        if kinds != {"blinded-ids"} or set(sent) != set(others):
+            raise Refusal("envelope-refused")
+        for slot, points in sent.items():
+            if points is None or points.shape[1] != 32:
+                raise Refusal("invalid-array")
+            if len(points) > view.session.roster[slot]["n_rows"]:
+                raise Refusal("guard-refused")
+        return {"blinded": {slot: sent[slot] for slot in others}}
+
+
+def narrow(view: View, selection: Mapping[str, Any]) -> View:
+    """Section 11, intersection: what a party knows of the rows that take part."""
+    return View(
+        view.session.select(selection["rows"], selection["counts"]),
+        view.stage,
+        view.when,
+        view.transcripts,
+        view.memory,
+    )
+
+
+def reorder(view: View, order: Sequence[int]) -> View:
+    """Section 11, intersection: the same, rows in another order."""
+    return View(
+        view.session.select(order, view.session.counts),
+        view.stage,
+        view.when,
+        view.transcripts,
+        view.memory,
+    )
+
+
+def intersection(session: Session, compare: Role) -> Stage:
+    """Section 11, intersection: the stage."""
+    leader, *others = session.group("row")
+    leads = session.slot == leader
+    exchanges = (
+        Exchange("blind", "counted"),
+        Exchange("evaluate", "evaluated", int(leads and bool(others))),
+        Exchange("unblind", "shown", int(not leads)),
+        Exchange("select", "digests", own=frozenset({"common"})),
+    )
+    sealed = frozenset({"blinded-ids", "answers", "digests"})
+    return Stage("intersection", exchanges, Intersection(compare), sealed)
