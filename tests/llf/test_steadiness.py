@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.protocols.llf import steadiness
+from clustering_protocols.protocols.llf import LosslessFederated, steadiness
+from clustering_protocols.protocols.llf.centroids import may_stop, stops
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 
@@ -101,3 +102,14 @@ def test_a_cluster_counts_no_fewer_rows_than_own_ones() -> None:
     steadiness.check_own(np.array([3.0, 0.0]), np.array([3.0, 0.0]))
     with pytest.raises(ProtocolFailed, match="fewer rows"):
         steadiness.check_own(np.array([3.0, 1.0]), np.array([2.0, 2.0]))
+
+
+def test_members_allow_the_leader_a_rounding_of_what_moved() -> None:
+    params = LosslessFederated(n_clusters=2, tol=1e-5)
+    assert not may_stop(params, None)
+    assert stops(params, 1e-5)
+    assert may_stop(params, 1e-5)
+    other = 1e-5 * (1 + 1e-12)
+    assert not stops(params, other)
+    assert may_stop(params, other)
+    assert not may_stop(params, 1.000001e-5)

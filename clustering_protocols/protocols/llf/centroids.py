@@ -24,6 +24,9 @@ from .params import LlfSession, LosslessFederated
 NUDGE = 1e-3
 """How far the centroid of an empty cluster is moved, in steps of each feature."""
 
+_OTHER_MACHINE = 1e-9
+"""How far parties may differ in what moved, as a share of the tolerance."""
+
 
 class MovedCentroids(NamedTuple):
     """V(t), and ‖V(t) - V(t-1)‖_F over the clusters that have rows."""
@@ -193,3 +196,11 @@ def digest(V: FloatArray, number: int) -> bytes:
 def stops(params: LosslessFederated, moved: float | None) -> bool:
     """Return whether the centroids moved by no more than the tolerance."""
     return moved is not None and moved <= params.tol
+
+
+def may_stop(params: LosslessFederated, moved: float | None) -> bool:
+    """Return whether the leader may see the centroids at rest.
+
+    All have the same centroids, but add up how far these moved in an order of their own.
+    """
+    return moved is not None and moved <= params.tol * (1.0 + _OTHER_MACHINE)

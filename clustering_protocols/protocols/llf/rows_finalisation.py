@@ -20,7 +20,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.secrets import group_mark
 
 from . import closing_sums, final_labels, messages, row_audit
-from .centroids import digest, stops
+from .centroids import digest, may_stop
 from .features import Scaler
 from .params import LlfContext
 from .rows_round import RowsRound, around_sum, labels_sum
@@ -212,7 +212,7 @@ def _last(here: RowsRound, task: messages.Totals) -> messages.Centroids:
         labelled its rows: sums would be told of any other centroids.
     """
     known = _not_moved(here, here.follow(task))
-    if not stops(here.params, known.moved) and known.number < here.params.max_iter:
+    if not may_stop(here.params, known.moved) and known.number < here.params.max_iter:
         raise ProtocolFailed(
             "The analyst closes before the centroids have come to rest."
         )

@@ -127,7 +127,7 @@ class _Member(Role):
                 raise Refusal("protocol-failed")
             record, own = self._update(view, known)
             return Reply(record, remember={**here, "own": own})
-        if not self._stops(known) and known.number < self.params["max_iter"]:
+        if known.number < self.params["max_iter"] and not self._may_stop(known):
             raise Refusal("protocol-failed")
         if task.kind == "close":
             labels = nearest(self._rows(view), known.V)
@@ -159,6 +159,11 @@ class _Member(Role):
     def _stops(self, known: _Known) -> bool:
         """Section 12, llf, order: whether the centroids have come to rest."""
         return known.moved is not None and known.moved <= self.params["tol"]
+
+    def _may_stop(self, known: _Known) -> bool:
+        """Section 12, llf, order: whether the first slot may see them at rest."""
+        allowed = self.params["tol"] * (1.0 + 1e-9)
+        return known.moved is not None and known.moved <= allowed
 
     def _follow(self, view: View, task: Record) -> _Known:
         """Section 12, llf, update: V after the totals that came."""
