@@ -14,14 +14,6 @@ from clustering_protocols.shared_stages.statistics import powers
 PROTOCOLS = Path(masked_sums.__file__).parents[1]
 BODY = Path(checked_sums.__file__).relative_to(PROTOCOLS).as_posix()
 BOUNDS = Path(powers.__file__).relative_to(PROTOCOLS).as_posix()
-OTHERS = frozenset(
-    {
-        "protocols/fccm/party.py",
-        "protocols/fccm/site_state.py",
-        "protocols/llf/rows_round.py",
-    }
-)
-"""Modules that still share or read on their own."""
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -50,7 +42,7 @@ def takes_from(tree: ast.Module, module: str, names: set[str]) -> bool:
 def test_checked_sums_are_shared_and_read_in_one_place() -> None:
     names = {"share", "read"}
     found = {path for path, tree in modules() if takes_from(tree, "masked_sums", names)}
-    assert found == {BODY, *OTHERS}
+    assert found == {BODY}
 
 
 def test_bounds_are_counted_in_one_place() -> None:

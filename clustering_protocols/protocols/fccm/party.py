@@ -15,7 +15,6 @@ from clustering_protocols.quality.sums import partition_coefficient
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
-from clustering_protocols.shared_stages.masked_sums import share
 from clustering_protocols.shared_stages.secrets import group_mark
 
 from . import kernels, messages, shifts, site_state, starts
@@ -149,9 +148,8 @@ def _share(
     nothing = {"weights": np.zeros_like(known.weights)}
     added = known.model_copy(update=nothing) if over.any() else known
     of = site_state.sum_of(context, known.number, context.transcript)
-    words = share(
-        context, encode_share(context, R, added), of, "row", blinded=params.blind
-    )
+    hiding = site_state.hiding_of(params)
+    words = hiding.share(context, encode_share(context, R, added), of)
     overflows = np.asarray(known.lanes)[over].tolist()
     if context.session.slots[0] != context.slot.name:
         return messages.SiteShare(words=words, overflows=overflows)

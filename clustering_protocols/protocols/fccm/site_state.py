@@ -11,11 +11,12 @@ from scipy.special import logsumexp
 
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, read
+from clustering_protocols.shared_stages.checked_sums import CheckedSum
+from clustering_protocols.shared_stages.masked_sums import MaskedSum
 
 from . import kernels, messages, shifts, starts
 from .messages import Memberships
-from .params import FccmContext
+from .params import CoClustering, FccmContext
 
 A = TypeVar("A", FloatArray, IntArray)
 
@@ -32,6 +33,11 @@ def sum_of(context: FccmContext, number: int, transcript: str) -> MaskedSum:
     return MaskedSum(
         members=context.session.slots, name=f"sums-{number}", transcript=transcript
     )
+
+
+def hiding_of(params: CoClustering) -> CheckedSum:
+    """Return how sums are hidden and checked."""
+    return CheckedSum(scope="row", blinded=params.blind)
 
 
 def first(context: FccmContext, R: csr_array) -> Memberships:
@@ -122,7 +128,7 @@ def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> Item
     def fits(words: WordArray) -> bool:
         return of_sums.fits(words[:n_sums]) and of_beside.fits(words[n_sums:])
 
-    words = read(context, asked.total, of, "row", fits, blinded=params.blind)
+    words = hiding_of(params).read(context, asked.total, of, fits)
     sums = of_sums.decode(words[:n_sums]).reshape(n_rows, n_columns)
     beside = of_beside.decode(words[n_sums:])
     own = known.weights.sum(axis=0) - 1.0 / of_beside.unit

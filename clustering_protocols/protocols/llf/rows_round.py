@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,8 @@ import numpy as np
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, WordArray
-from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
+from clustering_protocols.shared_stages.checked_sums import CheckedSum
+from clustering_protocols.shared_stages.masked_sums import MaskedSum
 
 from . import closing_sums, messages, starts, steadiness
 from .centroids import Encoding, check_counts, check_weights, move, nudge, rows_of
@@ -63,7 +63,7 @@ class RowsRound:
                 raise ProtocolFailed("The total of an update is missing.")
             members = members_of(self.context.session, cohort)
             of = self.sum_of(members, update_sum(number), *when)
-            total = self._read(words, of, self.encoding.fits)
+            total = self._hiding.read(self.context, words, of, self.encoding.fits)
             known = self._move_centroids(known, total, members)
         return known
 
@@ -84,7 +84,9 @@ class RowsRound:
         members = members_of(session, task.closed_by)
         of = self.sum_of(members, labels_sum(known), *map(int, task.closed_in))
         code = self.labels_encoding()
-        sums, counts = code.decode(self._read(task.closing, of, code.fits))
+        sums, counts = code.decode(
+            self._hiding.read(self.context, task.closing, of, code.fits)
+        )
         check_counts(self.params, counts, rows_of(session, members))
         self._check_closing(known, sums, counts, members)
         return closing_sums.means_of(sums, counts, known.centroids)
@@ -98,7 +100,7 @@ class RowsRound:
         members = members_of(session, task.gathered_by)
         of = self.sum_of(members, around_sum(known), *map(int, task.gathered_in))
         code = self.around_encoding(known, means)
-        words = self._read(task.gathered, of, code.fits)
+        words = self._hiding.read(self.context, task.gathered, of, code.fits)
         total = code.decode(words, rows_of(session, members))
         return closing_sums.totals_of(self.params, known, means, total)
 
@@ -119,13 +121,15 @@ class RowsRound:
 
     def share(self, words: WordArray, members: list[str], name: str) -> WordArray:
         """Return a share as it is sent: hidden and tagged, if the terms mask sums."""
-        if not self.params.is_masked:
-            return words
-        return share(
-            self.context,
-            words,
-            MaskedSum.from_context(self.context, members, name),
-            "column",
+        of = MaskedSum.from_context(self.context, members, name)
+        return self._hiding.share(self.context, words, of)
+
+    @property
+    def _hiding(self) -> CheckedSum:
+        """Return how sums are hidden and checked."""
+        return CheckedSum(
+            scope="column",
+            masked=self.params.is_masked,
             blinded=self.params.blind,
             minimum_members=self.params.least_parties,
         )
@@ -139,15 +143,6 @@ class RowsRound:
             name=name,
             transcript=self.context.transcript_of(round_, attempt),
         )
-
-    def _read(
-        self, total: WordArray, of: MaskedSum, fits: Callable[[WordArray], bool]
-    ) -> WordArray:
-        """Return the elements of a total; without masks nobody can check them."""
-        if not self.params.is_masked:
-            return np.array(total)
-        blinded = self.params.blind
-        return read(self.context, total, of, "column", fits, blinded=blinded)
 
     def _move_centroids(
         self, known: messages.Centroids, total: WordArray, members: list[str]
