@@ -31,8 +31,10 @@ from clustering_protocols.protocols.llf import (
     start_selection,
     steadiness,
 )
+from clustering_protocols.protocols.llf.params import LlfContext
 from clustering_protocols.protocols.llf.rows_round import RowsRound
 from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.shared_stages.checked_sums import CheckedSum
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout
@@ -295,21 +297,23 @@ SAID = {"own": "fewer rows", "rows": "other rows", "cost": "farther"}
 @pytest.mark.parametrize("name", ["update/2", "closing/"])
 def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
     """Totals as all parties together could send them: their tag is right."""
-    true = RowsRound._read
+    true = CheckedSum.read
 
-    def read(self: RowsRound, total: Any, of: Any, fits: Any) -> WordArray:
-        words = true(self, total, of, fits)
+    def read(
+        self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
+    ) -> WordArray:
+        words = true(self, context, total, of, fits)
         if not of.name.startswith(name):
             return words
-        known = self.context.recall(messages.Centroids)
-        rows = self.context.memory.get(messages.FinalRows)
+        known = context.recall(messages.Centroids)
+        rows = context.memory.get(messages.FinalRows)
         own = known.own
         if rows is not None:
             own = np.bincount(rows.labels, minlength=3).astype(np.float64)
         return bent(words, own, known.centroids, what)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RowsRound, "_read", read)
+        patch.setattr(CheckedSum, "read", read)
         refused = ended(session("wine"))
     assert isinstance(refused, ProtocolFailed)
     assert SAID[what] in str(refused)
@@ -337,13 +341,15 @@ def test_false_sums_of_a_second_start_are_refused(what: str) -> None:
 
 def test_several_runs_are_of_the_same_rows() -> None:
     """A total of the second run that holds other rows than those of the first."""
-    true = RowsRound._read
+    true = CheckedSum.read
 
-    def read(self: RowsRound, total: Any, of: Any, fits: Any) -> WordArray:
-        words = true(self, total, of, fits)
-        if of.name != "update/1" or self.params.n_clusters == 2:
+    def read(
+        self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
+    ) -> WordArray:
+        words = true(self, context, total, of, fits)
+        if of.name != "update/1" or context.session.params.n_clusters == 2:
             return words
-        V = self.context.recall(messages.StartCentroids).centroids
+        V = context.recall(messages.StartCentroids).centroids
         return bent(words, np.zeros(3), V, "rows")
 
     parts = simulation.split(load_wine().data, LAYOUT, 0).data
@@ -354,7 +360,7 @@ def test_several_runs_are_of_the_same_rows() -> None:
         choices=unaudited(LAYOUT),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RowsRound, "_read", read)
+        patch.setattr(CheckedSum, "read", read)
         refused = ended(whole)
     assert isinstance(refused, ProtocolFailed)
     assert "other rows" in str(refused)

@@ -63,7 +63,7 @@ class RowsRound:
                 raise ProtocolFailed("The total of an update is missing.")
             members = members_of(self.context.session, cohort)
             of = self.sum_of(members, update_sum(number), *when)
-            total = self._hiding.read(self.context, words, of, self.encoding.fits)
+            total = self._checked_sum.read(self.context, words, of, self.encoding.fits)
             known = self._move_centroids(known, total, members)
         return known
 
@@ -85,7 +85,7 @@ class RowsRound:
         of = self.sum_of(members, labels_sum(known), *map(int, task.closed_in))
         code = self.labels_encoding()
         sums, counts = code.decode(
-            self._hiding.read(self.context, task.closing, of, code.fits)
+            self._checked_sum.read(self.context, task.closing, of, code.fits)
         )
         check_counts(self.params, counts, rows_of(session, members))
         self._check_closing(known, sums, counts, members)
@@ -100,7 +100,7 @@ class RowsRound:
         members = members_of(session, task.gathered_by)
         of = self.sum_of(members, around_sum(known), *map(int, task.gathered_in))
         code = self.around_encoding(known, means)
-        words = self._hiding.read(self.context, task.gathered, of, code.fits)
+        words = self._checked_sum.read(self.context, task.gathered, of, code.fits)
         total = code.decode(words, rows_of(session, members))
         return closing_sums.totals_of(self.params, known, means, total)
 
@@ -122,10 +122,10 @@ class RowsRound:
     def share(self, words: WordArray, members: list[str], name: str) -> WordArray:
         """Return a share as it is sent: hidden and tagged, if the terms mask sums."""
         of = MaskedSum.from_context(self.context, members, name)
-        return self._hiding.share(self.context, words, of)
+        return self._checked_sum.share(self.context, words, of)
 
     @property
-    def _hiding(self) -> CheckedSum:
+    def _checked_sum(self) -> CheckedSum:
         """Return how sums are hidden and checked."""
         return CheckedSum(
             scope="column",

@@ -13,7 +13,7 @@ SQRT_M1 = pow(2, (P - 1) // 4, P)
 
 
 class Point(NamedTuple):
-    """A point in extended coordinates."""
+    """Section 11, intersection: a point in extended coordinates."""
 
     x: int
     y: int
@@ -22,17 +22,17 @@ class Point(NamedTuple):
 
 
 def _is_negative(number: int) -> bool:
-    """RFC 9496, 4.1: the sign of a number."""
+    """Section 11, RFC 9496, 4.1: the sign of a number."""
     return number % P % 2 == 1
 
 
 def _absolute(number: int) -> int:
-    """RFC 9496, 4.1: CT_ABS."""
+    """Section 11, RFC 9496, 4.1: CT_ABS."""
     return (-number if _is_negative(number) else number) % P
 
 
 def _root_of_ratio(u: int, v: int) -> tuple[bool, int]:
-    """RFC 9496, 4.2: SQRT_RATIO_M1."""
+    """Section 11, RFC 9496, 4.2: SQRT_RATIO_M1."""
     r = u * v**3 * pow(u * v**7, (P - 5) // 8, P) % P
     check, u = v * r * r % P, u % P
     flipped, turned = check == -u % P, check == -u * SQRT_M1 % P
@@ -43,11 +43,11 @@ def _root_of_ratio(u: int, v: int) -> tuple[bool, int]:
 
 _, _INVERSE_ROOT = _root_of_ratio(1, -1 - D)
 _ROOT = P - _root_of_ratio(-D - 1, 1)[1]
-"""RFC 9496, 4.1: SQRT_AD_MINUS_ONE, the odd one of the two roots."""
+"""Section 11, RFC 9496, 4.1: SQRT_AD_MINUS_ONE, the odd one of the two roots."""
 
 
 def add(a: Point, b: Point) -> Point:
-    """RFC 8032, 5.1.4: the sum of two points."""
+    """Section 11, RFC 8032, 5.1.4: the sum of two points."""
     A, B = (a.y - a.x) * (b.y - b.x), (a.y + a.x) * (b.y + b.x)
     C, E = 2 * D * a.t * b.t, 2 * a.z * b.z
     e, f, g, h = B - A, E - C, E + C, B + A
@@ -55,7 +55,7 @@ def add(a: Point, b: Point) -> Point:
 
 
 def multiply(scalar: int, point: Point) -> Point:
-    """A point, so many times."""
+    """Section 11, intersection: a point, so many times."""
     found = Point(0, 1, 1, 0)
     while scalar:
         if scalar & 1:
@@ -65,7 +65,7 @@ def multiply(scalar: int, point: Point) -> Point:
 
 
 def read_point(encoded: bytes, problem: str) -> Point:
-    """RFC 9496, 4.3.1: a point; what is none is refused with a problem."""
+    """Section 11, RFC 9496, 4.3.1: a point; what is none is refused with a problem."""
     s = int.from_bytes(encoded, "little")
     if len(encoded) != 32 or s >= P or _is_negative(s):
         raise Refusal(problem)
@@ -80,7 +80,7 @@ def read_point(encoded: bytes, problem: str) -> Point:
 
 
 def write_point(point: Point) -> bytes:
-    """RFC 9496, 4.3.2: the bytes of a point."""
+    """Section 11, RFC 9496, 4.3.2: the bytes of a point."""
     x, y, z, t = point
     u1, u2 = (z + y) * (z - y), x * y
     _, root = _root_of_ratio(1, u1 * u2 * u2)
@@ -94,13 +94,13 @@ def write_point(point: Point) -> bytes:
 
 
 def hash_to_point(wide: bytes) -> Point:
-    """RFC 9496, 4.3.4: the point of 64 uniform bytes."""
+    """Section 11, RFC 9496, 4.3.4: the point of 64 uniform bytes."""
     halves = (int.from_bytes(wide[at : at + 32], "little") for at in (0, 32))
     return add(*(_map(half % 2**255 % P) for half in halves))
 
 
 def _map(t: int) -> Point:
-    """RFC 9496, 4.3.4: MAP."""
+    """Section 11, RFC 9496, 4.3.4: MAP."""
     r = SQRT_M1 * t * t % P
     u, v = (r + 1) * (1 - D * D) % P, (-1 - r * D) * (r + D) % P
     square, s = _root_of_ratio(u, v)
