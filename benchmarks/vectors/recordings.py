@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from clustering_protocols.engine.packets import read
 from clustering_protocols.simulation import Session
-from party_sdk.conformance.contributions import ROUNDED, TOLERANCE, TURNED, UNITS
+from party_sdk.conformance.contributions import TOLERANCE, leeway_of
 from party_sdk.conformance.vectors import Level, RecordedSession, Refusal, VectorCase
 from party_sdk.lab import WireRehearsal
 
@@ -70,6 +70,7 @@ class Recording:
 def _build_step(task: bytes, contribution: bytes) -> VectorCase:
     asked = read(task)
     said, here = read(contribution).header.record, asked.address
+    leeway = leeway_of(said)
     return VectorCase(
         name=f"{asked.header.record['kind']}, round {here.round}.{here.attempt}",
         section="7" if here.stage in {"opening", "closing"} else "12",
@@ -77,8 +78,8 @@ def _build_step(task: bytes, contribution: bytes) -> VectorCase:
         input={"task": as_text(task)},
         output={"contribution": as_text(contribution)},
         tolerance=TOLERANCE,
-        turned=list(TURNED.get(said["kind"], ())),
-        units=UNITS if (said["kind"], said["version"]) in ROUNDED else 0,
+        turned=list(leeway.turned),
+        units=leeway.units,
     )
 
 

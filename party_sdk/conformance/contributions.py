@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
@@ -36,6 +36,20 @@ TOLERANCE: Final = 1e-9
 UNITS: Final = 2**20
 """How far such words may be off: as far as rounding may lift a sum above its bound."""
 _NO_ENTROPY: Final = bytes(32)
+
+
+class Leeway(NamedTuple):
+    """In what two right contributions may differ: arrays that turn, units of words."""
+
+    turned: tuple[str, ...]
+    units: int
+
+
+def leeway_of(record: Mapping[str, Any]) -> Leeway:
+    """Return in what contributions of a kind and version may differ."""
+    kind, version = record["kind"], record["version"]
+    units = UNITS if (kind, version) in ROUNDED else 0
+    return Leeway(turned=TURNED.get(kind, ()), units=units)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,12 +150,13 @@ def _take_near_words(
     due: dict[str, Any], came: dict[str, Any], units: int, n_tags: int
 ) -> None:
     """Put in a share the words that are due, where they are near those that came."""
-    expected, found = (
-        np.array(arrays.get("words", {}).get("items", ()), dtype=np.uint64)
-        for arrays in (due, came)
-    )
-    if expected.shape != found.shape:
+    shape = due["words"]["dtype"], due["words"]["shape"]
+    other = came.get("words", {"dtype": "", "shape": []})
+    if (other["dtype"], other["shape"]) != shape:
         return
+    expected, found = (
+        np.array(arrays["words"]["items"], dtype=np.uint64) for arrays in (due, came)
+    )
     off = (expected - found)[: expected.size - n_tags].view(np.int64)
     if ((off >= -units) & (off <= units)).all():
         came["words"]["items"] = due["words"]["items"]

@@ -24,13 +24,7 @@ from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.conformance.comparison import find_difference
-from party_sdk.conformance.contributions import (
-    ROUNDED,
-    TOLERANCE,
-    TURNED,
-    UNITS,
-    ContributionReader,
-)
+from party_sdk.conformance.contributions import TOLERANCE, ContributionReader, leeway_of
 from party_sdk.conformance.programs import Answer, Program
 
 _SESSION: Final = "wards"
@@ -186,8 +180,7 @@ class WireRehearsal:
             due,
             found,
             tolerance=TOLERANCE,
-            turned=TURNED.get(kind, ()),
-            units=UNITS if (kind, said["version"]) in ROUNDED else 0,
+            **leeway_of(said)._asdict(),
         )
         return _message(asked, kind, wrong)
 

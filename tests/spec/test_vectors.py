@@ -195,6 +195,21 @@ def test_words_of_rounded_sums_may_be_a_few_units_off(
     assert len([each for each in found if each.wrong]) == n * is_wrong
 
 
+def test_words_of_another_dtype_are_no_words_nearby() -> None:
+    def sign(call: str, answer: Answer) -> Answer:
+        packet = _sent(call, answer)
+        if packet is None or packet.header.record["kind"] != "share":
+            return answer
+        words = np.full(packet.arrays["words"].shape, -1, dtype=np.int64)
+        other = replace(packet, arrays={**packet.arrays, "words": words})
+        sent = base64.b64encode(packets.encode(other)).decode()
+        return {"output": {"contribution": sent}}
+
+    checker = Checker(program=Program(of_product, sign))
+    found = list(checker.check_sessions({"fccm": FILES["fccm"]}))
+    assert [each.wrong for each in found if "dtype" in each.wrong]
+
+
 def _sent(call: str, answer: Answer) -> packets.Packet | None:
     if call != "step" or "output" not in answer:
         return None

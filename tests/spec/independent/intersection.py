@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256, sha512
 from typing import Any, Final
 
@@ -162,9 +162,8 @@ class Intersection(Role):
         counts = task.values["n_rows"]
         self._check_counts(view, counts, len(chosen))
         selection = {"rows": sorted(chosen), "counts": counts}
-        here = narrow(view, selection)
         by_token = [selection["rows"].index(place) for place in chosen]
-        reply = self.compare.reply(reorder(here, by_token), task)
+        reply = self.compare.reply(narrow(view, chosen, counts), task)
         travels = [by_token[place] for place in reply.remember["order"]]
         reply.remember |= {_SELECTION: selection, "order": travels}
         return reply
@@ -207,26 +206,9 @@ class Intersection(Role):
         return {"blinded": {slot: sent[slot] for slot in others}}
 
 
-def narrow(view: View, selection: Mapping[str, Any]) -> View:
-    """Section 11, intersection: what a party knows of the rows that take part."""
-    return View(
-        view.session.select(selection["rows"], selection["counts"]),
-        view.stage,
-        view.when,
-        view.transcripts,
-        view.memory,
-    )
-
-
-def reorder(view: View, order: Sequence[int]) -> View:
-    """Section 11, intersection: the same, rows in another order."""
-    return View(
-        view.session.select(order, view.session.counts),
-        view.stage,
-        view.when,
-        view.transcripts,
-        view.memory,
-    )
+def narrow(view: View, rows: Sequence[int], counts: Mapping[str, int]) -> View:
+    """Section 11, intersection: what a party knows of some rows, in an order."""
+    return replace(view, session=view.session.select(rows, counts))
 
 
 def intersection(session: Session, compare: Role) -> Stage:

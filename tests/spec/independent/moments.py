@@ -8,11 +8,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from .derivations import Refusal, fixed_point, read_total, share, sum_label
+from .derivations import Refusal, fixed_point
 from .kinds import Kind, Record, Rule
 from .order import Exchange, Memory, Reply, Role, Stage, View
 from .session import Session
 from .stages import Moments
+from .sums import Sum
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -43,23 +44,15 @@ class Pooling(Role):
             remember = {"phases": known, "moments": known["moments"]}
             return Reply(Record("share", arrays={"words": nothing}), remember=remember)
         words = self._add_up(view, phase, known)
-        keys, _ = view.session.keys()
-        hidden = share(
-            words,
-            self._label(view, phase, view.transcript),
-            view.transcript,
-            view.session.slot,
-            (keys, _public_keys(view)),
-            _group(view),
-        )
+        hidden = self._sum(view, phase).hide(words)
         return Reply(
             Record("share", arrays={"words": hidden}), remember={"phases": known}
         )
 
     @staticmethod
-    def _label(view: View, phase: int, transcript: str) -> str:
-        """Section 10, 1: the label of a phase's sum."""
-        return sum_label(transcript, f"phase-{phase}", view.group("column"))
+    def _sum(view: View, phase: int) -> Sum:
+        """Section 10: the sum of a phase."""
+        return Sum(view, "column", f"phase-{phase}")
 
     def _add_up(self, view: View, phase: int, known: Memory) -> Words:
         """Section 11, moments: the words of a phase."""
@@ -82,13 +75,10 @@ class Pooling(Role):
         powers = known["p"] if phase == 2 else 2 * known.get("q", np.zeros(m, int))
         members = len(view.group("column"))
         largest = members if counts else _bounds(view, powers) * _units(view, powers)
-        words = read_total(
-            total,
-            self._label(view, phase, known["transcript"]),
-            _group(view),
-            largest if counts else largest + 2.0**20,
+        signed = self._sum(view, phase).read(
+            total, known["transcript"], largest if counts else largest + 2.0**20
         )
-        signed = words.view(np.int64)
+        words = signed.view(np.uint64)
         if counts:
             each = signed.reshape(m, -1)
             good = bool((each >= 0).all() and (each.sum(axis=1) == members).all())
@@ -149,17 +139,6 @@ def _highest(words: Words) -> NDArray[Any]:
     """Section 11, moments: the highest power that somebody counted."""
     counts = words.reshape(-1, _POWERS.size)
     return np.array([_POWERS[np.flatnonzero(each)[-1]] for each in counts])
-
-
-def _group(view: View) -> tuple[bytes, str]:
-    """Section 9: the secret of the column group, and the agreement's digest."""
-    return bytes.fromhex(view.recall("secret/column")), view.session.agreement
-
-
-def _public_keys(view: View) -> dict[str, str]:
-    """Section 5: the keys of the members."""
-    roster = view.session.roster
-    return {slot: roster[slot]["keys"]["x25519"] for slot in view.group("column")}
 
 
 def moments(session: Session) -> Stage:

@@ -131,7 +131,8 @@ class Party:
     ) -> View:
         """Section 13: what the party knows in an attempt."""
         view = View(self._session, stage.name, when, journal.transcripts, memory)
-        return narrow(view, memory["selection"]) if "selection" in memory else view
+        chosen = memory.get("selection")
+        return narrow(view, chosen["rows"], chosen["counts"]) if chosen else view
 
     def _receive(
         self, journal: Journal, packet: records.Packet, memory: Memory
