@@ -23,6 +23,7 @@ from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys, PublicKeys, mark, safety_number
 from clustering_protocols.shared_stages.alignment.digests import digest_names
+from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
 from clustering_protocols.shared_stages.masked_sums import read, share
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member, RosterEntry
@@ -205,7 +206,12 @@ def open_envelope(given: Input) -> Output:
     return {"content": envelopes.open_envelope(sealed, binding, own, peer).hex()}
 
 
-# Sections 9 and 10
+# Sections 9 to 11
+
+
+def bring_into_form(given: Input) -> Output:
+    """Return the normal form of an id."""
+    return {"form": normalise_id(given["id"], given["steps"])}
 
 
 def compare_group(given: Input) -> Output:
@@ -279,6 +285,7 @@ CALLS: Final[dict[str, Callable[[Input], Output]]] = {
     "agreement": check_agreement,
     "safety-number": number_agreement,
     "open-envelope": open_envelope,
+    "normal-form": bring_into_form,
     "alignment-digest": compare_group,
     "row-order": order_rows,
     "tag": take_tag,

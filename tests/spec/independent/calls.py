@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from . import derivations as d, records, roster
+from .ids import normal_form
 from .party import Party
 
 Input = dict[str, Any]
@@ -250,6 +251,7 @@ CALLS: Final[dict[str, Callable[[Input], dict[str, Any]]]] = {
     "agreement": _agreement,
     "safety-number": lambda g: {"digits": roster.safety_number(g["agreement"])},
     "open-envelope": _open,
+    "normal-form": lambda g: {"form": normal_form(g["id"], g["steps"])},
     "alignment-digest": lambda g: {
         "digest": d.group_mark(*_group(g), f"alignment/{g['scope']}", g["names"])
     },

@@ -11,9 +11,10 @@ import numpy as np
 
 from . import ristretto
 from .derivations import Refusal, lp
+from .ids import identify
 from .kinds import Kind, Record, Rule
 from .order import Exchange, Memory, Reply, Role, Stage, View
-from .session import Session, normal_form
+from .session import Session
 
 _TOKENS: Final = {"tokens": Rule("u1", ("t", 32))}
 _POINTS: Final = {"elements": Rule("u1", ("n", "w"))}
@@ -46,21 +47,22 @@ class Intersection(Role):
         """Section 11, intersection: answer a task."""
         if task.kind == "evaluate":
             return self._evaluate(view)
-        ids = self._ids(view)
+        found = self._ids(view)
+        ids = list(found)
         if task.kind == "blind":
             return self._blind(view, ids)
         if task.kind == "unblind":
             return self._unblind(view, ids)
-        return self._select(view, task, ids)
+        return self._select(view, task, list(found.values()))
 
     @staticmethod
-    def _ids(view: View) -> list[str]:
-        """Section 11, intersection: own ids in their normal form."""
+    def _ids(view: View) -> dict[str, int]:
+        """Section 11, intersection: own ids in their normal form, and their rows."""
         session = view.session
         if len(view.group("row")) == 1:
-            return [str(number) for number in range(len(session.rows))]
+            return {str(number): number for number in range(len(session.rows))}
         said = session.terms["protocol"]["params"]["alignment"]
-        return [normal_form(each, said) for each in session.ids or ()]
+        return identify(session.ids, said, shared=True)
 
     @staticmethod
     def _context(view: View) -> bytes:
@@ -149,16 +151,16 @@ class Intersection(Role):
         shown = Record("shown", arrays={"tokens": tokens})
         return Reply(shown, remember={"tokens": order})
 
-    def _select(self, view: View, task: Record, ids: Sequence[str]) -> Reply:
+    def _select(self, view: View, task: Record, rows: Sequence[int]) -> Reply:
         """Section 11, intersection: keep the common rows, compare their digest."""
         if _SELECTION in view.memory:
             raise Refusal("protocol-failed")
-        common, chosen = task.arrays["common"], list(range(len(ids)))
+        common, chosen = task.arrays["common"], list(rows)
         if len(view.group("row")) > 1:
             order = view.recall("tokens")
             if common.size != len(order):
                 raise Refusal("invalid-array")
-            chosen = [order[place] for place in np.flatnonzero(common)]
+            chosen = [rows[order[place]] for place in np.flatnonzero(common)]
         counts = task.values["n_rows"]
         self._check_counts(view, counts, len(chosen))
         selection = {"rows": sorted(chosen), "counts": counts}

@@ -28,7 +28,7 @@ _FINAL: Final = {
 _PROTOCOLS: Final = {"dummy": dummy, "dc": dc, "llf": llf, "fccm": fccm}
 _VERSIONS: Final = {name: each.VERSION for name, each in _PROTOCOLS.items()}
 _OUTSIDE: Final = -1
-"""Section 11, intersection: the label of a row that is not common."""
+"""Section 11, ids and intersection: the label of a row that takes no part."""
 _SIGNING: Final[Mapping[str, Kind]] = {
     "sign": Kind(),
     "signed": Kind({"signature": "string"}),
@@ -216,6 +216,6 @@ class Party:
         when = (packet.address["round"], packet.address["attempt"])
         view = self._view(self._stages[-2], journal, when, self._memory)
         found = self._conclude(view, record)
-        labels = np.full(len(session.rows), _OUTSIDE)
+        labels = np.full(session.n_table, _OUTSIDE)
         labels[view.session.arrived] = found
         return [int(label) for label in labels]

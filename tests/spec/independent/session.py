@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .derivations import Refusal, Stream, derive, own_stream, party_keys
+from .ids import arrive, read_alignment
 from .roster import check_agreement, read_invitation
 
 _KNOWN: Final = {
@@ -53,6 +52,7 @@ class Session:
     columns: list[str]
     ids: list[str] | None
     arrived: list[int] = field(repr=False)
+    n_table: int
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -135,9 +135,10 @@ def open_session(
     secret = bytes.fromhex(invited["session_secret"])
     agreed = check_agreement(agreement, terms, secret, given["own"])
     table = Table(**given["table"])
-    order = list(range(len(table.rows)))
-    if aligned:
-        order = _arrive(read, given["slot"], table)
+    alignment = read_alignment(read) if aligned else {}
+    rows = {each["name"]: each["row"] for each in read["layout"]["slots"]}
+    shared = aligned and list(rows.values()).count(rows[given["slot"]]) > 1
+    order = arrive(table.ids, len(table.rows), alignment, shared=shared)
     if len(order) < read.get("guards", {}).get("minimum_rows", 10):
         raise Refusal("guard-refused")
     return Session(
@@ -150,6 +151,7 @@ def open_session(
         columns=table.columns,
         ids=None if table.ids is None else [table.ids[row] for row in order],
         arrived=order,
+        n_table=len(table.rows),
     )
 
 
@@ -162,42 +164,3 @@ def read_terms(text: str, versions: Mapping[str, int]) -> dict[str, Any]:
     if versions.get(protocol["name"]) != protocol["version"] or set(terms) - _KNOWN:
         raise Refusal("version-mismatch")
     return terms
-
-
-def _arrive(terms: Mapping[str, Any], slot: str, table: Table) -> list[int]:
-    """Section 11, alignment: which rows take part, in their order."""
-    rows = [each["row"] for each in terms["layout"]["slots"] if each["name"] == slot]
-    shared = [e["row"] for e in terms["layout"]["slots"]].count(rows[0]) > 1
-    said = terms["protocol"].get("params", {}).get("alignment", {})
-    method = said.get("method", "declared")
-    everything = list(range(len(table.rows)))
-    if not shared or method == "position":
-        return everything
-    if table.ids is None:
-        raise Refusal("invalid-data")
-    names = [normal_form(name, said) for name in table.ids]
-    if len(set(names)) < len(names):
-        raise Refusal("invalid-data")
-    if method == "ecdh":
-        return everything
-    return sorted(everything, key=names.__getitem__)
-
-
-_USUAL: Final = ("nfkc", "casefold", "spaces", "strip")
-
-
-def normal_form(name: str, alignment: Mapping[str, Any]) -> str:
-    """Section 11, alignment: the normal form of an id that has one part."""
-    steps = alignment.get("normalisation", _USUAL)
-    if set(steps) - set(_USUAL):
-        raise Refusal("version-mismatch")
-    text = name
-    if "nfkc" in steps:
-        text = unicodedata.normalize("NFKC", text)
-    if "casefold" in steps:
-        text = unicodedata.normalize("NFKC", text.casefold())
-    if "spaces" in steps:
-        text = re.sub(r"(?<=\S)\s+(?=\S)", " ", text)
-    if "strip" in steps:
-        text = text.strip()
-    return json.dumps([text], ensure_ascii=False)

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from . import intersection
 from .derivations import Refusal, Stream, group_key, group_mark
+from .ids import normal_forms
 from .kinds import Kind, Record, Rule
 from .order import Exchange, Memory, Reply, Role, Stage, View
-from .session import Session, normal_form
+from .session import Session
 
 Floats = NDArray[np.float64]
 _MEASURES: Final = Kind(
@@ -120,7 +121,7 @@ class Alignment(Role):
         if session.ids is None:
             return [f"rows:{len(session.rows)}"]
         said = session.terms["protocol"].get("params", {}).get("alignment", {})
-        return [normal_form(each, said) for each in session.ids]
+        return normal_forms(session.ids, said)
 
     @staticmethod
     def _digest(view: View, scope: str, names: Sequence[str]) -> str:
