@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import csv
 import re
 import shutil
 import subprocess
@@ -12,6 +13,8 @@ from functools import cache
 from pathlib import Path
 
 from support.needs import NODE, leave_out
+
+from clustering_protocols.shared_stages.alignment.identifiers import parts_of
 
 CLIENT = Path(__file__).parents[2] / "clients" / "typescript"
 OLDEST_NODE = 20
@@ -47,12 +50,17 @@ def write_rows(
     columns: Sequence[str],
     rows: Sequence[Sequence[float]],
     ids: Sequence[str] | None = None,
-) -> None:
-    """Write a table as the client reads it; all digits of each number."""
-    table = [columns, *(map(repr, row) for row in rows)]
-    if ids is not None:
-        table = [(name, *row) for name, row in zip(["id", *ids], table, strict=True)]
-    file.write_text("\n".join(map(",".join, table)), encoding="utf-8")
+) -> list[str]:
+    """Write a table as the client reads it; all digits of each number.
+
+    Return the names of its id columns: one for each part of an id.
+    """
+    parts = [parts_of(each) for each in ids] if ids is not None else [()] * len(rows)
+    names = [f"id{place or ''}" for place, _ in enumerate(parts[0])]
+    lines = [(*part, *map(repr, row)) for part, row in zip(parts, rows, strict=True)]
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        csv.writer(opened, lineterminator="\n").writerows([(*names, *columns), *lines])
+    return names
 
 
 @cache

@@ -36,11 +36,11 @@ def start_with_entropy(
     own, data = folder / slot, crowd.data[slot]
     own.mkdir(exist_ok=True)
     rows = np.vstack(list(data.batches())).tolist()
-    write_rows(own / "rows.csv", data.columns, rows, data.ids)
+    names = write_rows(own / "rows.csv", data.columns, rows, data.ids)
     (own / "entropy").write_text(crowd.keys[slot].hex(), encoding="utf-8")
     more = [*options, "--entropy-file", str(own / "entropy")]
-    if data.ids is not None:
-        more += ["--id-column", "id"]
+    for name in names:
+        more += ["--id-column", name]
     risks = crowd.session.status().risks
     url = crowd.analyst.url
     invitation = crowd.invitations[slot].replace(url, at or url)

@@ -1,4 +1,4 @@
-"""Ids have the same normal form in TypeScript as in Python."""
+"""Ids and steps of match keys say the same in TypeScript as in Python."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import unicodedata
 import pytest
 
 from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
+from clustering_protocols.shared_stages.alignment.match_keys.steps import step_function
 from tests.interop.client_process import require_client, run_client
 
 EVERY_SIGN = [
@@ -28,28 +29,58 @@ NAMES = [
 ]
 
 
+KEY_STEPS = [
+    *("date", "year", "month", "day", "year-month", "month-day"),
+    *("sorted-names", "first:3", "digits", "no-punctuation", "zero-pad:12"),
+]
+CELLS = [
+    *(f"{sign}b a{sign}\u0308c 1" for sign in EVERY_SIGN),
+    *("1987-02-03", "1987/2/3 t", "3.2.1987", "13.2.1987", "2.13.1987", "19870203"),
+    *("1987-02-30", "29.02.1900", "29.02.2000", "1700-01-01", "1.1.2200", "03021987"),
+    *(
+        "\u0661\u0669\u0668\u0667-1-2t\u2028",
+        "1987-1-2t\n",
+        "1987-1-2x",
+        "87-1-2",
+        "0-1-1987",
+    ),
+    *("20011999", "21991999", "1999-12-31 23:59", "\U0001d7d9.1.1987", ""),
+]
+
+
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> list[list[str]]:
-    """What the client makes of all names, for each of the steps."""
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[list[str]]]:
+    """What the client makes of all names and cells, for each of the steps."""
     require_client()
     given = tmp_path_factory.mktemp("names") / "names.json"
-    given.write_text(json.dumps(NAMES), encoding="utf-8")
+    given.write_text(json.dumps([NAMES, STEPS, CELLS, KEY_STEPS]), encoding="utf-8")
     script = (
         "import fs from 'node:fs';"
         "import { normalisedId } from './src/alignment/identifiers.ts';"
-        f"const names = JSON.parse(fs.readFileSync({json.dumps(str(given))}));"
-        f"const ids = {json.dumps(STEPS)}.map((steps) =>"
-        " names.map((name) => normalisedId(name, steps)));"
-        "process.stdout.write(JSON.stringify(ids));"
+        "import { takeStep } from './src/alignment/match-keys/steps.ts';"
+        "const [names, forms, cells, steps] ="
+        f" JSON.parse(fs.readFileSync({json.dumps(str(given))}));"
+        "const ids = forms.map((form) => names.map((name) => normalisedId(name, form)));"
+        "const keys = steps.map((step) => cells.map((cell) => takeStep(cell, step)));"
+        "process.stdout.write(JSON.stringify({ ids, keys }));"
     )
-    ids: list[list[str]] = json.loads(
+    made: dict[str, list[list[str]]] = json.loads(
         run_client("--input-type=module", "--eval", script)
     )
-    return ids
+    return made
 
 
 @pytest.mark.parametrize("place", range(len(STEPS)), ids=map("+".join, STEPS))
-def test_ids_are_the_same(found: list[list[str]], place: int) -> None:
+def test_ids_are_the_same(found: dict[str, list[list[str]]], place: int) -> None:
     expected = [normalise_id(name, STEPS[place]) for name in NAMES]
-    pairs = zip(NAMES, found[place], expected, strict=True)
+    pairs = zip(NAMES, found["ids"][place], expected, strict=True)
+    assert [pair for pair in pairs if pair[1] != pair[2]] == []
+
+
+@pytest.mark.parametrize("place", range(len(KEY_STEPS)), ids=KEY_STEPS)
+def test_values_of_match_keys_are_the_same(
+    found: dict[str, list[list[str]]], place: int
+) -> None:
+    step = step_function(KEY_STEPS[place])
+    pairs = zip(CELLS, found["keys"][place], map(step, CELLS), strict=True)
     assert [pair for pair in pairs if pair[1] != pair[2]] == []

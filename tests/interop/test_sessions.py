@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,11 @@ from support.analyst_process import Crowd
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
 from clustering_protocols.engine.message_tables import build_message_table
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc.params import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf.params import LosslessFederated
+from clustering_protocols.shared_stages.alignment.identifiers import join
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from tests.interop.client_process import CLIENT, RUN
@@ -28,6 +31,7 @@ FIRST, SECOND, LAST = ROWS.names
 DUMMY = Dummy(n_clusters=3, void_attempts=1)
 DC = DataCollaboration(n_clusters=3)
 LLF = LosslessFederated(n_clusters=3)
+KEYS = ("name + birth | date", "birth | date + town | first:3", "name | digits")
 
 
 def make_rows(n_columns: int = 4) -> np.ndarray:
@@ -111,6 +115,36 @@ def test_common_rows_by_private_intersection(
     crowd = gather(LLF.model_copy(update={"alignment": alignment}), parts)
     foreign = (COLUMNS.names[0], COLUMNS.names[2])
     assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
+
+
+def make_people(place: int) -> MatrixSource:
+    """Thirty people whom all hold, some spelt otherwise, and five of one's own."""
+    rows = [*range(30), *range(100 + 10 * place, 105 + 10 * place)]
+    order = np.random.default_rng(place).permutation(rows).tolist()
+    spelt = [
+        f"Gr\u00f6\u00dfe, {'x' * (number % (place + 2))}{number}" for number in order
+    ]
+    days = [f"{1 + n % 28:02}.0{1 + n // 28 % 9}.{1900 + n}" for n in order]
+    towns = ["" if number == place else f"town {number % 7}" for number in order]
+    ids = [join(cells) for cells in zip(spelt, days, towns, strict=True)]
+    X = make_rows(6)[[number % 30 for number in order], 2 * place :][:, :2]
+    return MatrixSource(X, [f"x{place}", f"y{place}"], ids)
+
+
+def test_common_rows_by_match_keys(
+    gather: Callable[..., Crowd], tmp_path: Path
+) -> None:
+    """Each list goes round through parties in both languages, two of them linked."""
+    alignment = Alignment(method="ecdh", match_keys=KEYS, minimum_share=0)
+    data = {slot: make_people(place) for place, slot in enumerate(COLUMNS.names)}
+    crowd = gather(
+        DataCollaboration(n_clusters=3, alignment=alignment),
+        replace(make_parts(COLUMNS, 6), data=data),
+    )
+    foreign = (COLUMNS.names[0], COLUMNS.names[2])
+    found = run_beside(crowd, tmp_path, foreign)
+    assert found == crowd.expected()
+    assert {labels.count(-1) for labels in found.values()} == {5}
 
 
 def test_rows_and_columns_split_by_parties(

@@ -2,7 +2,7 @@
  * Takes part in a session from a terminal.
  *
  * usage: tsx src/cli.ts --invitation FILE --data CSV --labels CSV --home FOLDER
- *        [--id-column NAME] [--accept-risk CODE]... [--safety-number NUMBER]
+ *        [--id-column NAME]... [--accept-risk CODE]... [--safety-number NUMBER]
  *        [--pieces-from BYTES] [--entropy-file FILE]
  *
  * Exit codes: 0 labels are written, 1 a problem, 2 the command line.
@@ -19,7 +19,7 @@ const OPTIONS = {
   data: { type: "string" },
   labels: { type: "string" },
   home: { type: "string" },
-  "id-column": { type: "string" },
+  "id-column": { type: "string", multiple: true },
   "accept-risk": { type: "string", multiple: true },
   "safety-number": { type: "string" },
   "pieces-from": { type: "string" },
@@ -45,7 +45,7 @@ async function run(): Promise<number> {
     ...(number === undefined ? {} : { safetyNumber: number }),
     ...(pieces === undefined ? {} : { piecesFrom: Number(pieces) }),
   };
-  const table = readCsv(readText(values.data!), values["id-column"]);
+  const table = readCsv(readText(values.data!), ...(values["id-column"] ?? []));
   const party = await Party.join(readText(values.invitation!), options);
   const { labels } = await party.run(table);
   const names = table.ids ?? labels.map((_, row) => String(row));

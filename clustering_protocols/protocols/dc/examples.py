@@ -63,7 +63,7 @@ def examples() -> Sequence[Example[DataCollaboration]]:
         sections={"evaluation": Evaluation(n_clusters=(2, 3))},
     )
     aligned = Example(params=_ALIGNED, layout=_without_a_corner(), X=X, missing=1 / 8)
-    linked = Example(params=_LINKED, layout=_without_a_corner(), X=X, missing=1 / 8)
+    linked = Example(params=_LINKED, layout=_without_a_corner(2, 3), X=X, missing=1 / 8)
     return [*regular, ragged, aligned, linked]
 
 
@@ -91,9 +91,9 @@ _LINKED = DataCollaboration(n_clusters=3, alignment=BY_MATCH_KEYS)
 _RAGGED = DataCollaboration(n_clusters=3, reduction="random")
 
 
-def _without_a_corner() -> Layout:
-    """Return three row groups of two column groups, the last lacking one."""
-    return Layout(slots=Layout.lattice(3, 2).slots[:-1])
+def _without_a_corner(n_rows: int = 3, n_columns: int = 2) -> Layout:
+    """Return row groups of these column groups, the last lacking one."""
+    return Layout(slots=Layout.lattice(n_rows, n_columns).slots[:-1])
 
 
 def _draw_rows(rng: np.random.Generator) -> FloatArray:

@@ -3,6 +3,7 @@
 import type { Outcome, Table } from "../session/contract.ts";
 import { refuse } from "../wire/problems.ts";
 import { normalisedId } from "./identifiers.ts";
+import { keyValues } from "./match-keys/key-values.ts";
 import type { Alignment } from "./params.ts";
 
 /** `rows`: numbers of the party's own rows, in the order in which they take part. */
@@ -21,6 +22,10 @@ export interface Identified {
 export function arrive(table: Table, alignment: Alignment, isShared: boolean): Arrival {
   const all = [...table.rows.keys()];
   if (!isShared) return { table, rows: all };
+  if (alignment.matchKeys.length) {
+    keyValues(table.ids, alignment); // refuses keys that name too few rows
+    return { table, rows: all };
+  }
   if (!table.ids && alignment.method === "position") return { table, rows: all };
   if (!table.ids) {
     return refuse(

@@ -48,7 +48,7 @@ export function partsOf(name: string): readonly string[] {
 }
 
 /** The decimal digits of a text, written 0 to 9. */
-function digitsOf(text: string): string {
+export function digitsOf(text: string): string {
   return [...text]
     .filter((sign) => DIGIT.test(sign))
     .map((sign) => {

@@ -1,13 +1,18 @@
 /** How the rows of a row group come together, as terms say it. */
 
+import { checkParams } from "../protocols/params.ts";
 import { paramsOf, type Terms } from "../roster/terms.ts";
-import { refuse } from "../wire/problems.ts";
+import { readMatchKey, type MatchKey } from "./match-keys/match-key.ts";
 
 export interface Alignment {
   readonly method: "declared" | "position" | "ecdh";
   readonly normalisation: readonly string[];
   readonly duplicates: "error" | "first";
   readonly minimumOverlap: number;
+  /** With `ecdh`: what names a person; empty where ids do. */
+  readonly matchKeys: readonly MatchKey[];
+  /** The least share of the values of a key that name one row alone. */
+  readonly keyUniqueness: number;
 }
 
 interface Given {
@@ -15,28 +20,32 @@ interface Given {
   readonly normalisation?: readonly string[];
   readonly duplicates?: Alignment["duplicates"];
   readonly minimum_overlap?: number;
-  readonly minimum_share?: number;
+  readonly match_keys?: readonly string[];
+  readonly key_uniqueness?: number;
 }
 
-const SPOKEN = new Set([
-  ...["method", "normalisation", "duplicates", "minimum_overlap", "minimum_share"],
-]);
-const METHODS = ["declared", "position", "ecdh"];
+const SPOKEN = {
+  method: ["declared", "position", "ecdh"],
+  normalisation: "any",
+  duplicates: ["error", "first"],
+  minimum_overlap: "any",
+  minimum_share: "any", // of the question to an operator, which this client does not ask
+  match_keys: "any",
+  key_uniqueness: "any",
+  repeated_people: ["kept"],
+} as const;
 
 /** The alignment of terms; refuses what this client does not speak. */
 export function readAlignment(terms: Terms): Alignment {
   // the analyst checked their form, and the coordinator signed them
   const given = (paramsOf(terms)["alignment"] ?? {}) as Given;
-  const method = given.method ?? "declared";
-  const unknown = Object.keys(given).filter((name) => !SPOKEN.has(name));
-  if (unknown.length || !METHODS.includes(method)) {
-    const what = [...unknown, method].join(", ");
-    refuse("invalid-parameters", `This client does not speak: alignment ${what}.`);
-  }
+  checkParams({ ...given }, SPOKEN);
   return {
-    method,
+    method: given.method ?? "declared",
     normalisation: given.normalisation ?? ["nfkc", "casefold", "spaces", "strip"],
     duplicates: given.duplicates ?? "error",
     minimumOverlap: given.minimum_overlap ?? 1,
+    matchKeys: (given.match_keys ?? []).map(readMatchKey),
+    keyUniqueness: given.key_uniqueness ?? 0.8,
   };
 }

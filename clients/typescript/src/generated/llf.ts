@@ -32,6 +32,8 @@ import {
   INTERSECTION_DIGESTS_ENVELOPE,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
+  LINKAGE_PASS_KEYS_TASK,
+  LINKAGE_KEYS_PASSED_CONTRIBUTION,
   LINKAGE_SHOW_TOKENS_TASK,
   LINKAGE_KEY_TOKENS_CONTRIBUTION,
   LINKAGE_SELECT_LINKED_TASK,
@@ -350,14 +352,6 @@ export interface RaceAddUp {
 export interface RaceShare {
   readonly kind: "share";
   readonly words: Words;
-}
-
-export interface LinkagePassKeys {
-  readonly kind: "pass-keys";
-}
-
-export interface LinkageKeysPassed {
-  readonly kind: "keys-passed";
 }
 
 export const VERSION = 2;
@@ -1395,36 +1389,8 @@ export const MESSAGES: readonly MessageSpec[] = [
   INTERSECTION_DIGESTS_ENVELOPE,
   LINKAGE_MASK_KEYS_TASK,
   LINKAGE_KEYS_MASKED_CONTRIBUTION,
-  {
-    stage: "linkage",
-    kind: "pass-keys",
-    version: 1,
-    role: "task",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Task: mask the values that you hold, and pass them on.",
-      title: "PassKeys",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
-  {
-    stage: "linkage",
-    kind: "keys-passed",
-    version: 1,
-    role: "contribution",
-    arrays: [],
-    values: {
-      additionalProperties: false,
-      description: "Contribution.",
-      title: "KeysPassed",
-      type: "object",
-      properties: {},
-      required: [],
-    },
-  },
+  LINKAGE_PASS_KEYS_TASK,
+  LINKAGE_KEYS_PASSED_CONTRIBUTION,
   LINKAGE_SHOW_TOKENS_TASK,
   LINKAGE_KEY_TOKENS_CONTRIBUTION,
   LINKAGE_SELECT_LINKED_TASK,

@@ -241,6 +241,14 @@ export interface LinkageKeysMasked {
   readonly kind: "keys-masked";
 }
 
+export interface LinkagePassKeys {
+  readonly kind: "pass-keys";
+}
+
+export interface LinkageKeysPassed {
+  readonly kind: "keys-passed";
+}
+
 export interface LinkageShowTokens {
   readonly kind: "show-tokens";
 }
@@ -1183,6 +1191,38 @@ export const LINKAGE_KEYS_MASKED_CONTRIBUTION: MessageSpec = {
     additionalProperties: false,
     description: "Contribution.",
     title: "KeysMasked",
+    type: "object",
+    properties: {},
+    required: [],
+  },
+};
+
+export const LINKAGE_PASS_KEYS_TASK: MessageSpec = {
+  stage: "linkage",
+  kind: "pass-keys",
+  version: 1,
+  role: "task",
+  arrays: [],
+  values: {
+    additionalProperties: false,
+    description: "Task: mask the values that you hold, and pass them on.",
+    title: "PassKeys",
+    type: "object",
+    properties: {},
+    required: [],
+  },
+};
+
+export const LINKAGE_KEYS_PASSED_CONTRIBUTION: MessageSpec = {
+  stage: "linkage",
+  kind: "keys-passed",
+  version: 1,
+  role: "contribution",
+  arrays: [],
+  values: {
+    additionalProperties: false,
+    description: "Contribution.",
+    title: "KeysPassed",
     type: "object",
     properties: {},
     required: [],

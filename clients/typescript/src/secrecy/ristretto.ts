@@ -9,7 +9,7 @@ const { Point } = ristretto255;
 type RistrettoPoint = InstanceType<typeof Point>;
 
 export const POINT_BYTES = 32;
-const WIDE_BYTES = 64; // reduced to a scalar, which is uniform but for 2^-256
+export const WIDE_BYTES = 64; // reduced to a scalar, which is uniform but for 2^-256
 
 /** The next scalar of a stream: 64 bytes, little-endian, modulo the order. */
 export function drawScalar(stream: KeyedStream): bigint {
@@ -26,7 +26,11 @@ export function maskId(id: string, context: Uint8Array, scalar: bigint): Uint8Ar
   const begun = createHash("sha512").update(
     lengthPrefixed("coterie/ristretto/1", context),
   );
-  const wide = new Uint8Array(begun.update(id).digest());
+  return maskWide(new Uint8Array(begun.update(id).digest()), scalar);
+}
+
+/** k · P of the point P that 64 bytes map to. */
+export function maskWide(wide: Uint8Array, scalar: bigint): Uint8Array {
   return multiply(ristretto255_hasher.deriveToCurve!(wide) as RistrettoPoint, scalar);
 }
 

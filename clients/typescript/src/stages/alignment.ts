@@ -6,6 +6,7 @@ import type { Agreement } from "../roster/roster.ts";
 import type { Stage } from "../session/contract.ts";
 import { checkLeaders, digestReply, digestsOf, rowOrder } from "./digests.ts";
 import { intersectionStage } from "./intersection.ts";
+import { linkageStage } from "./linkage.ts";
 
 /** The stage that aligns rows, as the terms say. */
 export function alignmentStage(
@@ -13,6 +14,7 @@ export function alignmentStage(
   agreement: Agreement,
   slot: string,
 ): Stage {
+  if (alignment.matchKeys.length) return linkageStage(alignment, agreement, slot);
   return alignment.method === "ecdh"
     ? intersectionStage(alignment, agreement, slot)
     : comparingStage(alignment);

@@ -23,20 +23,18 @@ import {
   maskPoint,
   POINT_BYTES,
 } from "../secrecy/ristretto.ts";
-import {
-  SELECTION,
-  type PartyContext,
-  type PeerMessage,
-  type Reply,
-  type Selection,
-  type Stage,
-  type Table,
+import type {
+  PartyContext,
+  PeerMessage,
+  Reply,
+  Stage,
+  Table,
 } from "../session/contract.ts";
 import type { Agreement } from "../roster/roster.ts";
 import type { Bytes } from "../wire/arrays.ts";
 import { concat, digest, lengthPrefixed, utf8 } from "../wire/bytes.ts";
 import { refuse } from "../wire/problems.ts";
-import { checkLeaders, digestReply, digestsOf, rowOrder } from "./digests.ts";
+import { receiveSelected, selectCommon } from "./common-rows.ts";
 
 const TOKEN_ORDER = "token-order";
 const TO_EVALUATE = "to-evaluate";
@@ -68,7 +66,11 @@ export function intersectionStage(
         const own = identified(context, alignment, table);
         if (task.kind === "blind") return blind(context, own);
         if (task.kind === "unblind") return unblind(context, own);
-        return select(context, alignment, task as IntersectionSelect, own, table);
+        const { common, n_rows } = task as IntersectionSelect;
+        const places = commonPlaces(context, common, own);
+        const rows = places.map((place) => own.rows[place]!);
+        const names = places.map((place) => own.ids[place]!);
+        return selectCommon(context, alignment, table, { rows, names }, n_rows);
       },
       receive: (context, envelopes) => receive(context, envelopes),
     },
@@ -147,32 +149,6 @@ function unblind(context: PartyContext, own: Identified): Reply {
   return { contribution, remember: { [TOKEN_ORDER]: order, [ANSWERS]: [] } };
 }
 
-/** Digests of the common ids; the rows in the order that all of the group find. */
-function select(
-  context: PartyContext,
-  alignment: Alignment,
-  asked: IntersectionSelect,
-  own: Identified,
-  table: Table,
-): Reply {
-  const places = commonPlaces(context, asked.common, own);
-  const rows = places.map((place) => own.rows[place]!);
-  const counts = asked.n_rows as Readonly<Record<string, number>>;
-  checkCounts(context, alignment, counts, rows.length);
-  const ascending = [...rows].sort((a, b) => a - b);
-  const canonical = new Map(ascending.map((row, place) => [row, place]));
-  const order = rowOrder(context, rows.length).map((place) =>
-    canonical.get(rows[place]!)!,
-  );
-  const common = places.map((place) => own.ids[place]!);
-  const digests = digestsOf(context, common, table.columns);
-  const selection: Selection = { rows: ascending, counts };
-  return {
-    ...digestReply(context, digests),
-    remember: { digests, order, [SELECTION]: selection },
-  };
-}
-
 function commonPlaces(
   context: PartyContext,
   { data }: Bytes,
@@ -186,35 +162,11 @@ function commonPlaces(
   return order.filter((_, token) => data[token] === 1);
 }
 
-function checkCounts(
-  context: PartyContext,
-  alignment: Alignment,
-  counts: Readonly<Record<string, number>>,
-  selected: number,
-): void {
-  const { guards } = context.agreement.terms;
-  const needed = Math.max(alignment.minimumOverlap, guards.minimum_rows);
-  if (selected < needed) {
-    refuse("guard-refused", `Fewer rows are common than the terms ask for: ${needed}.`);
-  }
-  const isPossible = context.slots.every((slot) => {
-    const count = counts[slot] ?? 0;
-    return count >= 1 && count <= context.member(slot).n_rows;
-  });
-  const isSame = context.group("row").every((slot) => counts[slot] === selected);
-  if (!isPossible || !isSame) {
-    refuse("protocol-failed", "The analyst tells numbers of rows that cannot be.");
-  }
-}
-
 function receive(
   context: PartyContext,
   envelopes: readonly PeerMessage[],
 ): Readonly<Record<string, unknown>> {
-  if (context.memory.has(SELECTION)) {
-    checkLeaders(context, envelopes);
-    return {};
-  }
+  if (receiveSelected(context, envelopes)) return {};
   const [leader, ...others] = context.group("row");
   if (leader === context.slot) {
     const asked = others.map((slot): [string, Points] => [

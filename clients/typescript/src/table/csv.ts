@@ -8,18 +8,20 @@ const CELL = /(?:^|,)(?:"((?:[^"]|"")*)"|([^",]*))/y;
 /**
  * The rows of a text whose first line names the columns.
  *
- * Every cell but those of the id column is a finite number: this client fills no missing
- * value, and codes no category.
+ * Every cell but those of id columns is a finite number: this client fills no missing
+ * value, and codes no category. Several id columns name a row together.
  */
-export function readCsv(text: string, idColumn?: string): Table {
+export function readCsv(text: string, ...idColumns: readonly string[]): Table {
   const lines = text.replace(/^\ufeff/, "").split(/\r?\n/);
   const [head, ...body] = lines.filter((line) => line !== "").map(cellsOf);
   if (!head || !body.length) return refuse("invalid-data", "The table has no rows.");
-  const idAt = idColumn === undefined ? -1 : head.indexOf(idColumn);
-  if (idColumn !== undefined && idAt < 0) {
-    refuse("invalid-data", `The table has no column '${idColumn}'.`);
+  const idsAt = idColumns.map((name) => head.indexOf(name));
+  if (idsAt.includes(-1)) {
+    refuse("invalid-data", `The table lacks a column of ${idColumns.join(", ")}.`);
   }
-  const columns = head.filter((_, place) => place !== idAt);
+  const withoutIds = (cells: readonly string[]) =>
+    cells.filter((_, place) => !idsAt.includes(place));
+  const columns = withoutIds(head);
   if (new Set(columns).size < columns.length) {
     refuse("invalid-data", "Two columns have one name.");
   }
@@ -27,12 +29,16 @@ export function readCsv(text: string, idColumn?: string): Table {
     if (cells.length !== head.length) {
       refuse("invalid-data", `Line ${index + 2} has ${cells.length} cells.`);
     }
-    const values = cells.filter((_, place) => place !== idAt);
-    return Float64Array.from(values, (cell) => numberIn(cell, index + 2));
+    return Float64Array.from(withoutIds(cells), (cell) => numberIn(cell, index + 2));
   });
-  return idAt < 0
-    ? { columns, rows }
-    : { columns, rows, ids: body.map((c) => c[idAt]!) };
+  return idsAt.length
+    ? { columns, rows, ids: body.map((cells) => idOf(idsAt.map((at) => cells[at]!))) }
+    : { columns, rows };
+}
+
+/** The id of a row that these cells name: of several the JSON list. */
+function idOf(cells: readonly string[]): string {
+  return cells.length === 1 ? cells[0]! : JSON.stringify(cells);
 }
 
 function cellsOf(line: string): string[] {

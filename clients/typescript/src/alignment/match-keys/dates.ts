@@ -1,0 +1,56 @@
+/** Dates in texts, whichever way they are written. */
+
+import { digitsOf } from "../identifiers.ts";
+
+const BETWEEN = "[-./ ]?";
+const [TWO, FOUR] = ["(\\p{Nd}{1,2})", "(\\p{Nd}{4})"];
+const REST = "(?:[t ][^\\n]*)?";
+const YEAR_FIRST = new RegExp(`^${FOUR}${BETWEEN}${TWO}${BETWEEN}${TWO}${REST}$`, "u");
+const DAY_FIRST = new RegExp(`^${TWO}${BETWEEN}${TWO}${BETWEEN}${FOUR}${REST}$`, "u");
+const [EARLIEST, LATEST] = [1800, 2199];
+
+type Day = readonly [year: number, month: number, day: number];
+
+const FORMS: Readonly<Record<string, (day: Day) => string>> = {
+  date: ([year, month, day]) => `${year}-${two(month)}-${two(day)}`,
+  year: ([year]) => `${year}`,
+  month: ([, month]) => two(month),
+  day: ([, , day]) => two(day),
+  "year-month": ([year, month]) => `${year}-${two(month)}`,
+  "month-day": ([, month, day]) => `${two(month)}-${two(day)}`,
+};
+
+/** What a step leaves of a date, nothing of what is none; unset of other steps. */
+export function formOfDate(text: string, step: string): string | undefined {
+  if (!Object.hasOwn(FORMS, step)) return undefined;
+  const day = readDate(text);
+  return day ? FORMS[step]!(day) : "";
+}
+
+/**
+ * The date that a text is, its year first or last.
+ *
+ * Where it stands last, the day comes before the month unless that gives no date.
+ */
+function readDate(text: string): Day | undefined {
+  const [year, month, day] = numbersIn(YEAR_FIRST.exec(text));
+  if (year! >= EARLIEST && year! <= LATEST) return dayAt(year!, month!, day!);
+  const [first, second, last] = numbersIn(DAY_FIRST.exec(text));
+  if (last === undefined) return undefined;
+  return dayAt(last, second!, first!) ?? dayAt(last, first!, second!);
+}
+
+function numbersIn(found: RegExpExecArray | null): readonly number[] {
+  return found ? found.slice(1).map((digits) => Number(digitsOf(digits))) : [];
+}
+
+/** A day of the calendar. */
+function dayAt(year: number, month: number, day: number): Day | undefined {
+  const date = new Date(Date.UTC(year, month - 1, day));
+  const isDay = date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
+  return isDay && year >= EARLIEST && year <= LATEST ? [year, month, day] : undefined;
+}
+
+function two(number: number): string {
+  return String(number).padStart(2, "0");
+}
