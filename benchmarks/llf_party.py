@@ -27,12 +27,12 @@ from party_sdk.party.participant import Party
 from party_sdk.tables import open_table
 
 TIMED = (
-    (PartyEngine, "reply", "rows"),
-    (PartyFolder, "save_standing", "disk"),
-    (Ledger, "sending", "disk"),
-    (Ledger, "received", "disk"),
-    (HttpAnalyst, "contribute", "upload"),
-    (HttpAnalyst, "task", "waiting"),
+    (PartyEngine, PartyEngine.reply, "rows"),
+    (PartyFolder, PartyFolder.save_standing, "disk"),
+    (Ledger, Ledger.write_lines, "disk"),
+    (Ledger, Ledger.note_receipt, "disk"),
+    (HttpAnalyst, HttpAnalyst.contribute, "upload"),
+    (HttpAnalyst, HttpAnalyst.task, "waiting"),
 )
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     names = [name for _, _, name in TIMED]
     spent = dict.fromkeys([*names, *(f"processor: {name}" for name in names)], 0.0)
     for owner, method, name in TIMED:
-        setattr(owner, method, _timed(getattr(owner, method), name, spent))
+        setattr(owner, method.__name__, _timed(method, name, spent))
     invitation = sys.stdin.readline().strip()
     risks = frozenset(json.loads(sys.stdin.readline()))
     data = open_table(folder / f"{slot}.parquet")
