@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from benchmarks.vectors.forgery import (
     tell,
     tell_all,
 )
+from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.shared_stages.alignment.digests import Digests
@@ -48,6 +50,40 @@ def list_refusals_of_pairs(forger: Forger) -> list[Refusal]:
             },
         ),
         *forger.change("project", "protocol-failed", {"no ranges": empty}),
+    ]
+
+
+def list_refusals_of_runs(forger: Forger) -> list[Refusal]:
+    """Return them, of a session of two runs."""
+
+    def tell_runs(packet: Packet, **values: object) -> Packet:
+        """Return the closing with other values, of which everybody was told."""
+        said = say(packet, **values)
+        told = json.loads(packet.history[-1])["told"]
+        digest = packets.digest_of(said.header.record, said.arrays)
+        return tell(said, told=[digest, *told[1:]])
+
+    def figures(packet: Packet) -> list[object]:
+        return list(packet.header.record["values"]["figures"])
+
+    def other(packet: Packet) -> int:
+        return 1 - int(packet.header.record["values"]["chosen"])
+
+    return [
+        *forger.change(
+            "conclude",
+            "protocol-failed",
+            {
+                "another run than the rule's": lambda p: tell_runs(p, chosen=other(p)),
+                "a run that there is not": lambda p: tell_runs(p, chosen=2),
+                "figures of one run": lambda p: tell_runs(p, figures=figures(p)[:1]),
+            },
+        ),
+        *forger.change(
+            "conclude",
+            "task-refused",
+            {"others were told of another run": lambda p: say(p, chosen=other(p))},
+        ),
     ]
 
 

@@ -16,6 +16,7 @@ from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout, Slot
 from party_sdk.conformance.vectors import Level, Refusal, SessionFile
 from party_sdk.lab import WireRehearsal, draw_tables
@@ -51,11 +52,17 @@ def _record(
     *,
     n_rows: int = _ROWS,
     kind: Kind = "numeric",
+    **sections: object,
 ) -> Recording:
-    """Return a recording over made tables of a kind of data."""
+    """Return a recording over made tables of a kind of data; sections: of its terms."""
     tables = draw_tables(layout, n_rows, _COLUMNS, _SEED, kind)
     rehearsal = WireRehearsal(
-        params=params, layout=layout, tables=tables, slot=slot, seed=_SEED
+        params=params,
+        layout=layout,
+        tables=tables,
+        slot=slot,
+        seed=_SEED,
+        sections=sections,
     )
     return Recording(name=name, level=level, rehearsal=rehearsal)
 
@@ -132,6 +139,17 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 ),
             ),
             _none,
+        ),
+        (
+            _record(
+                "two runs",
+                "E",
+                "south",
+                _SPLIT_ROWS,
+                _DC,
+                evaluation=Evaluation(n_clusters=(2, 3)),
+            ),
+            dc_refusals.list_refusals_of_runs,
         ),
     ],
     "llf": [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from party_sdk.cli.options.common import SEED, param_option
+from party_sdk.cli.options.sections import choose_option
 from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def _tell_cases(found: list[CheckedCase]) -> None:
     "and west, with other rows each.",
 )
 @param_option
+@choose_option
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of all chance.")
 @json_option
 @click.pass_context
@@ -116,6 +118,7 @@ def rehearse(
     slot: str,
     slots: tuple[str, ...],
     params: tuple[str, ...],
+    choose: str | None,
     seed: int,
     *,
     as_json: bool,
@@ -129,6 +132,7 @@ def rehearse(
     from clustering_protocols import catalogue
     from party_sdk.conformance.programs import ProgramProcess
     from party_sdk.coordinator.option_parsing import read_layout, read_values
+    from party_sdk.coordinator.runs import read_runs
     from party_sdk.lab import WireRehearsal, draw_tables
 
     layout = read_layout(slots or ("north=1,1", "south=2,1", "west=3,1"))
@@ -136,12 +140,14 @@ def rehearse(
         raise click.UsageError(f"--slot is none of {', '.join(layout.names)}.")
     methods = catalogue.protocol(protocol).methods
     kind = methods[0].data if methods else "numeric"
+    given, evaluation = read_runs(read_values(params), choose)
     rehearsal = WireRehearsal(
-        params=catalogue.parse_params(protocol, read_values(params)),
+        params=catalogue.parse_params(protocol, given),
         layout=layout,
         tables=draw_tables(layout, _ROWS, _COLUMNS, seed, kind),
         slot=slot,
         seed=seed,
+        sections={"evaluation": evaluation},
     )
     differs = False
     with ProgramProcess(command) as program:

@@ -79,6 +79,8 @@ class WireRehearsal:
 
     tables: of all slots.
     seed: of entropies and terms.
+    sections: what else terms say, by name; see
+        :class:`~clustering_protocols.terms.terms.SessionRequest`.
     """
 
     params: Params
@@ -86,6 +88,7 @@ class WireRehearsal:
     tables: Mapping[str, MatrixSource] = field(repr=False)
     slot: str
     seed: int
+    sections: Mapping[str, Any] = field(default_factory=dict)
 
     def begin(self) -> Session:
         """Return the session; its first round is open."""
@@ -93,6 +96,7 @@ class WireRehearsal:
             *(self.params, self.layout, self.tables, self.seed),
             session=_SESSION,
             about=_ABOUT,
+            **self.sections,
         )
 
     def describe_opening(self, session: Session) -> dict[str, Any]:

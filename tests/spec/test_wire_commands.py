@@ -136,6 +136,17 @@ def test_common_rows_are_rehearsed(
     assert "intersection, select → digests: as expected" in done.output
 
 
+@pytest.mark.parametrize("choose", ["usual", "criterion", "later"])
+def test_several_runs_have_stages_of_their_own(choose: str) -> None:
+    options = [("--place", site) for site in SITES]
+    options += [("--param", each) for each in ("n_clusters=[2,3,4]", "max_iter=3")]
+    named = [each for option in (*options, ("--choose", choose)) for each in option]
+    done = run("rehearse", "fccm", "--slot", "west", *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "updates-3, tell → told: as expected" in done.output
+    assert "closing, conclude → signed: as expected" in done.output
+
+
 def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> None:
     program = tmp_path / "other.py"
     program.write_text(OTHER_CHANCE)

@@ -65,7 +65,7 @@ def stages(session: Session) -> Sequence[Stage]:
         Exchange("add", "share", 1, (params["max_iter"] + 1) * (_MOST_REPEATS + 1)),
         Exchange("tell", "told"),
     )
-    updates = Stage("updates", exchanges, _Site(params))
+    updates = Stage("updates", exchanges, _Site(params), each_run=True)
     return (shared.secrets(), shared.alignment(session), updates)
 
 
@@ -365,15 +365,14 @@ class _Site(Role):
         secret = bytes.fromhex(view.recall("secret/row"))
         key = group_key(secret, view.session.agreement, "told")
         mark = np.append(sizes, best).astype("<i8").tobytes()
+        figures = self._describe(known, best, sizes)
+        leads = view.leads("row")
         values: Memory = {
             "digest": hmac.new(key, mark, sha256).hexdigest(),
             "n_iterations": int(known.taken[best]),
-            "figures": None,
+            "figures": figures if leads else None,
         }
-        shown = large[:0]
-        if view.leads("row"):
-            shown = large
-            values["figures"] = self._describe(known, best, sizes)
+        shown = large if leads else large[:0]
         arrays = {
             "clusters": shown.astype(np.int64),
             "sizes": sizes[shown].astype(np.int64),
@@ -384,7 +383,8 @@ class _Site(Role):
         final = np.empty_like(labels)
         final[view.recall("order")] = labels
         return Reply(
-            Record("told", values, arrays, version=2), remember={"final": final}
+            Record("told", values, arrays, version=2),
+            remember={"final": final, "figures": figures},
         )
 
     def _describe(

@@ -18,6 +18,7 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "number": (int, float),
     "list of string": (list,),
     "list of integer": (list,),
+    "list of object": (list,),
     "object": (dict,),
 }
 

@@ -100,6 +100,8 @@ class Stage:
     role: Role
     envelopes: frozenset[str] = frozenset()
     asks_us: bool = True
+    each_run: bool = False
+    run: int | None = None
 
     def exchange(self, task: str) -> int:
         """Section 7: the place of an exchange."""
@@ -173,7 +175,7 @@ def admit(
         raise Refusal(_REFUSED)
     number = [stage.name for stage in stages].index(here["stage"])
     exchange = stages[number].exchange(packet.kind)
-    if number < len(stages) - 1:
+    if number < len(stages) - 1 or packet.kind == "conclude":
         asks = stages[number].exchanges[exchange]
         check_told(session, said["told"], asks.audience, packet, asks.own)
     if here["attempt"] > _MOST_ATTEMPTS or here["round"] < journal.when[0]:

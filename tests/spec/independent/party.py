@@ -9,7 +9,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from . import dc, dummy, fccm, kinds, llf, order, records, roster
+from . import dc, dummy, fccm, kinds, llf, order, records, roster, runs
 from .derivations import Refusal, lp, open_envelope, seal_envelope
 from .intersection import narrow
 from .kinds import Kind, Record
@@ -38,11 +38,12 @@ _SIGNING: Final[Mapping[str, Kind]] = {
 class _Signer(Role):
     """Section 7: opening and closing."""
 
-    def reply(self, view: View, _task: Record) -> Reply:
-        """Section 7: sign the transcript."""
+    def reply(self, view: View, task: Record) -> Reply:
+        """Section 7: sign the transcript, in a session of several runs after a look."""
+        told = runs.check_conclusion(view, task)
         _, key = view.session.keys()
         signature = roster.sign_transcript(key, view.stage, view.transcript)
-        return Reply(Record("signed", {"signature": signature}))
+        return Reply(Record("signed", {"signature": signature}), remember=told)
 
 
 def _signing(name: str) -> Stage:
@@ -58,9 +59,10 @@ class Party:
         terms = read_terms(given["terms"], _VERSIONS)
         protocol = _PROTOCOLS[terms["protocol"]["name"]]
         self._session = open_session(given, terms, aligned=protocol.ALIGNED)
-        own = protocol.stages(self._session)
-        self._stages = (_signing("opening"), *own, _signing("closing"))
-        self._kinds = {**_SIGNING, **protocol.KINDS}
+        own = runs.repeat_stages(self._session, protocol.stages)
+        closing = runs.closing(_signing("closing"), self._session)
+        self._stages = (_signing("opening"), *own, closing)
+        self._kinds = {**_SIGNING, **runs.KINDS, **protocol.KINDS}
         self._conclude, self._result = protocol.conclude, protocol.RESULT
         self._results_to = protocol.RESULTS_TO
         self._journal = Journal()
@@ -115,7 +117,8 @@ class Party:
         reply = stage.role.reply(self._view(stage, journal, when, memory), record)
         contribution = self._write(packet, journal, when, reply)
         self._before, self._journal = before, journal
-        self._memory = {**memory, **reply.remember, "awaited": reply.awaits}
+        remembered = runs.write_memory(stage.run, reply.remember)
+        self._memory = {**memory, **remembered, "awaited": reply.awaits}
         self._last = (when, task, contribution)
         return contribution
 
@@ -130,7 +133,11 @@ class Party:
         self, stage: Stage, journal: Journal, when: order.When, memory: Memory
     ) -> View:
         """Section 13: what the party knows in an attempt."""
-        view = View(self._session, stage.name, when, journal.transcripts, memory)
+        session, known = (
+            self._session.of_run(stage.run),
+            runs.read_memory(stage.run, memory),
+        )
+        view = View(session, stage.name, when, journal.transcripts, known)
         chosen = memory.get("selection")
         return narrow(view, chosen["rows"], chosen["counts"]) if chosen else view
 
@@ -154,7 +161,8 @@ class Party:
             ]
             when = (first["round"], first["attempt"])
             view = self._view(stage, journal, when, memory)
-            memory = {**memory, **stage.role.receive(view, came)}
+            received = runs.write_memory(stage.run, stage.role.receive(view, came))
+            memory = {**memory, **received}
         return memory
 
     def _info(
@@ -211,10 +219,11 @@ class Party:
         journal = self._journal.follow(session, packet.lines)
         order.check_skipped(self._stages, journal, (len(self._stages) - 1, 1))
         order.check_all_signed(session, "closing", journal.last, packet)
-        told = order.read_entry(packet)["told"]
+        told = runs.told_of_results(session, order.read_entry(packet)["told"])
         order.check_told(session, told, self._results_to, packet)
         when = (packet.address["round"], packet.address["attempt"])
-        view = self._view(self._stages[-2], journal, when, self._memory)
+        last = runs.last_stage(self._stages, self._memory)
+        view = self._view(last, journal, when, self._memory)
         found = self._conclude(view, record)
         labels = np.full(session.n_table, _OUTSIDE)
         labels[view.session.arrived] = found

@@ -25,6 +25,7 @@ _KNOWN: Final = {
     "guards",
     "deadlines",
     "about",
+    "evaluation",
     "risks",
 }
 _VERSION: Final = 2
@@ -104,6 +105,23 @@ class Session:
             counts=counts,
         )
 
+    @property
+    def runs(self) -> list[int]:
+        """Section 11, several runs: the number of clusters of each."""
+        own = self.terms["protocol"].get("params", {}).get("n_clusters", 0)
+        evaluation = self.terms.get("evaluation")
+        return evaluation["n_clusters"] if evaluation else [own]
+
+    def of_run(self, run: int | None) -> Session:
+        """Section 11, several runs: this session with the parameters of a run."""
+        if run is None or len(self.runs) == 1:
+            return self
+        protocol = self.terms["protocol"]
+        params = {**protocol["params"], "n_clusters": self.runs[run]}
+        return replace(
+            self, terms={**self.terms, "protocol": {**protocol, "params": params}}
+        )
+
     def keys(self) -> Any:
         """Section 2: the keys of this party."""
         return party_keys(self.entropy, self.id, self.slot)
@@ -163,4 +181,7 @@ def read_terms(text: str, versions: Mapping[str, int]) -> dict[str, Any]:
     protocol = terms["protocol"]
     if versions.get(protocol["name"]) != protocol["version"] or set(terms) - _KNOWN:
         raise Refusal("version-mismatch")
+    runs = terms.get("evaluation", {}).get("n_clusters", [])
+    if runs and runs[-1] != protocol["params"].get("n_clusters"):
+        raise Refusal("invalid-parameters")
     return terms
