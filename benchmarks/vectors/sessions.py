@@ -19,13 +19,14 @@ from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout, Slot
 from party_sdk.conformance.vectors import Level, Refusal, SessionFile
-from party_sdk.lab import WireRehearsal, draw_tables
+from party_sdk.lab import WireRehearsal, describe_tables, draw_tables
 
 Refuse = Callable[[Forger], list[Refusal]]
 _NAMES: Final = ("north", "south", "west")
 _ROWS: Final = 11
 _SEED: Final = 7
 _COLUMNS: Final = 3
+_RANGES: Final = (-8.0, 16.0)
 
 
 def _layout(*cells: tuple[int, int]) -> Layout:
@@ -52,10 +53,17 @@ def _record(
     *,
     n_rows: int = _ROWS,
     kind: Kind = "numeric",
+    ranges: tuple[float, float] | None = None,
     **sections: object,
 ) -> Recording:
-    """Return a recording over made tables of a kind of data; sections: of its terms."""
+    """Return a recording over made tables of a kind of data.
+
+    ranges: least and greatest value of all columns, where terms have a dictionary.
+    sections: of the terms.
+    """
     tables = draw_tables(layout, n_rows, _COLUMNS, _SEED, kind)
+    if ranges:
+        sections["dictionary"] = describe_tables(layout, tables, *ranges)
     rehearsal = WireRehearsal(
         params=params,
         layout=layout,
@@ -159,6 +167,18 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
         ),
         (
             _record("the last of three", "C", "west", _SPLIT_ROWS, _LLF, n_rows=24),
+            _none,
+        ),
+        (
+            _record(
+                "a start within ranges",
+                "C",
+                "south",
+                _SPLIT_ROWS,
+                LosslessFederated(n_clusters=4, init="bounds", scaling="none"),
+                n_rows=24,
+                ranges=_RANGES,
+            ),
             _none,
         ),
         (

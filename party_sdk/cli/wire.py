@@ -108,6 +108,15 @@ def _tell_cases(found: list[CheckedCase]) -> None:
 )
 @param_option
 @choose_option
+@click.option(
+    "--range",
+    "ranges",
+    type=float,
+    nargs=2,
+    metavar="LOW HIGH",
+    help="Between which values all columns lie: the terms have a dictionary that says so. "
+    "Made tables lie between -8 and 16.",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of all chance.")
 @json_option
 @click.pass_context
@@ -119,6 +128,7 @@ def rehearse(
     slots: tuple[str, ...],
     params: tuple[str, ...],
     choose: str | None,
+    ranges: tuple[float, float] | None,
     seed: int,
     *,
     as_json: bool,
@@ -133,7 +143,7 @@ def rehearse(
     from party_sdk.conformance.programs import ProgramProcess
     from party_sdk.coordinator.option_parsing import read_layout, read_values
     from party_sdk.coordinator.runs import read_runs
-    from party_sdk.lab import WireRehearsal, draw_tables
+    from party_sdk.lab import WireRehearsal, describe_tables, draw_tables
 
     layout = read_layout(slots or ("north=1,1", "south=2,1", "west=3,1"))
     if slot not in layout.names:
@@ -141,13 +151,17 @@ def rehearse(
     methods = catalogue.protocol(protocol).methods
     kind = methods[0].data if methods else "numeric"
     given, evaluation = read_runs(read_values(params), choose)
+    tables = draw_tables(layout, _ROWS, _COLUMNS, seed, kind)
+    sections: dict[str, object] = {"evaluation": evaluation}
+    if ranges:
+        sections["dictionary"] = describe_tables(layout, tables, *ranges)
     rehearsal = WireRehearsal(
         params=catalogue.parse_params(protocol, given),
         layout=layout,
-        tables=draw_tables(layout, _ROWS, _COLUMNS, seed, kind),
+        tables=tables,
         slot=slot,
         seed=seed,
-        sections={"evaluation": evaluation},
+        sections=sections,
     )
     differs = False
     with ProgramProcess(command) as program:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from party_sdk.lab.trials.split import deal, fields_of_groups
     from party_sdk.lab.trials.whole_table import Whole
-    from party_sdk.lab.wire_rehearsal import WireRehearsal, draw_tables
+    from party_sdk.lab.wire_rehearsal import WireRehearsal, describe_tables, draw_tables
 
 __all__ = [
     "AgreedFields",
@@ -39,6 +39,7 @@ __all__ = [
     "Whole",
     "WireRehearsal",
     "deal",
+    "describe_tables",
     "draw_tables",
     "fields_of_groups",
     "local_session",
@@ -63,7 +64,7 @@ _MODULES = {
     ),
     "trials.split": ("deal", "fields_of_groups"),
     "trials.whole_table": ("Whole",),
-    "wire_rehearsal": ("WireRehearsal", "draw_tables"),
+    "wire_rehearsal": ("WireRehearsal", "describe_tables", "draw_tables"),
 }
 
 

@@ -19,8 +19,9 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.agreement import COORDINATOR
-from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms import roster_entries, schema
 from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.conformance.comparison import find_difference
@@ -71,6 +72,15 @@ def draw_tables(
         shared = len(layout.row_group(slot.row)) > 1
         found[slot.name] = MatrixSource(rows, names, ids if shared else None)
     return found
+
+
+def describe_tables(
+    layout: Layout, tables: Mapping[str, MatrixSource], low: float, high: float
+) -> list[Schema]:
+    """Return a dictionary of each column group: all columns lie within one range."""
+    groups = range(layout.n_column_groups)
+    firsts = [tables[layout.column_group(column)[0]] for column in groups]
+    return [schema.numbers(table.columns, low, high) for table in firsts]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,6 +95,22 @@ def test_degrees_of_rows_are_rehearsed(slot: str, fuzzifier: str) -> None:
     assert "close → closing: as expected" in done.output
 
 
+WITHIN = ("--range", "-8", "16", "--param", 'init="bounds"')
+
+
+@pytest.mark.parametrize("publish", ["centroids", "sizes", "nothing"])
+@pytest.mark.parametrize("scaling", ["minmax", "none"])
+@pytest.mark.parametrize("slot", ["north", "west"])
+def test_starts_within_ranges_are_rehearsed(
+    slot: str, scaling: str, publish: str
+) -> None:
+    params = ("n_clusters=4", f'scaling="{scaling}"', f'publish="{publish}"')
+    named = [each for param in params for each in ("--param", param)]
+    done = run("rehearse", "llf", "--slot", slot, *WITHIN, *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "tell → told: as expected" in done.output
+
+
 SITES = ("north=1,1", "south=1,2", "west=1,3")
 """Slots that hold different items of the same objects."""
 

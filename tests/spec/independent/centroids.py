@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import floor, log10
 from typing import Any, Final
@@ -18,11 +19,25 @@ _COINCIDE: Final = 1e-11
 
 def round_up(number: float) -> float:
     """Section 12, llf, mark: the least round number that reaches another."""
+    if number == 0:
+        return 0.0
     power = floor(log10(number))
     tries = (
         float(f"{f}e{p}") for p in (power - 1, power, power + 1) for f in (1, 2, 5)
     )
     return min(each for each in tries if each >= number)
+
+
+def order_clusters(
+    clusters: Sequence[int], sizes: NDArray[Any], centroids: Floats
+) -> list[int]:
+    """Section 12, llf, result: by size, the largest first; then by centroid."""
+    keys = [
+        (-int(size), *centroid)
+        for size, centroid in zip(sizes, centroids.tolist(), strict=True)
+    ]
+    places = sorted(range(len(keys)), key=keys.__getitem__)
+    return [clusters[place] for place in places]
 
 
 def sums_and_counts(sums_of_units: Floats, labels: NDArray[Any]) -> Words:
@@ -37,14 +52,14 @@ def nearest(Z: Floats, V: Floats) -> NDArray[Any]:
     return squared_distances(Z, V).argmin(axis=1)
 
 
-def make_equal(V: Floats) -> Floats:
+def make_equal(V: Floats, step: Floats) -> Floats:
     """Section 12, llf, update: coordinates that coincide become equal."""
     found = V.copy()
     for f in range(V.shape[1]):
         order = np.argsort(V[:, f], kind="stable")
         run = [order[0]]
         for before, after in pairwise(order):
-            if V[after, f] - V[before, f] > _COINCIDE:
+            if V[after, f] - V[before, f] > _COINCIDE * step[f]:
                 found[run, f] = V[min(run), f]
                 run = []
             run.append(after)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from hashlib import sha256
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ _KNOWN: Final = {
     "seed",
     "layout",
     "protocol",
+    "dictionary",
     "identities",
     "guards",
     "deadlines",
@@ -37,7 +39,7 @@ class Table:
 
     columns: list[str]
     ids: list[str] | None
-    rows: NDArray[np.float64]
+    rows: list[list[float]]
 
 
 @dataclass
@@ -89,6 +91,13 @@ class Session:
     def _places(self) -> dict[str, dict[str, int]]:
         """Section 4: row and column group of each slot."""
         return {each["name"]: each for each in self.terms["layout"]["slots"]}
+
+    def ranges(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Section 4: the range of each column; infinite where nothing is said."""
+        fields = _clustered_fields(self.terms, self.slot)
+        ends = [_range(field) for field in fields or [{}] * len(self.columns)]
+        low, high = np.array(ends).T
+        return low, high
 
     def n_rows(self, group: Sequence[str]) -> int:
         """Section 5: how many rows some slots have together."""
@@ -152,7 +161,7 @@ def open_session(
         raise Refusal("agreement-mismatch")
     secret = bytes.fromhex(invited["session_secret"])
     agreed = check_agreement(agreement, terms, secret, given["own"])
-    table = Table(**given["table"])
+    table = _take_columns(Table(**given["table"]), read, given["slot"])
     alignment = read_alignment(read) if aligned else {}
     rows = {each["name"]: each["row"] for each in read["layout"]["slots"]}
     shared = aligned and list(rows.values()).count(rows[given["slot"]]) > 1
@@ -185,3 +194,44 @@ def read_terms(text: str, versions: Mapping[str, int]) -> dict[str, Any]:
     if runs and runs[-1] != protocol["params"].get("n_clusters"):
         raise Refusal("invalid-parameters")
     return terms
+
+
+def _clustered_fields(
+    terms: Mapping[str, Any], slot: str
+) -> list[dict[str, Any]] | None:
+    """Section 4: the fields of a slot that are clustered, where terms describe them."""
+    if "dictionary" not in terms:
+        return None
+    places = {each["name"]: each["column"] for each in terms["layout"]["slots"]}
+    fields = terms["dictionary"][places[slot]]["fields"]
+    return [each for each in fields if each.get("role", "cluster") == "cluster"]
+
+
+def _range(field: Mapping[str, Any]) -> tuple[float, float]:
+    """Section 4: the range of a column."""
+    if field.get("type") == "boolean":
+        return 0.0, 1.0
+    said = field.get("constraints", {})
+    low, high = said.get("minimum"), said.get("maximum")
+    return _end(low, -np.inf), _end(high, np.inf)
+
+
+def _end(said: float | str | None, unknown: float) -> float:
+    """Section 4: one end of a range; of a date in days."""
+    if isinstance(said, str):
+        return float((date.fromisoformat(said) - date(1970, 1, 1)).days)
+    return unknown if said is None else float(said)
+
+
+def _take_columns(table: Table, terms: Mapping[str, Any], slot: str) -> Table:
+    """Section 4: the columns of a table that are clustered, in their order."""
+    fields = _clustered_fields(terms, slot)
+    if fields is None:
+        return table
+    names = [field["name"] for field in fields]
+    if set(names) - set(table.columns):
+        raise Refusal("invalid-data")
+    places = [table.columns.index(name) for name in names]
+    return replace(
+        table, columns=names, rows=[[row[p] for p in places] for row in table.rows]
+    )

@@ -1,0 +1,222 @@
+"""Section 12, llf: where a member stands: V, and what it reads of totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .centroids import make_equal
+from .derivations import Refusal, Words, fixed_point
+from .kinds import Record
+from .order import View
+from .scale import Scale, find_scale
+from .stages import group_stream
+from .sums import Sum
+
+Floats = NDArray[np.float64]
+UPDATE: Final = 52
+"""Section 12, llf, sums: bits of an update."""
+CLOSING: Final = 59
+_NUDGE: Final = 1e-3
+_SLACK: Final = 2.0**20
+
+
+@dataclass(frozen=True)
+class Known:
+    """Section 12, llf: V after an update, how far it moved, and the total behind it.
+
+    own: counts of the update that this party added to last, by its number.
+    """
+
+    number: int
+    V: Floats
+    moved: float | None
+    sums: Floats | None = None
+    counts: Floats | None = None
+    own: Mapping[int, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Here:
+    """Section 12, llf: a member in a round."""
+
+    view: View
+    params: Mapping[str, Any]
+    scale: Scale
+
+    @classmethod
+    def of(cls, view: View, params: Mapping[str, Any]) -> Here:
+        """Section 12, llf: where a member stands."""
+        return cls(view, params, find_scale(view, params))
+
+    @property
+    def k(self) -> int:
+        """Section 12, llf, scale: the number of clusters."""
+        return int(self.params["n_clusters"])
+
+    @property
+    def n(self) -> int:
+        """Section 12, llf, scale: the number of all rows."""
+        return self.view.session.n_rows(self.view.session.slots)
+
+    @property
+    def fuzzy(self) -> bool:
+        """Section 12, llf, degrees: whether rows have degrees."""
+        return bool(self.params["algorithm"] == "fuzzy_cmeans")
+
+    def rows(self) -> Floats:
+        """Section 12, llf, scale: own rows, scaled."""
+        if not self.scale.holds(self.view.session.rows):
+            raise Refusal("invalid-data")
+        return self.scale(self.view.session.rows)
+
+    def units(self, bits: int) -> Floats:
+        """Section 12, llf, sums: the units of a sum, of each column."""
+        return fixed_point(self.scale.sums, bits, np.zeros(1))[0]
+
+    def degree_unit(self) -> float:
+        """Section 12, llf, degrees: the unit of their sums."""
+        bound = np.full(1, float(self.n))
+        return float(fixed_point(bound, UPDATE, np.zeros(1))[0][0])
+
+    def start(self) -> Known:
+        """Section 12, llf, start: V(0)."""
+        return Known(0, make_equal(self._drawn(), self.scale.step), None)
+
+    def _drawn(self) -> Floats:
+        """Section 12, llf, start: given, or between the ranges."""
+        if self.params["init"] == "given":
+            return self.scale(np.array(self.params["initial_centroids"], np.float64))
+        scale, shape = self.scale, (self.k, self.scale.offset.size)
+        stream = group_stream(self.view, "column", "start/0")
+        U = stream.uniform(shape[0] * shape[1]).reshape(shape)
+        V = scale(scale.low + (scale.high - scale.low) * U)
+        return np.clip(V, -scale.limit, scale.limit)
+
+    def may_stop(self, known: Known) -> bool:
+        """Section 12, llf, order: whether the first slot may see V at rest."""
+        allowed = self.params["tol"] * (1.0 + 1e-9)
+        return known.moved is not None and known.moved <= allowed
+
+    def stops(self, known: Known) -> bool:
+        """Section 12, llf, order: whether V has come to rest."""
+        return known.moved is not None and known.moved <= self.params["tol"]
+
+    def follow(self, task: Record) -> Known:
+        """Section 12, llf, update: V after the totals that came."""
+        known: Known = self.view.memory.get("V") or self.start()
+        rows = zip(task.arrays["updates"], task.arrays["totals"], strict=True)
+        for (number, *when), total in rows:
+            if number <= known.number:
+                continue
+            if number != known.number + 1:
+                raise Refusal("protocol-failed")
+            sums, counts = self.read(total, f"update/{number}", when, UPDATE)
+            self._check_own(counts, known.own.get(int(number)))
+            self.check_steady(known, sums, counts)
+            known = self._move(known, sums, counts)
+        return known
+
+    @staticmethod
+    def _check_own(counts: Floats, own: Floats | None) -> None:
+        """Section 12, llf, same rows: no fewer rows than this party's share."""
+        if own is not None and (counts < own).any():
+            raise Refusal("protocol-failed")
+
+    def check_steady(self, known: Known, sums: Floats, counts: Floats) -> None:
+        """Section 12, llf, same rows: a total follows the one before."""
+        if self.fuzzy or known.sums is None or known.counts is None:
+            return
+        V, slack = known.V, 2.0 * self.n / self.units(UPDATE)
+        if (np.abs(sums.sum(axis=0) - known.sums.sum(axis=0)) > slack).any():
+            raise Refusal("protocol-failed")
+        squares = np.square(V).sum(axis=1)
+        rise = float((counts - known.counts) @ squares)
+        rise -= 2.0 * float(((sums - known.sums) * V).sum())
+        rows = float(self.scale.squares.sum()) + self.n * float(squares.max())
+        rounded = 2.0 * float(slack @ np.abs(V).sum(axis=0))
+        if rise > 1e-9 * rows + rounded:
+            raise Refusal("protocol-failed")
+
+    def _move(self, known: Known, sums: Floats, counts: Floats) -> Known:
+        """Section 12, llf, update: V(T)."""
+        least = 1 if self.fuzzy else max(self.params["min_cluster_rows"], 1)
+        large = counts > 0 if least == 1 else counts >= least
+        divisor = np.where(counts > 0, counts, 1.0)[:, None]
+        V = np.where(large[:, None], sums / divisor, known.V)
+        V, number = make_equal(V, self.scale.step), known.number + 1
+        moved = float(np.sqrt(np.square(V - known.V).sum()))
+        stream = self.view.session.public_stream("llf", "nudge", 0, number)
+        U = stream.uniform(V.size).reshape(V.shape)
+        V = np.where(
+            counts[:, None] > 0, V, V + _NUDGE * self.scale.step * (2.0 * U - 1.0)
+        )
+        return replace(known, number=number, V=V, moved=moved, sums=sums, counts=counts)
+
+    def read(
+        self, total: Words, name: str, when: Sequence[int], bits: int
+    ) -> tuple[Floats, Floats]:
+        """Section 12, llf, sums: sums and counts of a total."""
+        k, units = self.k, self.units(bits)
+        of_degrees = self.fuzzy and bits == UPDATE
+        unit = self.degree_unit() if of_degrees else 1.0
+        largest = np.append(
+            np.tile(self.scale.sums * units + _SLACK, k),
+            np.full(k, self.n * unit + _SLACK),
+        )
+        words = self._read_words(total, name, when, largest)
+        counts = words[-k:] / unit
+        much = counts.sum() > self.n * (1 + 1e-9)
+        if (counts < 0).any() or (much if of_degrees else counts.sum() != self.n):
+            raise Refusal("protocol-failed")
+        return words[:-k].reshape(k, -1) / units, counts
+
+    def _read_words(
+        self, total: Words, name: str, when: Sequence[int], largest: Floats
+    ) -> NDArray[np.int64]:
+        """Section 10, 7 and 8: the words of a total, signed."""
+        transcript = self.view.told(*map(int, when))
+        return Sum(self.view, "column", name).read(total, transcript, largest)
+
+    def add(self, kind: str, words: Words, name: str) -> Record:
+        """Section 10: a share, as the record of a contribution."""
+        hidden = Sum(self.view, "column", name).hide(words)
+        round_, attempt = self.view.when
+        return Record(kind, {"round": round_, "attempt": attempt}, {"words": hidden})
+
+    def means(self, task: Record, known: Known) -> tuple[Floats, Floats]:
+        """Section 12, llf, around the means: M and the counts of the closing."""
+        name, when = f"closing/{known.number}", task.arrays["closed_in"]
+        sums, counts = self.read(task.arrays["closing"], name, when, CLOSING)
+        final = self.view.memory.get("final", np.zeros(0, np.int64))
+        self._check_own(counts, np.bincount(final, minlength=self.k))
+        self.check_steady(known, sums, counts)
+        filled = counts[:, None] > 0
+        divisor = np.maximum(counts, 1.0)[:, None]
+        return np.where(filled, sums / divisor, known.V), counts
+
+    def bounds(self, means: Floats, V: Floats) -> Floats:
+        """Section 12, llf, around the means: bounds of the reals."""
+        d, ones = self.scale.farthest(means), [1.0] * self.k
+        fuzzy = [self.scale.farthest(V), 1.0] if self.fuzzy else []
+        reals = [*(d * np.array(ones)), *(np.sqrt(d) * np.array(ones)), 1.0, *fuzzy]
+        return self.n * np.array(reals)
+
+    def around(
+        self, task: Record, known: Known, means: Floats
+    ) -> tuple[NDArray[np.int64], Floats]:
+        """Section 12, llf, around the means: sizes and reals of the total."""
+        k, bounds = self.k, self.bounds(means, known.V)
+        units, _ = fixed_point(bounds, CLOSING, np.zeros(1))
+        largest = np.append(np.full(k, self.n + _SLACK), bounds * units + _SLACK)
+        name, when = f"gathered/{known.number}", task.arrays["gathered_in"]
+        words = self._read_words(task.arrays["gathered"], name, when, largest)
+        sizes, reals = words[:k], words[k:] / units
+        negative = (sizes < 0).any() or (np.delete(reals, 2 * k) < 0).any()
+        if negative or sizes.sum() != self.n:
+            raise Refusal("protocol-failed")
+        return sizes, reals
