@@ -9,6 +9,8 @@ from typing import Final
 from benchmarks.vectors import (
     alignment,
     envelopes,
+    intersection,
+    linkage,
     primitives,
     records,
     roster,
@@ -27,4 +29,6 @@ BUILDERS: Final[dict[str, Callable[[], Layer]]] = {
     "sums": sums.build_layer,
     "envelopes": envelopes.build_layer,
     "alignment": alignment.build_layer,
+    "intersection": intersection.build_layer,
+    "linkage": linkage.build_layer,
 }

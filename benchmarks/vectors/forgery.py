@@ -114,7 +114,7 @@ def tell(packet: Packet, **changes: Any) -> Packet:
 def tell_all(packet: Packet) -> Packet:
     """Return a packet of whose content everybody was told, in all groups."""
     told = json.loads(packet.history[-1])["told"]
-    digest = packets.digest_of(packet.header.record, packet.arrays)
+    digest = packets.digest_of(packet.header.record, packet.arrays, packet.own)
     return tell(packet, told=[digest] * len(told))
 
 

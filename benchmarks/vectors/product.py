@@ -9,12 +9,18 @@ import json
 import sys
 from typing import Any, Final
 
-from benchmarks.vectors import product_calls, product_party, product_records
+from benchmarks.vectors import (
+    product_calls,
+    product_linkage,
+    product_party,
+    product_records,
+)
 from clustering_protocols.common.errors import CoterieError
 from party_sdk.conformance.vectors import VectorCase
 
 _CALLS: Final = {
     **product_calls.CALLS,
+    **product_linkage.CALLS,
     **product_records.CALLS,
     **product_party.calls(),
 }

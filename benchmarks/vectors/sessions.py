@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from benchmarks.vectors import dc_refusals, dummy_refusals
+from benchmarks.vectors import dc_refusals, dummy_refusals, linkage_refusals
 from benchmarks.vectors.forgery import Forger
 from benchmarks.vectors.recordings import Recording
 from clustering_protocols.common.suitability import Kind
@@ -16,6 +16,7 @@ from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout, Slot
 from party_sdk.conformance.vectors import Level, Refusal, SessionFile
@@ -41,6 +42,7 @@ def _layout(*cells: tuple[int, int]) -> Layout:
 _SPLIT_ROWS: Final = _layout((0, 0), (1, 0), (2, 0))
 _TWO: Final = _layout((0, 0), (1, 0))
 _SPLIT_COLUMNS: Final = _layout((0, 0), (0, 1), (0, 2))
+_PAIR: Final = _layout((0, 0), (0, 1))
 _MIXED: Final = _layout((0, 0), (0, 1), (1, 0))
 
 
@@ -61,7 +63,7 @@ def _record(
     ranges: least and greatest value of all columns, where terms have a dictionary.
     sections: of the terms.
     """
-    tables = draw_tables(layout, n_rows, _COLUMNS, _SEED, kind)
+    tables = draw_tables(layout, n_rows, _COLUMNS, _SEED, params, kind)
     if ranges:
         sections["dictionary"] = describe_tables(layout, tables, *ranges)
     rehearsal = WireRehearsal(
@@ -76,6 +78,10 @@ def _record(
 
 
 _ANCHOR: Final = Anchor(n_rows=14)
+_KEYS: Final = (
+    "given_name, surname | sorted-names + birth_date | date",
+    "surname | first:6 + birth_date | year-month",
+)
 _LLF: Final = LosslessFederated(
     n_clusters=3,
     init="given",
@@ -158,6 +164,32 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 evaluation=Evaluation(n_clusters=(2, 3)),
             ),
             dc_refusals.list_refusals_of_runs,
+        ),
+        (
+            _record(
+                "ids of which some are common",
+                "D",
+                "south",
+                _PAIR,
+                DataCollaboration(
+                    n_clusters=3, anchor=_ANCHOR, alignment=Alignment(method="ecdh")
+                ),
+            ),
+            linkage_refusals.list_refusals_of_ids,
+        ),
+        (
+            _record(
+                "people whom two match keys link",
+                "D",
+                "south",
+                _PAIR,
+                DataCollaboration(
+                    n_clusters=3,
+                    anchor=_ANCHOR,
+                    alignment=Alignment(method="ecdh", match_keys=_KEYS),
+                ),
+            ),
+            linkage_refusals.list_refusals_of_keys,
         ),
     ],
     "llf": [

@@ -151,12 +151,13 @@ def rehearse(
     methods = catalogue.protocol(protocol).methods
     kind = methods[0].data if methods else "numeric"
     given, evaluation = read_runs(read_values(params), choose)
-    tables = draw_tables(layout, _ROWS, _COLUMNS, seed, kind)
+    agreed = catalogue.parse_params(protocol, given)
+    tables = draw_tables(layout, _ROWS, _COLUMNS, seed, agreed, kind)
     sections: dict[str, object] = {"evaluation": evaluation}
     if ranges:
         sections["dictionary"] = describe_tables(layout, tables, *ranges)
     rehearsal = WireRehearsal(
-        params=catalogue.parse_params(protocol, given),
+        params=agreed,
         layout=layout,
         tables=tables,
         slot=slot,

@@ -18,14 +18,20 @@ from party_sdk.conformance.programs import Answer, Program
 from party_sdk.conformance.vectors import (
     LEVELS,
     Layer,
+    Level,
     RecordedSession,
     Refusal,
     SessionFile,
     VectorCase,
 )
 
-_FROM_B: Final = frozenset({"sums", "alignment"})
-"""Layers that level A does without."""
+_FROM: Final[Mapping[str, Level]] = {
+    "sums": "B",
+    "alignment": "B",
+    "intersection": "D",
+    "linkage": "D",
+}
+"""From which level on a layer is asked; all others from A on."""
 
 
 class CheckedCase(BaseModel):
@@ -63,7 +69,7 @@ class Checker:
     def check_layers(self, layers: Mapping[str, Layer]) -> Iterator[CheckedCase]:
         """Yield the cases that need no session."""
         for name, layer in layers.items():
-            if self.level == LEVELS[0] and name in _FROM_B:
+            if self.level < _FROM.get(name, LEVELS[0]):
                 continue
             for case in layer.cases:
                 yield self._judge(_CasePlace(file=name), case)

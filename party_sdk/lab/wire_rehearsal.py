@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
+from clustering_protocols.shared_stages.alignment.identifiers import join
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.agreement import COORDINATOR
 from clustering_protocols.terms import roster_entries, schema
@@ -27,6 +28,7 @@ from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.conformance.comparison import find_difference
 from party_sdk.conformance.contributions import TOLERANCE, ContributionReader, leeway_of
 from party_sdk.conformance.programs import Answer, Program
+from party_sdk.tables.linkage.made_people import Cells, make_register
 
 _SESSION: Final = "wards"
 _ABOUT: Final = About(title="Größe und Gewicht")
@@ -54,22 +56,36 @@ class RehearsedMessage(BaseModel):
 
 
 def draw_tables(
-    layout: Layout, n_rows: int, n_columns: int, seed: int, kind: Kind = "numeric"
+    layout: Layout,
+    n_rows: int,
+    n_columns: int,
+    seed: int,
+    params: Params,
+    kind: Kind = "numeric",
 ) -> dict[str, MatrixSource]:
-    """Return a table for each slot: three groups of rows, ids where rows are shared.
+    """Return a table for each slot: three groups of rows, ids where parties compare some.
 
+    params: where rows are selected, one of each slot's is of somebody nobody else has;
+        where repeated people are found, each slot has two of the next one's.
     kind: of data; counts are degrees between 0 and 1 here.
     """
     drawn = np.random.default_rng(seed)
     found = {}
-    for slot in layout.slots:
-        ids = [f"P {number:02d} " for number in drawn.permutation(n_rows)]
+    register = make_register(n_rows * len(layout.slots), np.random.default_rng(seed))
+    for place, slot in enumerate(layout.slots):
+        people = drawn.permutation(n_rows)
+        if params.finds_repeated_people:
+            people += place * (n_rows - 2)
+        elif params.selects_rows:
+            people = np.where(people == n_rows - 1, n_rows + place, people)
+        named = [(number, register[number]) for number in people.tolist()]
+        ids = _name_people(named, params.match_columns, is_first=place == 0)
         centre = 4.0 * (np.arange(n_rows) % 3)[:, None]
         rows = np.round(drawn.normal(centre, 1.0, (n_rows, n_columns)), 3)
         if kind == "counts":
             rows = 1 / (1 + np.exp(4 - rows))
         names = [f"größe {slot.column}.{number}" for number in range(n_columns)]
-        shared = len(layout.row_group(slot.row)) > 1
+        shared = params.finds_repeated_people or len(layout.row_group(slot.row)) > 1
         found[slot.name] = MatrixSource(rows, names, ids if shared else None)
     return found
 
@@ -81,6 +97,24 @@ def describe_tables(
     groups = range(layout.n_column_groups)
     firsts = [tables[layout.column_group(column)[0]] for column in groups]
     return [schema.numbers(table.columns, low, high) for table in firsts]
+
+
+def _name_people(
+    people: Sequence[tuple[int, Cells]], columns: Sequence[str], *, is_first: bool
+) -> list[str]:
+    """Return ids of people, or their cells in the columns of match keys.
+
+    Of every fourth the first cell is empty, but at the first slot.
+    """
+    if not columns:
+        return [f"P {number:02d} " for number, _ in people]
+    found = []
+    for number, known in people:
+        cells = [known.get(name, f"P {number:02d}") for name in columns]
+        if number % 4 == 1 and not is_first:
+            cells[0] = ""
+        found.append(join(cells))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ import { readPacket } from "../src/wire/packets.ts";
 import { ofForm, toForm, type Form } from "./array-form.ts";
 import { CHANCE } from "./chance-calls.ts";
 import { bytesIn, numberIn, partsIn, textIn, type Call } from "./inputs.ts";
+import { LINKAGE } from "./linkage-calls.ts";
 import { SESSIONS } from "./session-calls.ts";
 import { SUMS } from "./sum-calls.ts";
 
@@ -163,5 +164,6 @@ export const CALLS: Readonly<Record<string, Call>> = {
   ...RECORDS,
   ...TRANSCRIPT,
   ...SUMS,
+  ...LINKAGE,
   ...SESSIONS,
 };

@@ -1,6 +1,5 @@
 /** Calls about group secrets and sums (spec, sections 9 to 11). */
 
-import { normalisedId } from "../src/alignment/identifiers.ts";
 import { KeyedStream } from "../src/secrecy/chance.ts";
 import { tagOf } from "../src/secrecy/field.ts";
 import { FixedPoint, signedOf } from "../src/secrecy/fixed-point.ts";
@@ -56,9 +55,6 @@ function memberIn(given: Input): SumMember {
 }
 
 export const SUMS: Readonly<Record<string, Call>> = {
-  "normal-form": (given) => ({
-    form: normalisedId(textIn(given, "id"), given["steps"] as string[]),
-  }),
   "alignment-digest"(given) {
     const key = groupKeyIn(given, `alignment/${textIn(given, "scope")}`);
     return { digest: groupDigest(key, given["names"] as string[]) };

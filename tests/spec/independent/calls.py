@@ -13,8 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import (
 )
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from . import derivations as d, records, roster
-from .ids import normal_form
+from . import derivations as d, linkage, records, ristretto, roster
+from .ids import normal_form, read_alignment
+from .intersection import bind, point_of, token_of
+from .match_keys import find_values
 from .party import Party
 
 Input = dict[str, Any]
@@ -200,6 +202,57 @@ def _write_record(given: Input) -> dict[str, Any]:
     return {"bytes": base64.b64encode(records.write(*records.of_form(given))).decode()}
 
 
+def _scalar(given: Input) -> int:
+    """Section 11, intersection: a scalar of 64 bytes."""
+    return int.from_bytes(bytes.fromhex(given["scalar"]), "little") % ristretto.ORDER
+
+
+def _place(given: Input) -> tuple[str, str, int]:
+    """Section 11, intersection: what points and tokens are bound to."""
+    return given["session"], given["agreement"], given["row"]
+
+
+def _multiply(given: Input, problem: str, scalar: int) -> bytes:
+    """Section 11, intersection: a point of a case, so many times."""
+    point = ristretto.read_point(bytes.fromhex(given["point"]), problem)
+    return ristretto.write_point(ristretto.multiply(scalar, point))
+
+
+def _blind_id(given: Input) -> dict[str, Any]:
+    """Section 11, intersection: a blinded id."""
+    point = point_of(bind(*_place(given)), given["id"])
+    made = ristretto.multiply(_scalar(given), point)
+    return {"point": ristretto.write_point(made).hex()}
+
+
+def _unblind_id(given: Input) -> dict[str, Any]:
+    """Section 11, intersection: value and token of an id."""
+    inverse = pow(_scalar(given), -1, ristretto.ORDER)
+    value = _multiply(given, "protocol-failed", inverse)
+    token = token_of(bind(*_place(given)), value, given["id"])
+    return {"value": value.hex(), "token": token.hex()}
+
+
+def _find_values(given: Input) -> dict[str, Any]:
+    """Section 11, match keys: values of rows."""
+    terms = {"protocol": {"params": {"alignment": given["alignment"]}}}
+    return {"values": find_values(given["ids"], read_alignment(terms))}
+
+
+def _mask_value(given: Input) -> dict[str, Any]:
+    """Section 11, linkage: the point of a value, times a mask."""
+    bound = linkage.context(*_place(given), f"key {given['key']}")
+    wide = linkage.point_of(bound, given["value"].encode())
+    return {"point": linkage.begin(wide, _scalar(given)).hex()}
+
+
+def _mask_point(given: Input) -> dict[str, Any]:
+    """Section 11, linkage: a point times a mask, and its token."""
+    point = linkage.go_on(bytes.fromhex(given["point"]), _scalar(given))
+    token = linkage.token_of(linkage.context(*_place(given), "token"), point)
+    return {"point": point.hex(), "token": token.hex()}
+
+
 _PARTY: Final[list[Party]] = []
 
 
@@ -258,6 +311,12 @@ CALLS: Final[dict[str, Callable[[Input], dict[str, Any]]]] = {
     "row-order": lambda g: {
         "order": d.Stream(d.group_key(*_group(g), "row-order")).permutation(g["size"])
     },
+    "blind-id": _blind_id,
+    "evaluate-id": lambda g: {"point": _multiply(g, "guard-refused", _scalar(g)).hex()},
+    "unblind-id": _unblind_id,
+    "match-values": _find_values,
+    "mask-value": _mask_value,
+    "mask-point": _mask_point,
     "share": _share,
     "total": _total,
     "write-record": _write_record,

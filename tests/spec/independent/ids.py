@@ -24,6 +24,9 @@ _KNOWN: Final = {
     "duplicates",
     "minimum_overlap",
     "minimum_share",
+    "match_keys",
+    "key_uniqueness",
+    "repeated_people",
 }
 
 
@@ -31,12 +34,12 @@ def read_alignment(terms: Mapping[str, Any]) -> dict[str, Any]:
     """Section 11, alignment: what terms say of it, if this party knows all of it."""
     said = terms["protocol"].get("params", {}).get("alignment", {})
     known = said.get("method", "declared") in _METHODS and not set(said) - _KNOWN
-    if not known or set(map(_kind, _steps(said))) - {*_STEPS, _PADDING}:
+    if not known or set(map(_kind, steps_of(said))) - {*_STEPS, _PADDING}:
         raise Refusal("version-mismatch")
     return dict(said)
 
 
-def _steps(alignment: Mapping[str, Any]) -> Sequence[str]:
+def steps_of(alignment: Mapping[str, Any]) -> Sequence[str]:
     """Section 11, ids: the steps of the terms."""
     return tuple(alignment.get("normalisation", _USUAL))
 
@@ -46,7 +49,7 @@ def _kind(step: str) -> str:
     return _PADDING if step.startswith(_PADDING) else step
 
 
-def _parts(name: str) -> list[str]:
+def parts_of(name: str) -> list[str]:
     """Section 11, ids: the parts of an id."""
     if name.startswith('["'):
         try:
@@ -103,13 +106,13 @@ def apply_steps(text: str, steps: Sequence[str]) -> str:
 
 def normal_form(name: str, steps: Sequence[str]) -> str:
     """Section 11, ids: the normal form of an id."""
-    parts = [apply_steps(part, steps) for part in _parts(name)]
+    parts = [apply_steps(part, steps) for part in parts_of(name)]
     return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
 
 
 def normal_forms(names: Sequence[str], alignment: Mapping[str, Any]) -> list[str]:
     """Section 11, ids: the normal forms of ids."""
-    return [normal_form(name, _steps(alignment)) for name in names]
+    return [normal_form(name, steps_of(alignment)) for name in names]
 
 
 def identify(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256, sha512
 from typing import Any, Final
 
 import numpy as np
 
 from . import ristretto
+from .common import Comparison, read_digests, select_common
 from .derivations import Refusal, lp
 from .ids import identify
 from .kinds import Kind, Record, Rule
@@ -29,7 +30,6 @@ KINDS: Final[Mapping[str, Kind]] = {
     "shown": Kind(arrays=_TOKENS),
     "select": Kind({"n_rows": "object"}, {"common": Rule("u1", ("t",), 0, 1)}),
 }
-_SELECTION: Final = "selection"
 
 
 def _points(points: Sequence[bytes]) -> Any:
@@ -37,11 +37,27 @@ def _points(points: Sequence[bytes]) -> Any:
     return np.frombuffer(b"".join(points), np.uint8).reshape(len(points), 32)
 
 
+def bind(session: str, agreement: str, row: int) -> bytes:
+    """Section 11, intersection: C."""
+    return lp("coterie/intersection/1", session, agreement, row)
+
+
+def point_of(bound: bytes, name: str) -> ristretto.Point:
+    """Section 11, intersection: the point of an id."""
+    wide = lp("coterie/ristretto/1", bound) + name.encode()
+    return ristretto.hash_to_point(sha512(wide).digest())
+
+
+def token_of(bound: bytes, value: bytes, name: str) -> bytes:
+    """Section 11, intersection: the token of an id."""
+    return sha256(lp("coterie/token/1", bound) + value + name.encode()).digest()
+
+
 @dataclass(frozen=True)
 class Intersection(Role):
     """Section 11, intersection: a party; digests are compared as by alignment."""
 
-    compare: Role
+    comparison: Comparison
 
     def reply(self, view: View, task: Record) -> Reply:
         """Section 11, intersection: answer a task."""
@@ -73,20 +89,15 @@ class Intersection(Role):
             for each in session.terms["layout"]["slots"]
             if each["name"] == session.slot
         )
-        return lp("coterie/intersection/1", session.id, session.agreement, row)
-
-    def _hash(self, view: View, name: str) -> ristretto.Point:
-        """Section 11, intersection: the point of an id."""
-        bound = lp("coterie/ristretto/1", self._context(view)) + name.encode()
-        return ristretto.hash_to_point(sha512(bound).digest())
+        return bind(session.id, session.agreement, row)
 
     def _make_tokens(
         self, view: View, ids: Sequence[str], values: Sequence[bytes]
     ) -> tuple[Any, list[int]]:
         """Section 11, intersection: tokens in their order, and whose they are."""
-        begun = lp("coterie/token/1", self._context(view))
+        bound = self._context(view)
         tokens = [
-            sha256(begun + value + name.encode()).digest()
+            token_of(bound, value, name)
             for name, value in zip(ids, values, strict=True)
         ]
         order = sorted(range(len(tokens)), key=tokens.__getitem__)
@@ -98,7 +109,8 @@ class Intersection(Role):
         counted = Record("counted", {"n_ids": len(ids)}, {"tokens": _points([])})
         if not others:
             return Reply(counted)
-        points = (self._hash(view, name) for name in ids)
+        bound = self._context(view)
+        points = (point_of(bound, name) for name in ids)
         if view.session.slot == leader:
             key = ristretto.draw_scalar(view.session.draw(view.stage, "key"))
             values = [
@@ -153,45 +165,20 @@ class Intersection(Role):
 
     def _select(self, view: View, task: Record, rows: Sequence[int]) -> Reply:
         """Section 11, intersection: keep the common rows, compare their digest."""
-        if _SELECTION in view.memory:
-            raise Refusal("protocol-failed")
         common, chosen = task.arrays["common"], list(rows)
         if len(view.group("row")) > 1:
             order = view.recall("tokens")
             if common.size != len(order):
                 raise Refusal("invalid-array")
             chosen = [rows[order[place]] for place in np.flatnonzero(common)]
-        counts = task.values["n_rows"]
-        self._check_counts(view, counts, len(chosen))
-        selection = {"rows": sorted(chosen), "counts": counts}
-        by_token = [selection["rows"].index(place) for place in chosen]
-        reply = self.compare.reply(narrow(view, chosen, counts), task)
-        travels = [by_token[place] for place in reply.remember["order"]]
-        reply.remember |= {_SELECTION: selection, "order": travels}
-        return reply
-
-    @staticmethod
-    def _check_counts(view: View, counts: Mapping[str, int], n: int) -> None:
-        """Section 11, intersection: numbers of rows that can be."""
-        session = view.session
-        said = session.terms["protocol"]["params"]["alignment"]
-        least = session.terms.get("guards", {}).get("minimum_rows", 10)
-        if n < max(said.get("minimum_overlap", 1), least):
-            raise Refusal("guard-refused")
-        if sorted(counts) != sorted(session.slots) or not all(
-            1 <= counts[slot] <= session.roster[slot]["n_rows"] for slot in counts
-        ):
-            raise Refusal("protocol-failed")
-        if any(counts[slot] != n for slot in view.group("row")):
-            raise Refusal("protocol-failed")
+        return select_common(view, self.comparison, chosen, task.values["n_rows"])
 
     def receive(self, view: View, came: list[tuple[str, Record]]) -> Memory:
         """Section 11, intersection: keep what envelopes brought."""
+        digests = read_digests(view, self.comparison, came)
+        if digests is not None:
+            return digests
         kinds = {record.kind for _, record in came}
-        if _SELECTION in view.memory:
-            if kinds != {"digests"}:
-                raise Refusal("envelope-refused")
-            return self.compare.receive(view, came)
         leader, *others = view.group("row")
         if view.session.slot != leader:
             if [sender for sender, _ in came] != [leader] or kinds != {"answers"}:
@@ -208,12 +195,7 @@ class Intersection(Role):
         return {"blinded": {slot: sent[slot] for slot in others}}
 
 
-def narrow(view: View, rows: Sequence[int], counts: Mapping[str, int]) -> View:
-    """Section 11, intersection: what a party knows of some rows, in an order."""
-    return replace(view, session=view.session.select(rows, counts))
-
-
-def intersection(session: Session, compare: Role) -> Stage:
+def intersection(session: Session, comparison: Comparison) -> Stage:
     """Section 11, intersection: the stage."""
     leader, *others = session.group("row")
     leads = session.slot == leader
@@ -224,4 +206,4 @@ def intersection(session: Session, compare: Role) -> Stage:
         Exchange("select", "digests", own=frozenset({"common"})),
     )
     sealed = frozenset({"blinded-ids", "answers", "digests"})
-    return Stage("intersection", exchanges, Intersection(compare), sealed)
+    return Stage("intersection", exchanges, Intersection(comparison), sealed)

@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
 from . import dc, dummy, fccm, kinds, llf, order, records, roster, runs
+from .common import narrow
 from .derivations import Refusal, lp, open_envelope, seal_envelope
-from .intersection import narrow
 from .kinds import Kind, Record
 from .order import Exchange, Journal, Memory, Reply, Role, Stage, View
 from .session import open_session, read_terms

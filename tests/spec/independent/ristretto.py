@@ -57,17 +57,20 @@ def add(a: Point, b: Point) -> Point:
 def multiply(scalar: int, point: Point) -> Point:
     """Section 11, intersection: a point, so many times."""
     found = Point(0, 1, 1, 0)
-    while scalar:
-        if scalar & 1:
-            found = add(found, point)
-        point, scalar = add(point, point), scalar >> 1
+    multiples = [found]
+    for _ in range(15):
+        multiples.append(add(multiples[-1], point))
+    for digit in f"{scalar:x}":
+        for _ in range(4):
+            found = add(found, found)
+        found = add(found, multiples[int(digit, 16)])
     return found
 
 
 def read_point(encoded: bytes, problem: str) -> Point:
     """Section 11, RFC 9496, 4.3.1: a point; what is none is refused with a problem."""
     s = int.from_bytes(encoded, "little")
-    if len(encoded) != 32 or s >= P or _is_negative(s):
+    if len(encoded) != 32 or not 0 < s < P or _is_negative(s):
         raise Refusal(problem)
     u1, u2 = (1 - s * s) % P, (1 + s * s) % P
     v = (-(D * u1 * u1) - u2 * u2) % P

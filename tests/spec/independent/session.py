@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .derivations import Refusal, Stream, derive, own_stream, party_keys
 from .ids import arrive, read_alignment
+from .match_keys import find_values
 from .roster import check_agreement, read_invitation
 
 _KNOWN: Final = {
@@ -88,6 +89,11 @@ class Session:
         return [found[place] for place in sorted(found)]
 
     @property
+    def shares_rows(self) -> bool:
+        """Section 4: whether a row group has two parties."""
+        return _shares_rows(self.terms)
+
+    @property
     def _places(self) -> dict[str, dict[str, int]]:
         """Section 4: row and column group of each slot."""
         return {each["name"]: each for each in self.terms["layout"]["slots"]}
@@ -145,6 +151,22 @@ class Session:
         return own_stream(self.entropy, transcript, purpose, self.id, self.slot, stage)
 
 
+def _shares_rows(terms: Mapping[str, Any]) -> bool:
+    """Section 4: whether a row group has two parties."""
+    rows = [each["row"] for each in terms["layout"]["slots"]]
+    return len(set(rows)) < len(rows)
+
+
+def ring_of(terms: Mapping[str, Any], slot: str) -> list[str]:
+    """Section 11, linkage: the parties whose people are compared with those of a slot."""
+    rows = {each["name"]: each["row"] for each in terms["layout"]["slots"]}
+    params = terms["protocol"].get("params", {})
+    repeated = params.get("alignment", {}).get("repeated_people", "kept")
+    if repeated != "kept" and not _shares_rows(terms):
+        return list(rows)
+    return [each for each, row in rows.items() if row == rows[slot]]
+
+
 def open_session(
     given: Mapping[str, Any], read: dict[str, Any], *, aligned: bool
 ) -> Session:
@@ -163,9 +185,12 @@ def open_session(
     agreed = check_agreement(agreement, terms, secret, given["own"])
     table = _take_columns(Table(**given["table"]), read, given["slot"])
     alignment = read_alignment(read) if aligned else {}
-    rows = {each["name"]: each["row"] for each in read["layout"]["slots"]}
-    shared = aligned and list(rows.values()).count(rows[given["slot"]]) > 1
-    order = arrive(table.ids, len(table.rows), alignment, shared=shared)
+    shared = aligned and len(ring_of(read, given["slot"])) > 1
+    order = list(range(len(table.rows)))
+    if shared and alignment.get("match_keys"):
+        find_values(table.ids, alignment)
+    else:
+        order = arrive(table.ids, len(table.rows), alignment, shared=shared)
     if len(order) < read.get("guards", {}).get("minimum_rows", 10):
         raise Refusal("guard-refused")
     return Session(

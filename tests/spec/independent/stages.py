@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from . import intersection
+from . import intersection, linkage
+from .common import Comparison
 from .derivations import Refusal, Stream, group_key, group_mark
 from .ids import normal_forms
 from .kinds import Kind, Record, Rule
@@ -33,6 +34,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "compare-digests": Kind(),
     "digests": Kind({"rows": "string", "columns": "string"}),
     **intersection.KINDS,
+    **linkage.KINDS,
     "measure": Kind(),
     "measured": Kind(),
     "pool": Kind(),
@@ -95,16 +97,21 @@ class Secrets(Role):
         return kept
 
 
-class Alignment(Role):
+class Alignment(Comparison):
     """Section 11, alignment."""
 
     def reply(self, view: View, _task: Record) -> Reply:
+        """Section 11, alignment: digests of what stands for rows."""
+        return self.compare(view, None)
+
+    def compare(self, view: View, names: Sequence[str] | None) -> Reply:
         """Section 11, alignment: digests, and the row order."""
         session = view.session
+        named = self._names(view) if names is None else names
         own = Record(
             "digests",
             {
-                "rows": self._digest(view, "row", self._names(view)),
+                "rows": self._digest(view, "row", named),
                 "columns": self._digest(view, "column", session.columns),
             },
         )
@@ -253,7 +260,7 @@ def alignment(session: Session) -> Stage:
     """Section 11, alignment or intersection: the stage."""
     said = session.terms["protocol"].get("params", {}).get("alignment", {})
     if said.get("match_keys"):
-        raise Refusal("version-mismatch")
+        return linkage.linkage(session, Alignment())
     if said.get("method") == "ecdh":
         return intersection.intersection(session, Alignment())
     exchange = Exchange("compare-digests", "digests")

@@ -43,7 +43,7 @@ _Task = messages.Blind | messages.Evaluate | messages.Unblind | messages.Select
 _Content = messages.BlindedIds | messages.EvaluatedIds | Digests
 
 
-class _Tokens(NamedTuple):
+class SortedTokens(NamedTuple):
     """A party's tokens (t, 32), sorted, and the places of their ids."""
 
     tokens: ByteArray
@@ -152,7 +152,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     def _blind(self, context: PartyContext, own: IdentifiedRows) -> Reply:
         if context.slot.name in led_by(context.session):
             ids = _encode_ids(own)
-            made = _tokens(context, ids, _holder(context).values(ids))
+            made = make_tokens(_bind(context), ids, _holder(context).values(ids))
             return Reply(
                 contribution=messages.IdCount(n_ids=len(ids), tokens=made.tokens),
                 remember=[messages.TokenOrder(order=made.order)],
@@ -163,7 +163,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         leader = leaders_of(context.session).get(context.slot.name)
         if leader is None:
             return Reply(contribution=counted)
-        elements = RistrettoAsker(_context(context)).blind(
+        elements = RistrettoAsker(_bind(context)).blind(
             _encode_ids(own), _derive_blinding_stream(context)
         )
         sent = PeerMessage(peer=leader, content=messages.BlindedIds(elements=elements))
@@ -173,10 +173,10 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
         answers = context.recall(messages.EvaluatedIds)
         answers.require({"n": len(own.ids), "w": N_BYTES})
         ids = _encode_ids(own)
-        values = RistrettoAsker(_context(context)).values(
+        values = RistrettoAsker(_bind(context)).values(
             ids, answers.elements, _derive_blinding_stream(context)
         )
-        made = _tokens(context, ids, values)
+        made = make_tokens(_bind(context), ids, values)
         done = messages.EvaluatedIds(elements=answers.elements[:0])
         return Reply(
             contribution=messages.PartyTokens(tokens=made.tokens),
@@ -186,7 +186,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
 
 def _holder(context: PartyContext) -> RistrettoKey:
     """Return the key, which follows from this party's entropy in each round."""
-    return RistrettoKey(context.lasting_stream("key"), _context(context))
+    return RistrettoKey(context.lasting_stream("key"), _bind(context))
 
 
 def _quotas(context: PartyContext) -> dict[str, object]:
@@ -213,22 +213,21 @@ def _encode_ids(own: IdentifiedRows) -> list[bytes]:
     return [name.encode() for name in own.ids]
 
 
-def _context(context: PartyContext) -> bytes:
-    """Return what values and tokens are bound to: this agreement and row group."""
+def _bind(context: PartyContext) -> bytes:
     session = context.session
-    return length_prefixed(
-        "coterie/intersection/1",
-        session.terms.session,
-        session.agreement_digest,
-        context.slot.row,
-    )
+    return bind(session.terms.session, session.agreement_digest, context.slot.row)
 
 
-def _tokens(
-    context: PartyContext, ids: Sequence[bytes], values: Sequence[bytes]
-) -> _Tokens:
+def bind(session: str, agreement: str, row: int) -> bytes:
+    """Return what values and tokens are bound to: an agreement and a row group."""
+    return length_prefixed("coterie/intersection/1", session, agreement, row)
+
+
+def make_tokens(
+    bound: bytes, ids: Sequence[bytes], values: Sequence[bytes]
+) -> SortedTokens:
     """Return the SHA-256 of each value and id: not the value, which is the key's."""
-    begun = sha256(length_prefixed("coterie/token/1", _context(context)))
+    begun = sha256(length_prefixed("coterie/token/1", bound))
     made = []
     for name, value in zip(ids, values, strict=True):
         hashed = begun.copy()
@@ -237,7 +236,7 @@ def _tokens(
         made.append(hashed.digest())
     order = np.argsort(np.array(made), kind="stable").astype(np.int64)
     flat = np.frombuffer(b"".join(made), np.uint8)
-    return _Tokens(flat.reshape(-1, messages.TOKEN_BYTES)[order], order)
+    return SortedTokens(flat.reshape(-1, messages.TOKEN_BYTES)[order], order)
 
 
 # Selecting

@@ -140,7 +140,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
             raise ProtocolFailed("The analyst asks for tokens out of turn.")
         return Reply(
             contribution=messages.KeyTokens(
-                tokens=_tokens(context, _go_on(context, held))
+                tokens=hash_points(_bind(context, "token"), _go_on(context, held))
             ),
             remember=[_drop_points(held)],
         )
@@ -166,16 +166,18 @@ def _joint_mask(context: PartyContext) -> JointMask:
     return JointMask(context.lasting_stream("mask"), context.engine)
 
 
-def _context(context: PartyContext, purpose: str) -> bytes:
-    """Return what values and tokens are bound to: this agreement and ring."""
+def _bind(context: PartyContext, purpose: str) -> bytes:
     session, first = context.session, _ring(context)[0]
-    return length_prefixed(
-        "coterie/linkage/1",
-        purpose,
-        session.terms.session,
-        session.agreement_digest,
-        session.layout.slot(first).row,
-    )
+    row = session.layout.slot(first).row
+    return bind(session.terms.session, session.agreement_digest, row, purpose)
+
+
+def bind(session: str, agreement: str, row: int, purpose: str) -> bytes:
+    """Return what values and tokens are bound to: an agreement and a ring.
+
+    row: the row group of its first slot.
+    """
+    return length_prefixed("coterie/linkage/1", purpose, session, agreement, row)
 
 
 def _mask_values(
@@ -191,7 +193,7 @@ def _mask_values(
     for number, key in enumerate(found):
         values = [*map(_encode, key.values), *map(bytes, planted[number])]
         ordered = [values[row] for row in order]
-        masked.append(mask.begin(ordered, _context(context, f"key {number}"), filler))
+        masked.append(mask.begin(ordered, _bind(context, f"key {number}"), filler))
     return np.stack(masked)
 
 
@@ -209,9 +211,9 @@ def _drop_points(held: MaskedKeys) -> MaskedKeys:
     return MaskedKeys(points=held.points[:, :0], n_masks=held.n_masks)
 
 
-def _tokens(context: PartyContext, points: ByteArray) -> ByteArray:
+def hash_points(bound: bytes, points: ByteArray) -> ByteArray:
     """Return the SHA-256 of each point: not the point, which could be masked further."""
-    begun = sha256(_context(context, "token"))
+    begun = sha256(bound)
     made = []
     for point in points.reshape(-1, points.shape[-1]):
         hashed = begun.copy()
