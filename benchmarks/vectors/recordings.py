@@ -69,8 +69,7 @@ class Recording:
 
 def _build_step(task: bytes, contribution: bytes) -> VectorCase:
     asked = read(task)
-    said, here = read(contribution).header.record, asked.address
-    leeway = leeway_of(said)
+    here, leeway = asked.address, leeway_of(read(contribution))
     return VectorCase(
         name=f"{asked.header.record['kind']}, round {here.round}.{here.attempt}",
         section="7" if here.stage in {"opening", "closing"} else "12",
@@ -80,6 +79,7 @@ def _build_step(task: bytes, contribution: bytes) -> VectorCase:
         tolerance=TOLERANCE,
         turned=list(leeway.turned),
         units=leeway.units,
+        chosen=list(leeway.chosen),
     )
 
 

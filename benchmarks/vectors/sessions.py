@@ -215,6 +215,18 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
         ),
         (
             _record(
+                "two numbers of clusters, whose starts race",
+                "C",
+                "west",
+                _SPLIT_ROWS,
+                LosslessFederated(n_clusters=3, n_init=2, min_cluster_rows=5),
+                n_rows=24,
+                evaluation=Evaluation(n_clusters=(2, 3)),
+            ),
+            _none,
+        ),
+        (
+            _record(
                 "columns",
                 "D",
                 "south",

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from clustering_protocols.common.errors import Malformed
 from clustering_protocols.terms.agreements import read_agreement
 from party_sdk.conformance.comparison import find_difference
-from party_sdk.conformance.contributions import ContributionReader
+from party_sdk.conformance.contributions import ContributionReader, Leeway
 from party_sdk.conformance.programs import Answer, Program
 from party_sdk.conformance.vectors import (
     LEVELS,
@@ -150,8 +150,7 @@ def find_wrong(
         _bytes(contribution),
         _bytes(answer["output"].get("contribution", "")),
         tolerance=case.tolerance,
-        turned=case.turned,
-        units=case.units,
+        leeway=Leeway(tuple(case.turned), case.units, tuple(case.chosen)),
     )
 
 

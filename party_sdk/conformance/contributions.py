@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -21,16 +22,40 @@ from party_sdk.conformance.comparison import find_difference
 
 TURNED: Final[Mapping[str, tuple[str, ...]]] = {"projections": ("rows", "anchors")}
 """By kind of contribution, arrays that a party may turn: its map is its own choice."""
-ROUNDED: Final[Mapping[tuple[str, int], int]] = {
-    ("closing", 1): 1,
-    ("gathered", 1): 1,
-    ("scattered", 1): 0,
-    ("share", 2): 1,
+ROUNDED: Final[Mapping[tuple[str, str], int]] = {
+    ("race", "share"): 1,
+    ("updates", "closing"): 1,
+    ("updates", "gathered"): 1,
+    ("updates", "scattered"): 0,
+    ("updates", "share"): 1,
 }
-"""Contributions, kind and version, whose words are rounded sums of real numbers.
+"""Contributions, by stage and kind, whose words are rounded sums of real numbers.
 
 With each: how many tags stand behind the words.
 """
+
+
+class Bounds(NamedTuple):
+    """Between which numbers those of an array lie, and of what they are multiples."""
+
+    low: float
+    high: float
+    step: float = 0.0
+
+    def describe(self, array: NDArray[Any]) -> bool:
+        """Return whether all numbers of an array are such."""
+        inside = (array >= self.low) & (array <= self.high)
+        whole = array % self.step == 0 if self.step else True
+        return bool((inside & whole).all())
+
+
+_REACH: Final = Bounds(-1e100, 1e100)
+CHOSEN: Final[Mapping[str, Mapping[str, Bounds]]] = {
+    "candidates": {"centroids": _REACH, "sizes": Bounds(0, 2.0**40, 5)},
+    "start-centroids": {"centroids": _REACH},
+    "lane-starts": {"centroids": _REACH},
+}
+"""By kind of envelope, arrays that are a party's own choice within bounds."""
 TOLERANCE: Final = 1e-9
 """How far floats of a contribution may be off, relative to the largest."""
 UNITS: Final = 2**20
@@ -39,17 +64,35 @@ _NO_ENTROPY: Final = bytes(32)
 
 
 class Leeway(NamedTuple):
-    """In what two right contributions may differ: arrays that turn, units of words."""
+    """In what two right contributions may differ.
 
-    turned: tuple[str, ...]
-    units: int
+    turned: arrays that turn together.
+    units: how far words may be off.
+    chosen: kinds of envelopes whose arrays are a choice within bounds.
+    """
+
+    turned: tuple[str, ...] = ()
+    units: int = 0
+    chosen: tuple[str, ...] = ()
 
 
-def leeway_of(record: Mapping[str, Any]) -> Leeway:
-    """Return in what contributions of a kind and version may differ."""
-    kind, version = record["kind"], record["version"]
-    units = UNITS if (kind, version) in ROUNDED else 0
-    return Leeway(turned=TURNED.get(kind, ()), units=units)
+_NO_LEEWAY: Final = Leeway()
+
+
+def leeway_of(given: Packet) -> Leeway:
+    """Return in what a contribution may differ from another that is right."""
+    kind = given.header.record["kind"]
+    sealed = {each.label.kind for each in given.envelopes}
+    return Leeway(
+        turned=TURNED.get(kind, ()),
+        units=UNITS if (_stage(given), kind) in ROUNDED else 0,
+        chosen=tuple(sorted(sealed & set(CHOSEN))),
+    )
+
+
+def _stage(given: Packet) -> str:
+    """Return the name of a contribution's stage, that of a run without its number."""
+    return re.sub(r"-[0-9]+$", "", given.address.stage)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,42 +112,50 @@ class ContributionReader:
         found: bytes,
         *,
         tolerance: float = 0.0,
-        turned: Collection[str] = (),
-        units: int = 0,
+        leeway: Leeway = _NO_LEEWAY,
     ) -> str:
         """Return where two answers to a task differ, and how; empty where they do not.
 
         tolerance: of floats, relative to the largest of their array.
-        turned: arrays of which inner products alone are compared.
-        units: how far words of a share may be off; their tag then goes uncompared.
+        leeway: the tag behind words that may be off goes uncompared.
         """
-        asked = packets.read(task)
+        asked, right = packets.read(task), packets.read(expected)
         try:
-            came = self._describe(asked, packets.read(found), turned)
+            came = self._describe(asked, packets.read(found), leeway)
         except CoterieError as error:
             return f".contribution: {error.problem.slug}: {error.detail}"
-        due = self._describe(asked, packets.read(expected), turned)
-        if units:
-            n_tags = ROUNDED[due["record"]["kind"], due["record"]["version"]]
-            _take_near_words(due["arrays"], came["arrays"], units, n_tags)
+        due = self._describe(asked, right, leeway)
+        if leeway.units:
+            n_tags = ROUNDED[_stage(right), due["record"]["kind"]]
+            _take_near_words(due["arrays"], came["arrays"], leeway.units, n_tags)
         return find_difference(due, came, tolerance, ".contribution")
 
-    def _describe(
-        self, asked: Packet, given: Packet, turned: Collection[str]
-    ) -> dict[str, Any]:
+    def open_chosen(self, task: bytes, found: bytes) -> dict[str, bytes]:
+        """Return what a program chose and sealed to others: records, by their kind."""
+        asked, given = packets.read(task), packets.read(found)
+        return {
+            each.label.kind: self._open(asked, given, each)
+            for each in given.envelopes
+            if each.label.kind in CHOSEN
+        }
+
+    def _describe(self, asked: Packet, given: Packet, leeway: Leeway) -> dict[str, Any]:
         """Return what a contribution says."""
         return {
             **given.header.model_dump(mode="json"),
             "record": given.header.record,
-            "arrays": _describe_arrays(given.arrays, turned),
+            "arrays": _describe_arrays(given.arrays, leeway.turned),
             "own": list(given.own),
             "lines": list(given.history),
             "signatures": len(given.signatures),
-            "sealed": [self._open(asked, given, each) for each in given.envelopes],
+            "sealed": [
+                _describe_sealed(self._open(asked, given, each), leeway.chosen)
+                for each in given.envelopes
+            ],
         }
 
-    def _open(self, asked: Packet, given: Packet, sent: Envelope) -> dict[str, Any]:
-        """Return what an envelope says; raises EnvelopeRefused if it does not open."""
+    def _open(self, asked: Packet, given: Packet, sent: Envelope) -> bytes:
+        """Return what an envelope holds; raises EnvelopeRefused if it does not open."""
         label, slot = sent.label, given.address.slot
         bound = Binding(
             transcript=hash_chain.digest(asked.history[-1]),
@@ -119,8 +170,18 @@ class ContributionReader:
             bytes.fromhex(self.receivers[label.peer])
         )
         sender = self.agreement.member(slot).keys
-        record, arrays = codec.decode(open_envelope(sent.sealed, bound, own, sender))
-        return {"record": record, "arrays": _describe_arrays(arrays, ())}
+        return open_envelope(sent.sealed, bound, own, sender)
+
+
+def _describe_sealed(content: bytes, chosen: Collection[str]) -> dict[str, Any]:
+    """Return what a sealed record says; of what is chosen whether it may be so."""
+    record, arrays = codec.decode(content)
+    described = _describe_arrays(arrays, ())
+    if record["kind"] in chosen:
+        for name, bounds in CHOSEN[record["kind"]].items():
+            if name in arrays:
+                described[name]["items"] = bounds.describe(arrays[name])
+    return {"record": record, "arrays": described}
 
 
 def _describe_arrays(

@@ -61,6 +61,12 @@ class VectorCase(_Part):
         "behind them is then not compared.",
     )
 
+    chosen: list[str] = Field(
+        default=[],
+        description="Kinds of envelopes whose arrays are a party's own choice: types, "
+        "shapes and bounds are compared.",
+    )
+
     @model_validator(mode="after")
     def _check_outcome(self) -> Self:
         """Refuse a case of two outcomes, of none, or with a problem that is none."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel
@@ -13,6 +14,7 @@ from pydantic import BaseModel
 from clustering_protocols import engine
 from clustering_protocols.common.suitability import Kind
 from clustering_protocols.contract import Params
+from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.secrecy.identities import Institution
@@ -117,6 +119,23 @@ def _name_people(
     return found
 
 
+Heard: TypeAlias = Callable[[bytes, engine.TaskOutcome], engine.TaskOutcome]
+
+
+class RehearsedSession(Session):
+    """A session of this SDK in which somebody may answer in its place.
+
+    heard: for each slot, what becomes of a task's answer before it is sent.
+    """
+
+    heard: Mapping[str, Heard] = MappingProxyType({})
+
+    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
+        """Return the answer to a task."""
+        due = super().ask(slot, task)
+        return self.heard[slot](task, due) if slot in self.heard else due
+
+
 @dataclass(frozen=True, kw_only=True)
 class WireRehearsal:
     """A session in which a program has a slot.
@@ -134,9 +153,9 @@ class WireRehearsal:
     seed: int
     sections: Mapping[str, Any] = field(default_factory=dict)
 
-    def begin(self) -> Session:
+    def begin(self) -> RehearsedSession:
         """Return the session; its first round is open."""
-        return Session(
+        return RehearsedSession(
             *(self.params, self.layout, self.tables, self.seed),
             session=_SESSION,
             about=_ABOUT,
@@ -187,7 +206,8 @@ class WireRehearsal:
     def play(self, program: Program) -> Iterator[RehearsedMessage]:
         """Yield what the program was sent, and what it answered; stop at a refusal.
 
-        The session continues with the answers of this SDK, also where others came.
+        The session continues with the answers of this SDK, also where others came. What
+        a party chooses is the program's: others get it, and this SDK takes it over.
         """
         session, own = self.begin(), self.slot
         reader = ContributionReader(
@@ -198,39 +218,50 @@ class WireRehearsal:
         yield begun
         if begun.wrong:
             return
+        told: list[RehearsedMessage] = []
+
+        def hear(task: bytes, due: engine.TaskOutcome) -> engine.TaskOutcome:
+            before = session.memories[own]
+            message, taken = self._answer(program, reader, task, due, before)
+            told.append(message)
+            return taken
+
+        session.heard = {own: hear}
         while not session.is_over:
             if isinstance(session.move, engine.Choosing):
                 session.choose(None)
-            task = session.tasks().get(own)
             session.turn()
-            if task is not None:
-                (due,) = [m.payload for m in session.sent if m.sender == own][-1:]
-                told = self._answer(program, reader, task, due)
-                yield told
-                if told.wrong.startswith(".problem"):
-                    return
+            yield from told
+            if any(message.wrong.startswith(".problem") for message in told):
+                return
+            told.clear()
         result = session.final_step.results[own]
         found = program.ask("conclude", {"result": _text(result)})
         labels = session.outcomes()[own].labels.tolist()
         yield self._judge(packets.read(result), "labels", found, {"labels": labels})
 
     def _answer(
-        self, program: Program, reader: ContributionReader, task: bytes, due: bytes
-    ) -> RehearsedMessage:
-        asked, said = packets.read(task), packets.read(due).header.record
-        kind = said["kind"]
+        self,
+        program: Program,
+        reader: ContributionReader,
+        task: bytes,
+        due: engine.TaskOutcome,
+        before: Memory,
+    ) -> tuple[RehearsedMessage, engine.TaskOutcome]:
+        """Return what the program answered, and with what the session continues."""
+        asked, right = packets.read(task), packets.read(due.contribution)
+        kind, leeway = right.header.record["kind"], leeway_of(right)
         answer = program.ask("step", {"task": _text(task)})
         if "output" not in answer:
-            return self._judge(asked, kind, answer, {})
+            return self._judge(asked, kind, answer, {}), due
         found = base64.b64decode(str(answer["output"].get("contribution", "")))
         wrong = reader.find_difference(
-            task,
-            due,
-            found,
-            tolerance=TOLERANCE,
-            **leeway_of(said)._asdict(),
+            task, due.contribution, found, tolerance=TOLERANCE, leeway=leeway
         )
-        return _message(asked, kind, wrong)
+        if leeway.chosen and not wrong:
+            memory = _take_over(reader.open_chosen(task, found), before, due.memory)
+            due = due._replace(contribution=found, memory=memory)
+        return _message(asked, kind, wrong), due
 
     @staticmethod
     def _judge(
@@ -242,6 +273,16 @@ class WireRehearsal:
         if "output" not in answer:
             return _message(packet, due, f".problem: {answer} came")
         return _message(packet, due, find_difference(output, answer["output"]))
+
+
+def _take_over(chosen: Mapping[str, bytes], before: Memory, after: Memory) -> Memory:
+    """Return what this SDK remembers where a program has chosen: the same record."""
+    entries = dict(after.entries)
+    for name, content in after.entries.items():
+        kind = name.partition(".")[0]  # behind it stands the number of the run
+        if kind in chosen and before.entries.get(name) != content:
+            entries[name] = chosen[kind]
+    return Memory(entries)
 
 
 def _message(packet: packets.Packet | None, due: str, wrong: str) -> RehearsedMessage:

@@ -115,6 +115,45 @@ def test_starts_within_ranges_are_rehearsed(
     assert "tell → told: as expected" in done.output
 
 
+@pytest.mark.parametrize("slot", ["north", "west"])
+@pytest.mark.parametrize(
+    "params",
+    [
+        ("n_clusters=2", 'init="careful"'),
+        ("n_clusters=1,2", "n_init=3", "min_cluster_rows=2"),
+        ("n_clusters=2", 'init="random_party"', "n_init=2"),
+        ("n_clusters=2", 'init="random_party"', 'publish="sizes"'),
+    ],
+)
+def test_starts_of_parties_are_rehearsed(slot: str, params: Sequence[str]) -> None:
+    named = [each for param in params for each in ("--param", param)]
+    done = run("rehearse", "llf", "--slot", slot, *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "settle → settled: as expected" in done.output
+
+
+OTHER_STARTS = """
+from tests.spec.independent import __main__ as party, llf_start
+cluster = llf_start._cluster
+def other(Z, weights, k, stream):
+    V, labels = cluster(Z, weights, k, stream)
+    return {change}, labels
+llf_start._cluster = other
+party.main()
+"""
+
+
+@pytest.mark.parametrize(("change", "code"), [("V[::-1] + 0.01", 0), ("V + 2e100", 5)])
+def test_a_program_may_choose_other_starts_within_bounds(
+    tmp_path: Path, change: str, code: int
+) -> None:
+    program = tmp_path / "other.py"
+    program.write_text(OTHER_STARTS.format(change=change))
+    options = ("llf", "--slot", "north", "--param", "n_clusters=2")
+    done = run("rehearse", *options, program=(sys.executable, str(program)))
+    assert done.exit_code == code, done.output
+
+
 SITES = ("north=1,1", "south=1,2", "west=1,3")
 """Slots that hold different items of the same objects."""
 

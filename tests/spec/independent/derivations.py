@@ -213,15 +213,17 @@ def share(
     group: tuple[bytes, str],
     *,
     blind: bool = True,
+    least: int = 3,
 ) -> Words:
     """Section 10, 2 to 6: the share of a sum.
 
     keys: the slot's own, and those of all members in the order of slots.
     group: secret, and digest of the agreement.
+    least: of members.
     """
     own, members = keys
     order = list(members)
-    if len(order) < 3 or slot not in members:
+    if len(order) < least or slot not in members:
         raise Refusal("guard-refused")
     hidden = words.copy()
     tagged = tag(words, Stream(group_key(*group, f"tag/{label}")))

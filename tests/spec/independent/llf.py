@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from . import degrees, moments as sums, stages as shared
+from . import degrees, llf_start, moments as sums, stages as shared
 from .derivations import Refusal
 from .kinds import Kind, Rule
+from .llf_race import race
 from .llf_rows import Member, conclude
 from .order import Exchange, Stage
 from .session import Session
@@ -39,6 +40,7 @@ _MEMBERS: Final = {"members": "list of string"}
 KINDS: Final[Mapping[str, Kind]] = {
     **shared.KINDS,
     **sums.KINDS,
+    **llf_start.KINDS,
     "update": Kind({"number": "integer", **_MEMBERS}, _TOTALS),
     "close": Kind(_MEMBERS, _TOTALS),
     "gather": Kind(_MEMBERS, _CLOSED),
@@ -48,7 +50,11 @@ KINDS: Final[Mapping[str, Kind]] = {
 _KNOWN: Final[Mapping[str, Any]] = {
     "n_clusters": None,
     "initial_centroids": None,
-    "init": "given",
+    "init": "careful",
+    "n_init": 1,
+    "allow_two_parties": False,
+    "output": "labels",
+    "alignment": {},
     "max_iter": 100,
     "tol": 1e-5,
     "min_cluster_rows": 10,
@@ -58,7 +64,9 @@ _KNOWN: Final[Mapping[str, Any]] = {
     "fuzzifier": "auto",
     "small_cohorts": "refuse",
 }
-_STARTS: Final = {"given", "bounds"}
+_SUMMED: Final = 3
+_FROM_PARTIES: Final = {"careful", "random_party"}
+_STARTS: Final = {"given", "bounds", *_FROM_PARTIES}
 
 
 def stages(session: Session) -> Sequence[Stage]:
@@ -70,23 +78,37 @@ def stages(session: Session) -> Sequence[Stage]:
         Exchange("gather", "gathered", own=_OWN),
         Exchange("tell", "told", own=_OWN),
     )
-    updates = Stage("updates", exchanges, Member(params))
+    updates = Stage("updates", exchanges, Member(params), each_run=True)
     setup = (shared.secrets(), shared.alignment(session))
-    return (*setup, *_pooling(session, params), updates)
+    return (*setup, *_pooling(session, params), *_starts(params), updates)
 
 
 def _pooling(session: Session, params: Mapping[str, Any]) -> Iterator[Stage]:
     """Section 12, llf, stages: what pools moments."""
     if params["scaling"] == "standard":
-        yield sums.moments(session)
+        two = len(session.slots) < _SUMMED
+        yield (
+            sums.moments(session)
+            if not two
+            else shared.statistics(session, moments=True, ranges=False)
+        )
+
+
+def _starts(params: Mapping[str, Any]) -> Iterator[Stage]:
+    """Section 12, llf, stages: what comes before the updates."""
+    if params["init"] in _FROM_PARTIES:
+        yield llf_start.start(params)
+    if params["n_init"] > 1:
+        yield race(params)
 
 
 def _read_params(session: Session) -> dict[str, Any]:
     """Section 12, llf: parameters of terms that fit the roster."""
-    params = session.terms["protocol"]["params"]
-    if set(params) - set(_KNOWN) or params.get("init") not in _STARTS:
+    said = session.terms["protocol"]["params"]
+    params = {**_KNOWN, **said}
+    params["init"] = params["init"] or "careful"
+    if set(said) - set(_KNOWN) or params["init"] not in _STARTS:
         raise Refusal("version-mismatch")
-    params = {**_KNOWN, **params}
     given, F = params["initial_centroids"] or [], len(session.columns)
     if any(len(row) != F for row in given):
         raise Refusal("invalid-parameters")
@@ -101,6 +123,7 @@ def _check_cohorts(session: Session, params: Mapping[str, Any]) -> None:
     if params["algorithm"] == "cmeans" or params["small_cohorts"] == "allow":
         return
     rows, F = [session.n_rows([slot]) for slot in session.slots], len(session.columns)
-    unknown = 2 * (params["max_iter"] + 2) * params["n_clusters"] * (F + 1) / F
+    rounds = params["max_iter"] + params["n_init"] + 1
+    unknown = 2 * rounds * sum(session.runs) * (F + 1) / F
     if len(rows) > 1 and sum(rows) - max(rows) < unknown:
         raise Refusal("protocol-failed")

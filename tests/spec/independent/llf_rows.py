@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import degrees, figures
-from .centroids import nearest, order_clusters, round_up, sums_and_counts
+from .centroids import nearest, order_clusters, round_means, sums_and_counts
 from .derivations import Refusal, Words, fixed_point, group_key
 from .kinds import Record
 from .llf_state import CLOSING, UPDATE, Here, Known
@@ -70,9 +70,9 @@ def update_words(here: Here, V: Floats) -> tuple[Words, Floats]:
         labels = nearest(Z, V)
         words = sums_and_counts(_add_up(here, np.rint(Z * units), labels), labels)
         return words, np.bincount(labels, minlength=len(V))
-    k, F = V.shape
-    fuzzifier = here.params["fuzzifier"]
-    if len(Z) <= k * (F + 1) / F:
+    F, fuzzifier = V.shape[1], here.params["fuzzifier"]
+    k_all = sum(here.view.session.runs)
+    if len(Z) <= here.params["n_init"] * k_all * (F + 1) / F:
         raise Refusal("guard-refused")
     D = degrees.squared_distances(Z, V)
     W = degrees.raise_degrees(degrees.find_degrees(D, fuzzifier), fuzzifier)
@@ -137,11 +137,13 @@ def _tell(here: Here, task: Record, known: Known) -> Reply:
         "figures": None,
     }
     shown = _publish(here, known.V if here.fuzzy else means, counts, sizes)
-    remember = {"V": known, "order": _order(here, known, sizes, shown)}
+    described = _describe(here, known, means, sizes, reals)
+    order = _order(here, known, sizes, shown)
+    remember = {"V": known, "order": order, "figures": described}
     if not here.view.leads("column"):
         return Reply(Record("told", values, _nothing(shown)), remember=remember)
     if here.params["publish"] != "nothing":
-        values["figures"] = _describe(here, known, means, sizes, reals)
+        values["figures"] = described
         values["n_coinciding"] = here.k - len(np.unique(known.V, axis=0))
     return Reply(Record("told", values, shown), remember=remember)
 
@@ -185,11 +187,8 @@ def _nothing(shown: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
 def _round(here: Here, means: Floats, counts: Floats) -> Floats:
     """Section 12, llf, mark: means of large clusters, in round steps."""
     scale = here.scale
-    shares = np.maximum(1 / 20, 5 / np.maximum(counts, 1))[:, None]
-    steps = np.vectorize(round_up, otypes=[np.float64])(
-        shares * (scale.step / scale.factor)
-    )
-    return np.rint((means / scale.factor + scale.offset) / steps) * steps
+    spreads = scale.step / scale.factor
+    return round_means(means / scale.factor + scale.offset, counts, spreads)
 
 
 def _order(

@@ -25,6 +25,19 @@ _NUDGE: Final = 1e-3
 _SLACK: Final = 2.0**20
 
 
+def of_lane(purpose: str, lane: int) -> str:
+    """Section 12, llf, start: what a lane is drawn for."""
+    return f"{purpose}/{lane}" if lane else purpose
+
+
+@dataclass(frozen=True)
+class Total:
+    """Section 12, llf, sums: a total, read."""
+
+    sums: Floats
+    counts: Floats
+
+
 @dataclass(frozen=True)
 class Known:
     """Section 12, llf: V after an update, how far it moved, and the total behind it.
@@ -35,8 +48,7 @@ class Known:
     number: int
     V: Floats
     moved: float | None
-    sums: Floats | None = None
-    counts: Floats | None = None
+    total: Total | None = None
     own: Mapping[int, Floats] = field(default_factory=dict)
 
 
@@ -83,16 +95,18 @@ class Here:
         bound = np.full(1, float(self.n))
         return float(fixed_point(bound, UPDATE, np.zeros(1))[0][0])
 
-    def start(self) -> Known:
-        """Section 12, llf, start: V(0)."""
-        return Known(0, make_equal(self._drawn(), self.scale.step), None)
+    def equal(self, V: Floats) -> Floats:
+        """Section 12, llf, update: coordinates that coincide made equal."""
+        return make_equal(V, self.scale.step)
 
-    def _drawn(self) -> Floats:
-        """Section 12, llf, start: given, or between the ranges."""
+    def drawn(self, lane: int = 0) -> Floats:
+        """Section 12, llf, start: given, between the ranges, or from a party."""
         if self.params["init"] == "given":
             return self.scale(np.array(self.params["initial_centroids"], np.float64))
+        if self.params["init"] != "bounds":
+            return np.asarray(self.view.recall("starts")[lane])
         scale, shape = self.scale, (self.k, self.scale.offset.size)
-        stream = group_stream(self.view, "column", "start/0")
+        stream = group_stream(self.view, "column", of_lane("start/0", lane))
         U = stream.uniform(shape[0] * shape[1]).reshape(shape)
         V = scale(scale.low + (scale.high - scale.low) * U)
         return np.clip(V, -scale.limit, scale.limit)
@@ -108,96 +122,131 @@ class Here:
 
     def follow(self, task: Record) -> Known:
         """Section 12, llf, update: V after the totals that came."""
-        known: Known = self.view.memory.get("V") or self.start()
+        known: Known | None = self.view.memory.get("V")
+        known = known or Known(0, self.equal(self.drawn()), None)
         rows = zip(task.arrays["updates"], task.arrays["totals"], strict=True)
-        for (number, *when), total in rows:
+        for (number, *when), words in rows:
             if number <= known.number:
                 continue
             if number != known.number + 1:
                 raise Refusal("protocol-failed")
-            sums, counts = self.read(total, f"update/{number}", when, UPDATE)
-            self._check_own(counts, known.own.get(int(number)))
-            self.check_steady(known, sums, counts)
-            known = self._move(known, sums, counts)
+            total = self.read(words, f"update/{number}", when, UPDATE)
+            self.check_own(total.counts, known.own.get(int(number)))
+            self.check_steady(known, total)
+            known = self._learn(known, total)
         return known
 
     @staticmethod
-    def _check_own(counts: Floats, own: Floats | None) -> None:
+    def check_own(counts: Floats, own: Floats | None) -> None:
         """Section 12, llf, same rows: no fewer rows than this party's share."""
         if own is not None and (counts < own).any():
             raise Refusal("protocol-failed")
 
-    def check_steady(self, known: Known, sums: Floats, counts: Floats) -> None:
-        """Section 12, llf, same rows: a total follows the one before."""
-        if self.fuzzy or known.sums is None or known.counts is None:
-            return
-        V, slack = known.V, 2.0 * self.n / self.units(UPDATE)
-        if (np.abs(sums.sum(axis=0) - known.sums.sum(axis=0)) > slack).any():
-            raise Refusal("protocol-failed")
-        squares = np.square(V).sum(axis=1)
-        rise = float((counts - known.counts) @ squares)
-        rise -= 2.0 * float(((sums - known.sums) * V).sum())
-        rows = float(self.scale.squares.sum()) + self.n * float(squares.max())
-        rounded = 2.0 * float(slack @ np.abs(V).sum(axis=0))
-        if rise > 1e-9 * rows + rounded:
+    def of_other_runs(self) -> list[Total]:
+        """Section 12, llf, same rows: the total that was read last in each other run."""
+        known = self.view.of_other_runs("V")
+        return [each.total for each in known if each.total is not None]
+
+    def check_steady(self, known: Known, total: Total) -> None:
+        """Section 12, llf, same rows: a total follows those before."""
+        before = [known.total] if known.total else []
+        for each in [*self.of_other_runs(), *before]:
+            self.check_same_rows(each, total)
+        for each in before:
+            self._check_no_farther(each, total, known.V)
+
+    @property
+    def _slack(self) -> Floats:
+        """Section 12, llf, same rows: by how much rounding sets sums apart."""
+        return 2.0 * self.n / self.units(UPDATE)
+
+    def check_same_rows(self, before: Total, now: Total) -> None:
+        """Section 12, llf, same rows: all clusters together are the same."""
+        apart = np.abs(now.sums.sum(axis=0) - before.sums.sum(axis=0))
+        if not self.fuzzy and (apart > self._slack).any():
             raise Refusal("protocol-failed")
 
-    def _move(self, known: Known, sums: Floats, counts: Floats) -> Known:
-        """Section 12, llf, update: V(T)."""
+    def _check_no_farther(self, before: Total, now: Total, V: Floats) -> None:
+        """Section 12, llf, same rows: rows went to the nearest."""
+        squares = np.square(V).sum(axis=1)
+        rise = float((now.counts - before.counts) @ squares)
+        rise -= 2.0 * float(((now.sums - before.sums) * V).sum())
+        rows = float(self.scale.squares.sum()) + self.n * float(squares.max())
+        rounded = 2.0 * float(self._slack @ np.abs(V).sum(axis=0))
+        if not self.fuzzy and rise > 1e-9 * rows + rounded:
+            raise Refusal("protocol-failed")
+
+    def move(self, V: Floats, total: Total) -> Floats:
+        """Section 12, llf, update: means of clusters that are large enough."""
+        counts = total.counts
         least = 1 if self.fuzzy else max(self.params["min_cluster_rows"], 1)
         large = counts > 0 if least == 1 else counts >= least
         divisor = np.where(counts > 0, counts, 1.0)[:, None]
-        V = np.where(large[:, None], sums / divisor, known.V)
-        V, number = make_equal(V, self.scale.step), known.number + 1
+        return self.equal(np.where(large[:, None], total.sums / divisor, V))
+
+    def _learn(self, known: Known, total: Total) -> Known:
+        """Section 12, llf, update: V(T)."""
+        V, number = self.move(known.V, total), known.number + 1
         moved = float(np.sqrt(np.square(V - known.V).sum()))
         stream = self.view.session.public_stream("llf", "nudge", 0, number)
         U = stream.uniform(V.size).reshape(V.shape)
-        V = np.where(
-            counts[:, None] > 0, V, V + _NUDGE * self.scale.step * (2.0 * U - 1.0)
-        )
-        return replace(known, number=number, V=V, moved=moved, sums=sums, counts=counts)
+        step = _NUDGE * self.scale.step * (2.0 * U - 1.0)
+        V = np.where(total.counts[:, None] > 0, V, V + step)
+        return replace(known, number=number, V=V, moved=moved, total=total)
 
-    def read(
-        self, total: Words, name: str, when: Sequence[int], bits: int
-    ) -> tuple[Floats, Floats]:
+    def _count_unit(self, bits: int) -> float:
+        """Section 12, llf, sums and degrees: the unit of counts."""
+        return self.degree_unit() if self.fuzzy and bits == UPDATE else 1.0
+
+    def largest(self, bits: int) -> Floats:
+        """Section 12, llf, sums: what no word of a total exceeds."""
+        sums = self.scale.sums * self.units(bits) + _SLACK
+        counts = np.full(self.k, self.n * self._count_unit(bits) + _SLACK)
+        return np.append(np.tile(sums, self.k), counts)
+
+    def decode(self, words: NDArray[np.int64], bits: int) -> Total:
         """Section 12, llf, sums: sums and counts of a total."""
-        k, units = self.k, self.units(bits)
+        k, n = self.k, self.n
+        counts = words[-k:] / self._count_unit(bits)
+        much = counts.sum() > n * (1 + 1e-9)
         of_degrees = self.fuzzy and bits == UPDATE
-        unit = self.degree_unit() if of_degrees else 1.0
-        largest = np.append(
-            np.tile(self.scale.sums * units + _SLACK, k),
-            np.full(k, self.n * unit + _SLACK),
-        )
-        words = self._read_words(total, name, when, largest)
-        counts = words[-k:] / unit
-        much = counts.sum() > self.n * (1 + 1e-9)
-        if (counts < 0).any() or (much if of_degrees else counts.sum() != self.n):
+        if (counts < 0).any() or (much if of_degrees else counts.sum() != n):
             raise Refusal("protocol-failed")
-        return words[:-k].reshape(k, -1) / units, counts
+        return Total(words[:-k].reshape(k, -1) / self.units(bits), counts)
+
+    def read(self, total: Words, name: str, when: Sequence[int], bits: int) -> Total:
+        """Section 12, llf, sums: a total."""
+        words = self._read_words(total, name, when, self.largest(bits))
+        return self.decode(words, bits)
 
     def _read_words(
         self, total: Words, name: str, when: Sequence[int], largest: Floats
     ) -> NDArray[np.int64]:
         """Section 10, 7 and 8: the words of a total, signed."""
         transcript = self.view.told(*map(int, when))
-        return Sum(self.view, "column", name).read(total, transcript, largest)
+        return self.sum_of(name).read(total, transcript, largest)
+
+    def sum_of(self, name: str) -> Sum:
+        """Section 12, llf, sums: a sum of all slots."""
+        least = 2 if self.params["allow_two_parties"] else 3
+        return Sum(self.view, "column", name, least=least)
 
     def add(self, kind: str, words: Words, name: str) -> Record:
         """Section 10: a share, as the record of a contribution."""
-        hidden = Sum(self.view, "column", name).hide(words)
+        hidden = self.sum_of(name).hide(words)
         round_, attempt = self.view.when
         return Record(kind, {"round": round_, "attempt": attempt}, {"words": hidden})
 
     def means(self, task: Record, known: Known) -> tuple[Floats, Floats]:
         """Section 12, llf, around the means: M and the counts of the closing."""
         name, when = f"closing/{known.number}", task.arrays["closed_in"]
-        sums, counts = self.read(task.arrays["closing"], name, when, CLOSING)
+        total = self.read(task.arrays["closing"], name, when, CLOSING)
         final = self.view.memory.get("final", np.zeros(0, np.int64))
-        self._check_own(counts, np.bincount(final, minlength=self.k))
-        self.check_steady(known, sums, counts)
-        filled = counts[:, None] > 0
-        divisor = np.maximum(counts, 1.0)[:, None]
-        return np.where(filled, sums / divisor, known.V), counts
+        self.check_own(total.counts, np.bincount(final, minlength=self.k))
+        self.check_steady(known, total)
+        filled = total.counts[:, None] > 0
+        divisor = np.maximum(total.counts, 1.0)[:, None]
+        return np.where(filled, total.sums / divisor, known.V), total.counts
 
     def bounds(self, means: Floats, V: Floats) -> Floats:
         """Section 12, llf, around the means: bounds of the reals."""

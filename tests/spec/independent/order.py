@@ -17,8 +17,14 @@ from .session import Session
 _REFUSED: Final = "task-refused"
 _MOST_ATTEMPTS: Final = 5
 _RECENT: Final = 3
+_OF_RUN: Final = "\0"
 Memory = dict[str, Any]
 When = tuple[int, int]
+
+
+def run_name(run: int | None, name: str) -> str:
+    """Section 11, several runs: under which name a run remembers something."""
+    return name if run is None else f"{name}{_OF_RUN}{run}"
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,7 @@ class View:
     when: When
     transcripts: Mapping[When, str]
     memory: Memory
+    run: int | None = None
 
     @property
     def transcript(self) -> str:
@@ -49,6 +56,12 @@ class View:
     def leads(self, scope: str) -> bool:
         """Section 4: whether this party leads a group."""
         return self.group(scope)[0] == self.session.slot
+
+    def of_other_runs(self, name: str) -> list[Any]:
+        """Section 11, several runs: what other runs remember under a name."""
+        runs = range(len(self.session.runs))
+        kept = [self.memory.get(run_name(run, name)) for run in runs if run != self.run]
+        return [each for each in kept if each is not None]
 
     def recall(self, name: str) -> Any:
         """Section 11: what an earlier stage must have left."""

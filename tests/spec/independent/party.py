@@ -137,7 +137,7 @@ class Party:
             self._session.of_run(stage.run),
             runs.read_memory(stage.run, memory),
         )
-        view = View(session, stage.name, when, journal.transcripts, known)
+        view = View(session, stage.name, when, journal.transcripts, known, stage.run)
         chosen = memory.get("selection")
         return narrow(view, chosen["rows"], chosen["counts"]) if chosen else view
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from .derivations import Refusal
 from .kinds import Kind, Record
-from .order import Exchange, Memory, Stage, View
+from .order import Exchange, Memory, Stage, View, run_name
 from .session import Session
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -21,8 +21,6 @@ _USUAL: Final = (
     "partition_coefficient",
 )
 _LEAST_IS_BEST: Final = {"davies_bouldin", "xie_beni"}
-_OF_RUN: Final = "\0"
-"""Section 11, several runs: what stands behind a name that one run alone remembers."""
 
 
 def repeat_stages(
@@ -56,13 +54,14 @@ def last_stage(stages: Sequence[Stage], memory: Memory) -> Stage:
 
 def write_memory(run: int | None, remembered: Memory) -> Memory:
     """Section 11, several runs: what is remembered in a run, apart from other runs."""
-    mark = "" if run is None else f"{_OF_RUN}{run}"
-    return {f"{name}{mark}": value for name, value in remembered.items()}
+    return {run_name(run, name): value for name, value in remembered.items()}
 
 
 def read_memory(run: int | None, memory: Memory) -> Memory:
     """Section 11, several runs: what a run knows, its own before what all share."""
-    mark = f"{_OF_RUN}{run}"
+    if run is None:
+        return memory
+    mark = run_name(run, "")
     own = {n.removesuffix(mark): v for n, v in memory.items() if n.endswith(mark)}
     return memory | own
 
@@ -87,7 +86,7 @@ def check_choice(view: View, figures: Sequence[Mapping[str, Any]], chosen: int) 
     if (figures and len(figures) != n_runs) or not 0 <= chosen < n_runs:
         raise Refusal("protocol-failed")
     for run, told in enumerate(figures):
-        own = view.memory.get(f"figures{_OF_RUN}{run}")
+        own = view.memory.get(run_name(run, "figures"))
         if own is not None and not _agree(own, told):
             raise Refusal("protocol-failed")
     evaluation = view.session.terms.get("evaluation")

@@ -13,12 +13,16 @@ from .order import View
 
 @dataclass(frozen=True)
 class Sum:
-    """Section 10: a sum of the members of a group, under its secret."""
+    """Section 10: a sum of the members of a group, under its secret.
+
+    least: of members.
+    """
 
     view: View
     scope: str
     name: str
     blind: bool = True
+    least: int = 3
 
     def hide(self, words: Words) -> Words:
         """Section 10, 2 to 6: this party's share, in the attempt in hand."""
@@ -35,6 +39,7 @@ class Sum:
             ),
             self._group,
             blind=self.blind,
+            least=self.least,
         )
 
     def read(
