@@ -28,15 +28,18 @@ from clustering_protocols.protocols.omnifc import (
     OmniFC,
     clustering,
     decoding,
+    feature_scale,
     lagrange,
     limits,
     messages,
     pooled,
+    scaling as scales,
 )
 from clustering_protocols.protocols.omnifc.analyst import figures_of
 from clustering_protocols.protocols.omnifc.party import Comparer
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.simulation import Session
+from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 from tests.omnifc.shares import answers, integer_distances, shares, stream
@@ -190,6 +193,18 @@ def test_ranges_of_the_dictionary_give_the_same_as_pooled_ones(scaling: Any) -> 
 def test_ranges_are_declared_where_they_are_used_alone(scaling: Any) -> None:
     with pytest.raises(ValueError, match="is for scaling 'minmax' and 'none'"):
         OmniFC(n_clusters=2, scaling=scaling, ranges="declared")
+
+
+def test_pooled_ranges_have_to_hold_own_rows() -> None:
+    """Residues beyond them would wrap around the field."""
+    params = params_of("kmeans", 3, scaling="minmax")
+    data = MatrixSource(IRIS, list("abcd"))
+    low, high = IRIS.min(axis=0), IRIS.max(axis=0)
+    fits = feature_scale.build_declared_scale("minmax", Ranges(low, high))
+    assert scales.scaled_rows(params, fits, data).max() == 1.0
+    narrow = feature_scale.build_declared_scale("minmax", Ranges(low + 0.1, high))
+    with pytest.raises(ProtocolFailed, match="leave out values of this party"):
+        scales.scaled_rows(params, narrow, data)
 
 
 # What comes back

@@ -174,6 +174,33 @@ def test_sites_rehearse_sums_that_are_asked_for_again(
     assert (len(sums) > 7) == (normalisation == "global")
 
 
+LANDMARKS = ('distances="landmarks"', "segments=2")
+OPEN = ("hide_segments=false", 'scaling="none"', 'ranges="declared"')
+
+
+@pytest.mark.parametrize(
+    ("slot", "n_slots", "options", "params"),
+    [
+        ("north", 5, (), LANDMARKS),
+        ("west", 5, (), LANDMARKS),
+        ("west", 3, (), ('scaling="minmax"', "bits=20")),
+        ("north", 4, ("--range", "-8", "16"), OPEN),
+        ("south", 3, (), ('scaling="unit_norm"', 'algorithm="fuzzy_cmeans"')),
+    ],
+    ids=["leader", "member", "pooled ranges", "quorum", "lengths"],
+)
+def test_shares_of_rows_are_rehearsed(
+    slot: str, n_slots: int, options: Sequence[str], params: Sequence[str]
+) -> None:
+    names = ("north", "south", "west", "east", "centre")[:n_slots]
+    said = [("--param", each) for each in ("n_clusters=3", *params)]
+    said += [("--place", f"{name}={row + 1},1") for row, name in enumerate(names)]
+    named = [*options, *(each for option in said for each in option)]
+    done = run("rehearse", "omnifc", "--slot", slot, *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "compare → answer: as expected" in done.output
+
+
 @pytest.mark.parametrize(
     ("protocol", "slot", "places"),
     [
@@ -256,8 +283,8 @@ def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> Non
 
 
 def test_a_rehearsal_ends_where_a_program_does_not_begin() -> None:
-    options = ("omnifc", "--param", "n_clusters=3")
-    done = run("rehearse", *options, program=INDEPENDENT)
+    params = ("--param", "n_clusters=3", "--param", 'output="coordinates"')
+    done = run("rehearse", "dc", *params, program=INDEPENDENT)
     assert done.exit_code == 5
     (line,) = done.output.splitlines()
     assert line.endswith("{'problem': 'version-mismatch'} came")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
@@ -50,8 +51,13 @@ def scaled_rows(params: OmniFC, scale: Scale, data: DataSource) -> FloatArray:
     """Return a party's scaled rows.
 
     Raises InvalidData if a value lies outside its range in the dictionary: its
-        distances could wrap around the field.
+        distances could wrap around the field. ProtocolFailed if it lies outside the
+        pooled range, which holds the values of all parties.
     """
     if params.ranges == "declared":
         Ranges(scale.minimum, scale.maximum).check(data)
-    return scale(matrix(data))
+    X = matrix(data)
+    outside = ((scale.minimum > X) | (scale.maximum < X)).any()
+    if params.scaling == "minmax" and outside:
+        raise ProtocolFailed("The pooled ranges leave out values of this party.")
+    return scale(X)

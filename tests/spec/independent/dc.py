@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 VERSION: Final = 2
 ALIGNED: Final = True
 RESULTS_TO: Final = "row"
-RESULT: Final = "row-group-labels"
+RESULTS: Final = ("row-group-labels",)
 _LABELS: Final = {
     "labels": Rule("<i8", ("n",), 0),
     "cluster_sizes": Rule("<i8", ("k",), 0),
@@ -31,7 +31,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "projections": Kind(
         arrays={"rows": Rule("<f8", ("n", "w")), "anchors": Rule("<f8", ("r", "w"))}
     ),
-    RESULT: Kind(arrays=_LABELS),
+    RESULTS[0]: Kind(arrays=_LABELS),
 }
 _USUAL: Final[Mapping[str, Any]] = {
     "scaling": "shared",

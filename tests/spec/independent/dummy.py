@@ -15,7 +15,7 @@ from .session import Session
 VERSION: Final = 2
 ALIGNED: Final = False
 RESULTS_TO: Final = "row"
-RESULT: Final = "labels"
+RESULTS: Final = ("labels",)
 KINDS: Final[Mapping[str, Kind]] = {
     "greet": Kind(),
     "greeted": Kind(),

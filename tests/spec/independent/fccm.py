@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 VERSION: Final = 2
 ALIGNED: Final = True
-RESULT: Final = "done"
+RESULTS: Final = ("done",)
 RESULTS_TO: Final = "all"
 _ASKED: Final = Kind(
     {"number": "integer", "lanes": "list of integer", "overflowed": "list of integer"},

@@ -16,7 +16,7 @@ from .session import Session
 __all__ = ["conclude"]
 VERSION: Final = 2
 ALIGNED: Final = True
-RESULT: Final = "closed"
+RESULTS: Final = ("closed",)
 RESULTS_TO: Final = "all"
 _OWN: Final = frozenset({"updates", "cohorts", "totals"})
 _TOTALS: Final = {

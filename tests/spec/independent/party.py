@@ -9,7 +9,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from . import dc, dummy, fccm, kinds, llf, order, records, roster, runs
+from . import dc, dummy, fccm, kinds, llf, omnifc, order, records, roster, runs
 from .common import narrow
 from .derivations import Refusal, lp, open_envelope, seal_envelope
 from .kinds import Kind, Record
@@ -25,7 +25,15 @@ _FINAL: Final = {
     "agreement-mismatch",
     "equivocation",
 }
-_PROTOCOLS: Final = {"dummy": dummy, "dc": dc, "llf": llf, "fccm": fccm}
+_PROTOCOLS: Final = {
+    "dummy": dummy,
+    "dc": dc,
+    "llf": llf,
+    "fccm": fccm,
+    "omnifc": omnifc,
+}
+_QUORUMS: Final = {"omnifc": omnifc.quorum}
+"""Section 7: how many have to sign the closing, where not all have to."""
 _VERSIONS: Final = {name: each.VERSION for name, each in _PROTOCOLS.items()}
 _OUTSIDE: Final = -1
 """Section 11, ids and intersection: the label of a row that takes no part."""
@@ -46,9 +54,9 @@ class _Signer(Role):
         return Reply(Record("signed", {"signature": signature}), remember=told)
 
 
-def _signing(name: str) -> Stage:
+def _signing(name: str, *, all_asked: bool = True) -> Stage:
     """Section 7: opening or closing."""
-    return Stage(name, (Exchange("sign", "signed"),), _Signer())
+    return Stage(name, (Exchange("sign", "signed", int(all_asked)),), _Signer())
 
 
 class Party:
@@ -60,16 +68,24 @@ class Party:
         protocol = _PROTOCOLS[terms["protocol"]["name"]]
         self._session = open_session(given, terms, aligned=protocol.ALIGNED)
         own = runs.repeat_stages(self._session, protocol.stages)
-        closing = runs.closing(_signing("closing"), self._session)
+        self._quorum = self._count_signatures()
+        everybody = self._quorum == len(self._session.slots)
+        signed = _signing("closing", all_asked=everybody)
+        closing = runs.closing(signed, self._session)
         self._stages = (_signing("opening"), *own, closing)
         self._kinds = {**_SIGNING, **runs.KINDS, **protocol.KINDS}
-        self._conclude, self._result = protocol.conclude, protocol.RESULT
+        self._conclude, self._results = protocol.conclude, protocol.RESULTS
         self._results_to = protocol.RESULTS_TO
         self._journal = Journal()
         self._before: Memory = {}
         self._memory: Memory = {}
         self._last: tuple[order.When, bytes, bytes] = ((0, 0), b"", b"")
         self._stopped = False
+
+    def _count_signatures(self) -> int:
+        """Section 7: how many signatures of the closing suffice."""
+        find = _QUORUMS.get(self._session.terms["protocol"]["name"])
+        return find(self._session) if find else len(self._session.slots)
 
     def step(self, task: bytes) -> bytes:
         """Section 14: the contribution to a task."""
@@ -213,12 +229,13 @@ class Party:
     def _read_result(self, result: bytes) -> list[int]:
         """Section 7, results: the labels of a result that may come."""
         packet, record = self._read(result)
-        if record.kind != self._result:
+        if record.kind not in self._results:
             raise Refusal("malformed")
         session = self._session
         journal = self._journal.follow(session, packet.lines)
         order.check_skipped(self._stages, journal, (len(self._stages) - 1, 1))
-        order.check_all_signed(session, "closing", journal.last, packet)
+        signed = (session, "closing", journal.last, packet)
+        order.check_signed(*signed, self._quorum)
         told = runs.told_of_results(session, order.read_entry(packet)["told"])
         order.check_told(session, told, self._results_to, packet)
         when = (packet.address["round"], packet.address["attempt"])

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from .derivations import Refusal
 from .kinds import Kind, Record
-from .order import Exchange, Memory, Stage, View, run_name
+from .order import Memory, Stage, View, run_name
 from .session import Session
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -43,7 +43,8 @@ def closing(stage: Stage, session: Session) -> Stage:
     """Section 11, several runs: the closing, whose task then says which run counts."""
     if len(session.runs) == 1:
         return stage
-    return replace(stage, exchanges=(Exchange("conclude", "signed"),))
+    (sign,) = stage.exchanges
+    return replace(stage, exchanges=(replace(sign, task="conclude"),))
 
 
 def last_stage(stages: Sequence[Stage], memory: Memory) -> Stage:
