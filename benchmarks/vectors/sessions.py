@@ -204,7 +204,7 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
         (
             _record(
                 "a start within ranges",
-                "C",
+                "E",
                 "south",
                 _SPLIT_ROWS,
                 LosslessFederated(n_clusters=4, init="bounds", scaling="none"),
@@ -216,7 +216,7 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
         (
             _record(
                 "two numbers of clusters, whose starts race",
-                "C",
+                "E",
                 "west",
                 _SPLIT_ROWS,
                 LosslessFederated(n_clusters=3, n_init=2, min_cluster_rows=5),

@@ -28,7 +28,7 @@ from tests.spec.independent import __main__ as independent
 REMEDY = "Run: python -m benchmarks.vectors"
 LAYERS = read_layers(VECTORS)
 FILES = read_sessions(VECTORS)
-SPOKEN = {"dummy": "D", "dc": "E", "llf": "C", "fccm": "E", "omnifc": "E"}
+SPOKEN = {"dummy": "D", "dc": "E", "llf": "E", "fccm": "E", "omnifc": "E"}
 """Protocols that the independent party has, and up to which level."""
 
 

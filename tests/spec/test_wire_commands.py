@@ -38,17 +38,13 @@ def run(*words: str | Path, program: Sequence[str]) -> Result:
 
 
 @pytest.mark.parametrize("program", [INDEPENDENT, PRODUCT], ids=["independent", "own"])
-def test_programs_pass_all_vectors_of_level_c(program: Sequence[str]) -> None:
-    done = run("check", VECTORS, "--level", "C", "--json", program=program)
+def test_programs_pass_all_vectors_of_level_d(program: Sequence[str]) -> None:
+    done = run("check", VECTORS, "--level", "D", "--json", program=program)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    layers = sum(
-        len(layer.cases)
-        for name, layer in read_layers(VECTORS).items()
-        if name not in {"intersection", "linkage"}
-    )
+    layers = sum(len(layer.cases) for layer in read_layers(VECTORS).values())
     sessions = [s for file in read_sessions(VECTORS).values() for s in file.sessions]
-    recorded = [s for s in sessions if s.level <= "C"]
+    recorded = [s for s in sessions if s.level <= "D"]
     steps = sum(len(s.steps) + len(s.refusals) for s in recorded)
     assert len(found) == layers + steps
     assert not any(each["left_out"] for each in found)
@@ -156,6 +152,26 @@ def test_a_program_may_choose_other_starts_within_bounds(
 
 SITES = ("north=1,1", "south=1,2", "west=1,3")
 """Slots that hold different items of the same objects."""
+
+
+@pytest.mark.parametrize("slot", ["north", "west"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("n_clusters=3",),
+        ("n_clusters=2,3", 'init="random_rows"', 'alignment={"method":"ecdh"}'),
+        ("n_clusters=2", 'init="random_rows"', 'algorithm="fuzzy_cmeans"'),
+        ("n_clusters=5", 'init="bounds"', 'scaling="none"', 'publish="nothing"'),
+    ],
+)
+def test_columns_of_llf_are_rehearsed(slot: str, options: Sequence[str]) -> None:
+    places = [each for site in SITES for each in ("--place", site)]
+    named = [each for option in options for each in ("--param", option)]
+    within = ("--range", "-8", "16")
+    known = ("--slot", slot, *places, *named, *within)
+    done = run("rehearse", "llf", *known, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "measure → distances: as expected" in done.output
 
 
 @pytest.mark.parametrize("normalisation", ["global", "site"])

@@ -221,16 +221,28 @@ def share(
     group: secret, and digest of the agreement.
     least: of members.
     """
-    own, members = keys
-    order = list(members)
-    if len(order) < least or slot not in members:
+    order = list(keys[1])
+    if len(order) < least or slot not in order:
         raise Refusal("guard-refused")
-    hidden = words.copy()
-    tagged = tag(words, Stream(group_key(*group, f"tag/{label}")))
+    masked, residue = mask(words, label, transcript, slot, keys)
+    tagged = tag(words, Stream(group_key(*group, f"tag/{label}"))) + residue
     if slot == order[0]:
         if blind:
-            hidden += Stream(group_key(*group, f"blind/{label}")).words(len(words))
+            masked += Stream(group_key(*group, f"blind/{label}")).words(len(words))
         tagged += Stream(group_key(*group, f"blind-tag/{label}")).residues(1)[0]
+    return np.append(masked, np.uint64(tagged % P))
+
+
+def mask(
+    words: Words,
+    label: str,
+    transcript: str,
+    slot: str,
+    keys: tuple[X25519PrivateKey, Mapping[str, str]],
+) -> tuple[Words, int]:
+    """Section 10, 5: words under pairwise masks, and what goes to the tag."""
+    own, members = keys
+    order, hidden, tagged = list(members), words.copy(), 0
     for peer in order:
         if peer != slot:
             earlier, later = sorted((slot, peer), key=order.index)
@@ -241,11 +253,11 @@ def share(
                     *("coterie/pair/3", earlier, later, "coterie/mask/2", label),
                 )
             )
-            mask = stream.words(len(words))
-            hidden = hidden + mask if slot == earlier else hidden - mask
+            drawn = stream.words(len(words))
+            hidden = hidden + drawn if slot == earlier else hidden - drawn
             residue = stream.residues(1)[0]
             tagged += residue if slot == earlier else -residue
-    return np.append(hidden, np.uint64(tagged % P))
+    return hidden, tagged
 
 
 def read_total(

@@ -47,7 +47,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "tell": Kind(_MEMBERS, _GATHERED),
     "closed": Kind({}, _GATHERED),
 }
-_KNOWN: Final[Mapping[str, Any]] = {
+DEFAULTS: Final[Mapping[str, Any]] = {
     "n_clusters": None,
     "initial_centroids": None,
     "init": "careful",
@@ -105,9 +105,9 @@ def _starts(params: Mapping[str, Any]) -> Iterator[Stage]:
 def _read_params(session: Session) -> dict[str, Any]:
     """Section 12, llf: parameters of terms that fit the roster."""
     said = session.terms["protocol"]["params"]
-    params = {**_KNOWN, **said}
+    params = {**DEFAULTS, **said}
     params["init"] = params["init"] or "careful"
-    if set(said) - set(_KNOWN) or params["init"] not in _STARTS:
+    if set(said) - set(DEFAULTS) or params["init"] not in _STARTS:
         raise Refusal("version-mismatch")
     given, F = params["initial_centroids"] or [], len(session.columns)
     if any(len(row) != F for row in given):

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from .derivations import Refusal
-from .kinds import Record
+from .kinds import Kind, Record
 from .records import Packet
 from .roster import check_signatures, follow
 from .session import Session
@@ -115,6 +115,7 @@ class Stage:
     asks_us: bool = True
     each_run: bool = False
     run: int | None = None
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
 
     def exchange(self, task: str) -> int:
         """Section 7: the place of an exchange."""

@@ -9,7 +9,19 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PublicKey
 
-from . import dc, dummy, fccm, kinds, llf, omnifc, order, records, roster, runs
+from . import (
+    dc,
+    dummy,
+    fccm,
+    kinds,
+    llf,
+    llf_columns,
+    omnifc,
+    order,
+    records,
+    roster,
+    runs,
+)
 from .common import narrow
 from .derivations import Refusal, lp, open_envelope, seal_envelope
 from .kinds import Kind, Record
@@ -34,6 +46,8 @@ _PROTOCOLS: Final = {
 }
 _QUORUMS: Final = {"omnifc": omnifc.quorum}
 """Section 7: how many have to sign the closing, where not all have to."""
+_SPLIT_COLUMNS: Final = {"llf": llf_columns}
+"""Section 12: protocols that are another one where columns are split."""
 _VERSIONS: Final = {name: each.VERSION for name, each in _PROTOCOLS.items()}
 _OUTSIDE: Final = -1
 """Section 11, ids and intersection: the label of a row that takes no part."""
@@ -41,6 +55,13 @@ _SIGNING: Final[Mapping[str, Kind]] = {
     "sign": Kind(),
     "signed": Kind({"signature": "string"}),
 }
+
+
+def _find_protocol(terms: Mapping[str, Any]) -> Any:
+    """Section 12: the protocol of a session."""
+    name, slots = terms["protocol"]["name"], terms["layout"]["slots"]
+    split = len({each["column"] for each in slots}) > 1
+    return (split and _SPLIT_COLUMNS.get(name)) or _PROTOCOLS[name]
 
 
 class _Signer(Role):
@@ -65,7 +86,7 @@ class Party:
     def __init__(self, given: Mapping[str, Any]) -> None:
         """Section 14: init."""
         terms = read_terms(given["terms"], _VERSIONS)
-        protocol = _PROTOCOLS[terms["protocol"]["name"]]
+        protocol = _find_protocol(terms)
         self._session = open_session(given, terms, aligned=protocol.ALIGNED)
         own = runs.repeat_stages(self._session, protocol.stages)
         self._quorum = self._count_signatures()
@@ -112,8 +133,8 @@ class Party:
         here = (address["session"], address["agreement"], address["slot"])
         if here != (session.id, session.agreement, session.slot):
             raise Refusal("agreement-mismatch")
-        record = kinds.check_record(self._kinds, packet.record, packet.arrays)
-        return packet, record
+        known = {**self._kinds, **self._stage(address["stage"]).kinds}
+        return packet, kinds.check_record(known, packet.record, packet.arrays)
 
     def _answer(self, task: bytes) -> bytes:
         """Section 7: answer a task that may come."""

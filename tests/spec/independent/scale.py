@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .order import View
+from .session import Session
 
 Floats = NDArray[np.float64]
 
@@ -41,22 +42,36 @@ class Scale:
 
 
 def find_scale(view: View, params: Mapping[str, Any]) -> Scale:
-    """Section 12, llf, scale: that of a session."""
+    """Section 12, llf, scale: that of a party's column group."""
     session = view.session
     low, high = session.ranges()
-    n = float(session.n_rows(view.group("column")))
-    ones = np.ones_like(low)
+    limits = find_limits(session, params, session.slot)
+    zeros, ones = np.zeros_like(low), np.ones_like(low)
     if params["scaling"] == "standard":
         pooled = view.recall("moments")
         deviation = np.where(pooled.deviation > 0, pooled.deviation, 1.0)
-        largest = 1.001 * np.sqrt(n) * ones
-        most = 1.001 * n * ones
-        both = (pooled.mean, 1.0 / deviation)
-        return Scale(*both, largest, most, most, ones, low, high)
-    width = np.where(high > low, high - low, 1.0)
+        return Scale(pooled.mean, 1.0 / deviation, *limits, low, high)
     if params["scaling"] == "minmax":
-        return Scale(low, 1.0 / width, ones, n * ones, n * ones, ones, low, high)
+        return Scale(low, 1.0 / _widths(low, high), *limits, low, high)
+    return Scale(zeros, ones, *limits, low, high)
+
+
+def _widths(low: Floats, high: Floats) -> Floats:
+    """Section 12, llf, scale: widths of ranges."""
+    return np.where(high > low, high - low, 1.0)
+
+
+def find_limits(
+    session: Session, params: Mapping[str, Any], slot: str
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Section 12, llf, scale: L, B, Q and e of the columns of a slot."""
+    low, high = session.ranges(slot)
+    n, ones = float(session.n_rows(session.group("column", slot))), np.ones_like(low)
+    if params["scaling"] == "standard":
+        most = 1.001 * n * ones
+        return 1.001 * np.sqrt(n) * ones, most, most, ones
+    if params["scaling"] == "minmax":
+        return ones, n * ones, n * ones, ones
     largest = np.maximum(np.abs(low), np.abs(high))
     largest = np.where(largest > 0, largest, 1.0)
-    bounds = (largest, n * largest, n * np.square(largest))
-    return Scale(0.0 * ones, ones, *bounds, width, low, high)
+    return largest, n * largest, n * np.square(largest), _widths(low, high)

@@ -98,10 +98,12 @@ class Session:
         """Section 4: row and column group of each slot."""
         return {each["name"]: each for each in self.terms["layout"]["slots"]}
 
-    def ranges(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def ranges(self, slot: str = "") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Section 4: the range of each column; infinite where nothing is said."""
-        fields = _clustered_fields(self.terms, self.slot)
-        ends = [_range(field) for field in fields or [{}] * len(self.columns)]
+        slot = slot or self.slot
+        fields = _clustered_fields(self.terms, slot)
+        unknown: list[dict[str, Any]] = [{}] * self.roster[slot]["n_columns"]
+        ends = [_range(field) for field in fields or unknown]
         low, high = np.array(ends).T
         return low, high
 

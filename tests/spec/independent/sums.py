@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .derivations import Refusal, Words, read_total, share, sum_label
+from .derivations import Refusal, Words, mask, read_total, share, sum_label
 from .order import View
 
 
@@ -26,21 +27,29 @@ class Sum:
 
     def hide(self, words: Words) -> Words:
         """Section 10, 2 to 6: this party's share, in the attempt in hand."""
-        view, session = self.view, self.view.session
-        members = view.group(self.scope)
-        return share(
-            words,
-            sum_label(view.transcript, self.name, members),
-            view.transcript,
-            session.slot,
-            (
-                session.keys()[0],
-                {slot: session.roster[slot]["keys"]["x25519"] for slot in members},
-            ),
-            self._group,
-            blind=self.blind,
-            least=self.least,
-        )
+        place = (self.label, self.view.transcript, self.view.session.slot, self._keys)
+        more = {"blind": self.blind, "least": self.least}
+        return share(words, *place, self._group, **more)
+
+    def mask(self, words: Words) -> Words:
+        """Section 10, 5: this party's share of a sum without a tag."""
+        if len(self._keys[1]) < self.least:
+            raise Refusal("guard-refused")
+        slot = self.view.session.slot
+        return mask(words, self.label, self.view.transcript, slot, self._keys)[0]
+
+    @property
+    def label(self) -> str:
+        """Section 10, 1: the label of the sum in the attempt in hand."""
+        members = self.view.group(self.scope)
+        return sum_label(self.view.transcript, self.name, members)
+
+    @property
+    def _keys(self) -> tuple[Any, dict[str, str]]:
+        """Section 10, 5: the own key, and those of all members."""
+        session, members = self.view.session, self.view.group(self.scope)
+        keys = {slot: session.roster[slot]["keys"]["x25519"] for slot in members}
+        return session.keys()[0], keys
 
     def read(
         self, total: Words, transcript: str, largest: NDArray[np.float64] | float
