@@ -38,7 +38,10 @@ class ProductParty:
         own = Member.model_validate(given["own"])
         roster_entries.check_agreement(agreement, text, invited.secret, own)
         table = given["table"]
-        rows = MatrixSource(table["rows"], table["columns"], table["ids"])
+        rows = MatrixSource(
+            *(table[name] for name in ("rows", "columns", "ids")),
+            gaps=terms.dictionary is not None,
+        )
         self._arrival = arrive(terms, params, given["slot"], rows)
         self._party = engine.PartyEngine(
             agreement=agreement,

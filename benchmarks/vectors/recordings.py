@@ -69,7 +69,8 @@ class Recording:
 
 def _build_step(task: bytes, contribution: bytes) -> VectorCase:
     asked = read(task)
-    here, leeway = asked.address, leeway_of(read(contribution))
+    given, here = read(contribution), asked.address
+    leeway = leeway_of(asked, given)
     return VectorCase(
         name=f"{asked.header.record['kind']}, round {here.round}.{here.attempt}",
         section="7" if here.stage in {"opening", "closing"} else "12",

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from benchmarks.vectors import dc_refusals, dummy_refusals, linkage_refusals
+from benchmarks.vectors import (
+    dc_refusals,
+    dummy_refusals,
+    linkage_refusals,
+    profile_refusals,
+)
 from benchmarks.vectors.forgery import Forger
 from benchmarks.vectors.recordings import Recording
 from clustering_protocols.common.suitability import Kind
@@ -18,6 +23,7 @@ from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.terms import Layout, Slot
 from party_sdk.conformance.vectors import Level, Refusal, SessionFile
 from party_sdk.lab import WireRehearsal, describe_tables, draw_tables
@@ -60,12 +66,15 @@ def _record(
 ) -> Recording:
     """Return a recording over made tables of a kind of data.
 
-    ranges: least and greatest value of all columns, where terms have a dictionary.
+    ranges: least and greatest value of what is clustered, where terms say it.
     sections: of the terms.
     """
-    tables = draw_tables(layout, n_rows, _COLUMNS, _SEED, params, kind)
-    if ranges:
-        sections["dictionary"] = describe_tables(layout, tables, *ranges)
+    described = "release" in sections
+    tables = draw_tables(
+        *(layout, n_rows, _COLUMNS, _SEED, params, kind), described=described
+    )
+    if ranges or described:
+        sections["dictionary"] = describe_tables(layout, tables, ranges)
     rehearsal = WireRehearsal(
         params=params,
         layout=layout,
@@ -222,6 +231,30 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 LosslessFederated(n_clusters=3, n_init=2, min_cluster_rows=5),
                 n_rows=24,
                 evaluation=Evaluation(n_clusters=(2, 3)),
+            ),
+            _none,
+        ),
+        (
+            _record(
+                "profiles for everybody",
+                "E",
+                "south",
+                _SPLIT_ROWS,
+                _LLF,
+                n_rows=24,
+                release=Release(profiles="everybody", min_cluster_rows=5),
+            ),
+            profile_refusals.list_refusals,
+        ),
+        (
+            _record(
+                "the leader tells profiles",
+                "E",
+                "north",
+                _SPLIT_ROWS,
+                _LLF,
+                n_rows=24,
+                release=Release(profiles="everybody"),
             ),
             _none,
         ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from party_sdk.cli.options.common import SEED, param_option
-from party_sdk.cli.options.sections import choose_option
+from party_sdk.cli.options.sections import choose_option, profile_option
 from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def _tell_cases(found: list[CheckedCase]) -> None:
 )
 @param_option
 @choose_option
+@profile_option
 @click.option(
     "--range",
     "ranges",
@@ -128,6 +129,7 @@ def rehearse(
     slots: tuple[str, ...],
     params: tuple[str, ...],
     choose: str | None,
+    profiles: str | None,
     ranges: tuple[float, float] | None,
     seed: int,
     *,
@@ -140,6 +142,8 @@ def rehearse(
     COMMAND with options. Exit code 5: an answer differs.
     """
     from clustering_protocols import catalogue
+    from clustering_protocols.common.values import validate_values
+    from clustering_protocols.terms.release import Release
     from party_sdk.conformance.programs import ProgramProcess
     from party_sdk.coordinator.option_parsing import read_layout, read_values
     from party_sdk.coordinator.runs import read_runs
@@ -152,10 +156,15 @@ def rehearse(
     kind = methods[0].data if methods else "numeric"
     given, evaluation = read_runs(read_values(params), choose)
     agreed = catalogue.parse_params(protocol, given)
-    tables = draw_tables(layout, _ROWS, _COLUMNS, seed, agreed, kind)
+    described = profiles is not None
+    tables = draw_tables(
+        *(layout, _ROWS, _COLUMNS, seed, agreed, kind), described=described
+    )
     sections: dict[str, object] = {"evaluation": evaluation}
-    if ranges:
-        sections["dictionary"] = describe_tables(layout, tables, *ranges)
+    if described:
+        sections["release"] = validate_values(Release, {"profiles": profiles})
+    if ranges or described:
+        sections["dictionary"] = describe_tables(layout, tables, ranges)
     rehearsal = WireRehearsal(
         params=agreed,
         layout=layout,

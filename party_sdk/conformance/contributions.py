@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
-from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.common.errors import CoterieError, Malformed
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, Packet
 from clustering_protocols.records import codec, hash_chain
@@ -23,6 +24,7 @@ from party_sdk.conformance.comparison import find_difference
 TURNED: Final[Mapping[str, tuple[str, ...]]] = {"projections": ("rows", "anchors")}
 """By kind of contribution, arrays that a party may turn: its map is its own choice."""
 ROUNDED: Final[Mapping[tuple[str, str], int]] = {
+    ("profiles", "profile-share"): 1,
     ("race", "share"): 1,
     ("start", "group-distances"): 0,
     ("updates", "closing"): 1,
@@ -58,6 +60,10 @@ CHOSEN: Final[Mapping[str, Mapping[str, Bounds]]] = {
     "lane-starts": {"centroids": _REACH},
 }
 """By kind of envelope, arrays that are a party's own choice within bounds."""
+COUNTED: Final = frozenset({1, 2, 4, 6})
+"""Sums of profiles that count, and have no real numbers."""
+TEXTS: Final[Mapping[str, tuple[str, ...]]] = {"profile-told": ("text",)}
+"""By kind of contribution, arrays that hold JSON: what it says is compared."""
 TOLERANCE: Final = 1e-9
 """How far floats of a contribution may be off, relative to the largest."""
 UNITS: Final = 2**20
@@ -81,13 +87,15 @@ class Leeway(NamedTuple):
 _NO_LEEWAY: Final = Leeway()
 
 
-def leeway_of(given: Packet) -> Leeway:
-    """Return in what a contribution may differ from another that is right."""
+def leeway_of(asked: Packet, given: Packet) -> Leeway:
+    """Return in what an answer to a task may differ from another that is right."""
     kind = given.header.record["kind"]
     sealed = {each.label.kind for each in given.envelopes}
+    counts = asked.header.record["values"].get("sum") in COUNTED
+    rounded = (_stage(given), kind) in ROUNDED and not counts
     return Leeway(
         turned=TURNED.get(kind, ()),
-        units=UNITS if (_stage(given), kind) in ROUNDED else 0,
+        units=UNITS if rounded else 0,
         chosen=tuple(sorted(sealed & set(CHOSEN))),
     )
 
@@ -146,7 +154,8 @@ class ContributionReader:
         return {
             **given.header.model_dump(mode="json"),
             "record": given.header.record,
-            "arrays": _describe_arrays(given.arrays, leeway.turned),
+            "arrays": _describe_arrays(given.arrays, leeway.turned)
+            | _read_texts(given),
             "own": list(given.own),
             "lines": list(given.history),
             "signatures": len(given.signatures),
@@ -207,6 +216,19 @@ def _describe_arrays(
             rows = np.vstack(parts)
             found["inner products"] = (rows @ rows.T).ravel().tolist()
     return found
+
+
+def _read_texts(given: Packet) -> dict[str, Any]:
+    """Return what arrays of text say."""
+    names = TEXTS.get(str(given.header.record["kind"]), ())
+    try:
+        return {
+            name: json.loads(given.arrays[name].tobytes() or b"null")
+            for name in names
+            if name in given.arrays
+        }
+    except ValueError:
+        raise Malformed("A text is no JSON.") from None
 
 
 def _take_near_words(

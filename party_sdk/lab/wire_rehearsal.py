@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -17,14 +18,15 @@ from clustering_protocols.contract import Params
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.shared_stages.alignment.identifiers import join
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.agreement import COORDINATOR
-from clustering_protocols.terms import roster_entries, schema
+from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
-from clustering_protocols.terms.schema import Schema
+from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.conformance.comparison import find_difference
@@ -34,6 +36,12 @@ from party_sdk.tables.linkage.made_people import Cells, make_register
 
 _SESSION: Final = "wards"
 _ABOUT: Final = About(title="Größe und Gewicht")
+_DESCRIBED: Final = {
+    "stadium": Field(
+        name="stadium", role="describe", type="string", categories=("I", "II", "III")
+    ),
+    "beginn": Field(name="beginn", role="describe", type="date"),
+}
 
 
 class RehearsedMessage(BaseModel):
@@ -64,14 +72,18 @@ def draw_tables(
     seed: int,
     params: Params,
     kind: Kind = "numeric",
+    *,
+    described: bool = False,
 ) -> dict[str, MatrixSource]:
     """Return a table for each slot: three groups of rows, ids where parties compare some.
 
     params: where rows are selected, one of each slot's is of somebody nobody else has;
         where repeated people are found, each slot has two of the next one's.
     kind: of data; counts are degrees between 0 and 1 here.
+    described: whether there are two more columns, which profiles alone show.
     """
     drawn = np.random.default_rng(seed)
+    drawn_beside = np.random.default_rng(seed)
     found = {}
     register = make_register(n_rows * len(layout.slots), np.random.default_rng(seed))
     for place, slot in enumerate(layout.slots):
@@ -87,18 +99,47 @@ def draw_tables(
         if kind == "counts":
             rows = 1 / (1 + np.exp(4 - rows))
         names = [f"größe {slot.column}.{number}" for number in range(n_columns)]
+        if described:
+            rows = np.column_stack([rows, _describe_rows(rows, drawn_beside)])
+            names += _DESCRIBED
         shared = params.finds_repeated_people or len(layout.row_group(slot.row)) > 1
-        found[slot.name] = MatrixSource(rows, names, ids if shared else None)
+        found[slot.name] = MatrixSource(
+            rows, names, ids if shared else None, gaps=described
+        )
     return found
 
 
 def describe_tables(
-    layout: Layout, tables: Mapping[str, MatrixSource], low: float, high: float
+    layout: Layout,
+    tables: Mapping[str, MatrixSource],
+    ranges: tuple[float, float] | None = None,
 ) -> list[Schema]:
-    """Return a dictionary of each column group: all columns lie within one range."""
+    """Return a dictionary of each column group.
+
+    ranges: least and greatest value of what is clustered; said where they are given.
+    """
+    low, high = ranges or (None, None)
+    bounds = Constraints(minimum=low, maximum=high)
     groups = range(layout.n_column_groups)
     firsts = [tables[layout.column_group(column)[0]] for column in groups]
-    return [schema.numbers(table.columns, low, high) for table in firsts]
+    return [
+        Schema(
+            fields=tuple(
+                _DESCRIBED.get(name) or Field(name=name, constraints=bounds)
+                for name in table.columns
+            )
+        )
+        for table in firsts
+    ]
+
+
+def _describe_rows(rows: FloatArray, drawn: np.random.Generator) -> FloatArray:
+    """Return levels, of which one is rare, and dates (n, 2), both with gaps."""
+    n = len(rows)
+    levels = drawn.choice([0.0, 1.0, 2.0, np.nan], n, p=[0.5, 0.35, 0.05, 0.1])
+    days = np.round(drawn.normal(20_000 + 90 * (rows[:, 0] > 2), 30))
+    days[drawn.random(n) < 0.1] = np.nan
+    return np.column_stack([levels, days])
 
 
 def _name_people(
@@ -175,7 +216,10 @@ class WireRehearsal:
             "table": {
                 "columns": list(table.columns),
                 "ids": None if table.ids is None else list(table.ids),
-                "rows": matrix(table).tolist(),
+                "rows": [
+                    [None if math.isnan(value) else value for value in row]
+                    for row in matrix(table).tolist()
+                ],
             },
             "choices": {},
         }
@@ -250,7 +294,7 @@ class WireRehearsal:
     ) -> tuple[RehearsedMessage, engine.TaskOutcome]:
         """Return what the program answered, and with what the session continues."""
         asked, right = packets.read(task), packets.read(due.contribution)
-        kind, leeway = right.header.record["kind"], leeway_of(right)
+        kind, leeway = right.header.record["kind"], leeway_of(asked, right)
         answer = program.ask("step", {"task": _text(task)})
         if "output" not in answer:
             return self._judge(asked, kind, answer, {}), due

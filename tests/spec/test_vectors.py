@@ -28,8 +28,8 @@ from tests.spec.independent import __main__ as independent
 REMEDY = "Run: python -m benchmarks.vectors"
 LAYERS = read_layers(VECTORS)
 FILES = read_sessions(VECTORS)
-SPOKEN = {"dummy": "D", "dc": "E", "llf": "E", "fccm": "E", "omnifc": "E"}
-"""Protocols that the independent party has, and up to which level."""
+SPOKEN = {"dummy": "AD", "dc": "BDE", "llf": "CDE", "fccm": "E", "omnifc": "E"}
+"""Protocols that the independent party has, and the levels of their sessions."""
 
 
 class Program:
@@ -67,18 +67,19 @@ def test_each_case_has_its_outcome(
 
 
 @pytest.mark.parametrize(
-    ("answer", "protocol", "level"),
+    ("answer", "protocol", "levels"),
     [
-        *((of_product, protocol, "E") for protocol in PROTOCOLS),
+        *((of_product, protocol, "ABCDE") for protocol in PROTOCOLS),
         *((of_independent, *spoken) for spoken in SPOKEN.items()),
     ],
 )
 def test_each_session_goes_as_it_was_recorded(
-    answer: Callable[[str, dict[str, Any]], Answer], protocol: str, level: str
+    answer: Callable[[str, dict[str, Any]], Answer], protocol: str, levels: str
 ) -> None:
-    checker = Checker(program=Program(answer), level=level)
-    found = list(checker.check_sessions({protocol: FILES[protocol]}))
-    sessions = [s for s in FILES[protocol].sessions if s.level <= level]
+    sessions = [s for s in FILES[protocol].sessions if s.level in levels]
+    file = FILES[protocol].model_copy(update={"sessions": sessions})
+    checker = Checker(program=Program(answer), level="E")
+    found = list(checker.check_sessions({protocol: file}))
     steps = sum(len(s.steps) + len(s.refusals) for s in sessions)
     assert len(found) == steps
     for each in found:

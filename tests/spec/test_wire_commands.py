@@ -288,6 +288,19 @@ def rehearse_linked(slot: str, alignment: str, places: Sequence[str]) -> Result:
     return done
 
 
+@pytest.mark.parametrize("seed", ["0", "3"])
+@pytest.mark.parametrize("slot", ["north", "west"])
+@pytest.mark.parametrize("protocol", ["dc", "llf"])
+def test_profiles_are_rehearsed(protocol: str, slot: str, seed: str) -> None:
+    params = GIVEN[:3] if protocol == "llf" else GIVEN[:1]
+    readers = "everybody" if protocol == "llf" else "members"
+    options = ("--slot", slot, "--seed", seed, "--profiles", readers)
+    named = [each for param in params for each in ("--param", param)]
+    done = run("rehearse", protocol, *options, *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "profiles, tell-profile → profile-told: as expected" in done.output
+
+
 def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> None:
     program = tmp_path / "other.py"
     program.write_text(OTHER_CHANCE)

@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from clustering_protocols.terms.captions import CHOOSE, Caption, Group, find_captions
+from clustering_protocols.terms.captions import (
+    CHOOSE,
+    PROFILES,
+    Caption,
+    Group,
+    find_captions,
+)
 
 Command = Callable[..., Any]
 
@@ -36,4 +42,5 @@ def _build_option(caption: Caption) -> Callable[[Command], Command]:
 
 
 choose_option = _build_option(CHOOSE)
+profile_option = _build_option(PROFILES)
 missing_option = section_options("gaps")

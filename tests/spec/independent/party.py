@@ -18,6 +18,7 @@ from . import (
     llf_columns,
     omnifc,
     order,
+    profiles,
     records,
     roster,
     runs,
@@ -88,13 +89,14 @@ class Party:
         terms = read_terms(given["terms"], _VERSIONS)
         protocol = _find_protocol(terms)
         self._session = open_session(given, terms, aligned=protocol.ALIGNED)
-        own = runs.repeat_stages(self._session, protocol.stages)
+        self._own = own = runs.repeat_stages(self._session, protocol.stages)
+        released = profiles.stage(self._session, protocol.RESULTS_TO, self._label)
         self._quorum = self._count_signatures()
         everybody = self._quorum == len(self._session.slots)
         signed = _signing("closing", all_asked=everybody)
         closing = runs.closing(signed, self._session)
-        self._stages = (_signing("opening"), *own, closing)
-        self._kinds = {**_SIGNING, **runs.KINDS, **protocol.KINDS}
+        self._stages = (_signing("opening"), *own, *released, closing)
+        self._kinds = {**_SIGNING, **runs.KINDS, **profiles.KINDS, **protocol.KINDS}
         self._conclude, self._results = protocol.conclude, protocol.RESULTS
         self._results_to = protocol.RESULTS_TO
         self._journal = Journal()
@@ -247,6 +249,23 @@ class Party:
             sent.append((peer, record.kind, sealed))
         return records.write_packet(packet.address, reply.record.write(), sent)
 
+    def _label(self, view: View, result: Record, chosen: int) -> Any:
+        """Section 11, profiles: the labels of a result that comes before the end."""
+        header = {
+            "kind": result.kind,
+            "version": result.version,
+            "values": result.values,
+        }
+        found = kinds.check_record(self._kinds, header, result.arrays)
+        if found.kind not in self._results:
+            raise Refusal("malformed")
+        last = runs.last_stage(self._own, chosen)
+        known = runs.read_memory(last.run, view.memory)
+        session = view.session.of_run(last.run)
+        return self._conclude(
+            View(session, last.name, view.when, view.transcripts, known), found
+        )
+
     def _read_result(self, result: bytes) -> list[int]:
         """Section 7, results: the labels of a result that may come."""
         packet, record = self._read(result)
@@ -260,7 +279,8 @@ class Party:
         told = runs.told_of_results(session, order.read_entry(packet)["told"])
         order.check_told(session, told, self._results_to, packet)
         when = (packet.address["round"], packet.address["attempt"])
-        last = runs.last_stage(self._stages, self._memory)
+        profiles.check_assigned(self._memory, packet.content_digest)
+        last = runs.last_stage(self._own, self._memory.get("chosen", 0))
         view = self._view(last, journal, when, self._memory)
         found = self._conclude(view, record)
         labels = np.full(session.n_table, _OUTSIDE)

@@ -47,10 +47,9 @@ def closing(stage: Stage, session: Session) -> Stage:
     return replace(stage, exchanges=(replace(sign, task="conclude"),))
 
 
-def last_stage(stages: Sequence[Stage], memory: Memory) -> Stage:
-    """Section 11, several runs: the stage whose labels count."""
-    own = {stage.run: stage for stage in stages[1:-1]}
-    return own.get(memory.get("chosen", 0), stages[-2])
+def last_stage(stages: Sequence[Stage], chosen: int) -> Stage:
+    """Section 11, several runs: of a protocol's stages the one whose labels count."""
+    return {stage.run: stage for stage in stages}.get(chosen, stages[-1])
 
 
 def write_memory(run: int | None, remembered: Memory) -> Memory:
@@ -78,6 +77,9 @@ def check_conclusion(view: View, task: Record) -> Memory:
         return {}
     figures, chosen = task.values["figures"], task.values["chosen"]
     check_choice(view, figures, chosen)
+    taken = view.memory.get("assigned")
+    if taken is not None and taken["chosen"] != chosen:
+        raise Refusal("protocol-failed")
     return {"chosen": chosen}
 
 

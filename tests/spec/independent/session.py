@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from hashlib import sha256
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .derivations import Refusal, Stream, derive, own_stream, party_keys
+from .dictionary import Field, check_widths, find_places, read_fields
 from .ids import arrive, read_alignment
 from .match_keys import find_values
 from .roster import check_agreement, read_invitation
@@ -29,6 +29,7 @@ _KNOWN: Final = {
     "deadlines",
     "about",
     "evaluation",
+    "release",
     "risks",
 }
 _VERSION: Final = 2
@@ -40,7 +41,7 @@ class Table:
 
     columns: list[str]
     ids: list[str] | None
-    rows: list[list[float]]
+    rows: list[list[float | None]]
 
 
 @dataclass
@@ -56,6 +57,8 @@ class Session:
     columns: list[str]
     ids: list[str] | None
     arrived: list[int] = field(repr=False)
+    fields: NDArray[np.float64] = field(repr=False)
+    described: Sequence[Field]
     n_table: int
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -63,6 +66,15 @@ class Session:
     def id(self) -> str:
         """Section 4: the id of the session."""
         return str(self.terms["session"])
+
+    @property
+    def column(self) -> int:
+        """Section 4: the number of this party's column group."""
+        return next(
+            number
+            for number, group in enumerate(self.groups("column"))
+            if self.slot in group
+        )
 
     @property
     def slots(self) -> list[str]:
@@ -101,9 +113,9 @@ class Session:
     def ranges(self, slot: str = "") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Section 4: the range of each column; infinite where nothing is said."""
         slot = slot or self.slot
-        fields = _clustered_fields(self.terms, slot)
-        unknown: list[dict[str, Any]] = [{}] * self.roster[slot]["n_columns"]
-        ends = [_range(field) for field in fields or unknown]
+        names = [str(number) for number in range(self.roster[slot]["n_columns"])]
+        fields = read_fields(self.terms, slot, names)
+        ends = [each.range for each in fields if each.clustered]
         low, high = np.array(ends).T
         return low, high
 
@@ -117,6 +129,7 @@ class Session:
         return replace(
             self,
             rows=self.rows[list(rows)],
+            fields=self.fields[list(rows)],
             ids=None if self.ids is None else [self.ids[row] for row in rows],
             arrived=[self.arrived[row] for row in rows],
             counts=counts,
@@ -185,7 +198,9 @@ def open_session(
         raise Refusal("agreement-mismatch")
     secret = bytes.fromhex(invited["session_secret"])
     agreed = check_agreement(agreement, terms, secret, given["own"])
-    table = _take_columns(Table(**given["table"]), read, given["slot"])
+    table = Table(**given["table"])
+    described = read_fields(read, given["slot"], table.columns)
+    places = find_places(described, table.columns)
     alignment = read_alignment(read) if aligned else {}
     shared = aligned and len(ring_of(read, given["slot"])) > 1
     order = list(range(len(table.rows)))
@@ -193,16 +208,21 @@ def open_session(
         find_values(table.ids, alignment)
     else:
         order = arrive(table.ids, len(table.rows), alignment, shared=shared)
+    check_widths(read, json.loads(agreement)["roster"])
     if len(order) < read.get("guards", {}).get("minimum_rows", 10):
         raise Refusal("guard-refused")
+    fields = np.array(table.rows, np.float64)[order][:, places]
+    used = [place for place, each in enumerate(described) if each.clustered]
     return Session(
         slot=given["slot"],
         entropy=bytes.fromhex(given["entropy"]),
         terms=read,
         agreement=agreed,
         roster={each["slot"]: each for each in json.loads(agreement)["roster"]},
-        rows=np.array(table.rows, np.float64)[order],
-        columns=table.columns,
+        rows=fields[:, used],
+        fields=fields,
+        described=described,
+        columns=[described[place].name for place in used],
         ids=None if table.ids is None else [table.ids[row] for row in order],
         arrived=order,
         n_table=len(table.rows),
@@ -221,44 +241,3 @@ def read_terms(text: str, versions: Mapping[str, int]) -> dict[str, Any]:
     if runs and runs[-1] != protocol["params"].get("n_clusters"):
         raise Refusal("invalid-parameters")
     return terms
-
-
-def _clustered_fields(
-    terms: Mapping[str, Any], slot: str
-) -> list[dict[str, Any]] | None:
-    """Section 4: the fields of a slot that are clustered, where terms describe them."""
-    if "dictionary" not in terms:
-        return None
-    places = {each["name"]: each["column"] for each in terms["layout"]["slots"]}
-    fields = terms["dictionary"][places[slot]]["fields"]
-    return [each for each in fields if each.get("role", "cluster") == "cluster"]
-
-
-def _range(field: Mapping[str, Any]) -> tuple[float, float]:
-    """Section 4: the range of a column."""
-    if field.get("type") == "boolean":
-        return 0.0, 1.0
-    said = field.get("constraints", {})
-    low, high = said.get("minimum"), said.get("maximum")
-    return _end(low, -np.inf), _end(high, np.inf)
-
-
-def _end(said: float | str | None, unknown: float) -> float:
-    """Section 4: one end of a range; of a date in days."""
-    if isinstance(said, str):
-        return float((date.fromisoformat(said) - date(1970, 1, 1)).days)
-    return unknown if said is None else float(said)
-
-
-def _take_columns(table: Table, terms: Mapping[str, Any], slot: str) -> Table:
-    """Section 4: the columns of a table that are clustered, in their order."""
-    fields = _clustered_fields(terms, slot)
-    if fields is None:
-        return table
-    names = [field["name"] for field in fields]
-    if set(names) - set(table.columns):
-        raise Refusal("invalid-data")
-    places = [table.columns.index(name) for name in names]
-    return replace(
-        table, columns=names, rows=[[row[p] for p in places] for row in table.rows]
-    )
