@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks import spec_pages
+from benchmarks.spec_calls import write_calls
 from benchmarks.spec_example import write_example
 from clustering_protocols.protocol_packages import own_modules
-from party_sdk.conformance.vectors import read_sessions
+from party_sdk.conformance.vectors import read_layers, read_sessions
 
 ROOT: Final = Path(__file__).parents[1]
 SPEC: Final = ROOT / "spec"
@@ -46,7 +47,8 @@ _HEAD: Final = (
 
 def generated() -> dict[Path, str]:
     """Return the text of each generated file of spec/."""
-    messages, schemas = SPEC / "messages", SPEC / "schemas"
+    messages, schemas, vectors = SPEC / "messages", SPEC / "schemas", SPEC / "vectors"
+    sessions = read_sessions(vectors)
     return {
         **{messages / f"{n}.md": spec_pages.write_page(n) for n in own_modules()},
         **{
@@ -54,7 +56,8 @@ def generated() -> dict[Path, str]:
             for name in spec_pages.SCHEMAS
         },
         SPEC / "risks.md": spec_pages.write_risks(),
-        SPEC / "example.md": write_example(read_sessions(SPEC / "vectors")["dummy"]),
+        SPEC / "example.md": write_example(sessions["dummy"]),
+        SPEC / "calls.md": write_calls(read_layers(vectors), sessions),
         REGISTRY: registry(REGISTRY),
     }
 

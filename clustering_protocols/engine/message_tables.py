@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from clustering_protocols import catalogue
-from clustering_protocols.contract import Example, Stage
+from clustering_protocols.contract import Example, Params, Stage
 from clustering_protocols.engine.result_reading import labelled_by
 from clustering_protocols.engine.signatures import build_closing, build_opening
 from clustering_protocols.records.record import Reach, Record
@@ -125,8 +125,16 @@ def build_message_table(name: str) -> MessageTable:
                 stages=_orders(chain),
             )
             for example, chain in chains
+            if not _reproduces(example.params)
         ),
     )
+
+
+def _reproduces(params: Params) -> bool:
+    """Return whether parameters are those of a paper alone: no session may have them."""
+    described = type(params).model_json_schema()["properties"]
+    changed = catalogue.find_changed_params(params)
+    return any(described[name].get("deprecated", False) for name in changed)
 
 
 def _chain(name: str, example: Example[Any]) -> tuple[Stage, ...]:
