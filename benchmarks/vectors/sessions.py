@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from benchmarks.vectors import (
@@ -29,7 +30,7 @@ from party_sdk.conformance.vectors import Level, Refusal, SessionFile
 from party_sdk.lab import WireRehearsal, describe_tables, draw_tables
 
 Refuse = Callable[[Forger], list[Refusal]]
-_NAMES: Final = ("north", "south", "west")
+_NAMES: Final = ("north", "south", "west", "east")
 _ROWS: Final = 11
 _SEED: Final = 7
 _COLUMNS: Final = 3
@@ -46,6 +47,7 @@ def _layout(*cells: tuple[int, int]) -> Layout:
 
 
 _SPLIT_ROWS: Final = _layout((0, 0), (1, 0), (2, 0))
+_FOUR: Final = _layout((0, 0), (1, 0), (2, 0), (3, 0))
 _TWO: Final = _layout((0, 0), (1, 0))
 _SPLIT_COLUMNS: Final = _layout((0, 0), (0, 1), (0, 2))
 _PAIR: Final = _layout((0, 0), (0, 1))
@@ -62,11 +64,13 @@ def _record(
     n_rows: int = _ROWS,
     kind: Kind = "numeric",
     ranges: tuple[float, float] | None = None,
+    absences: Mapping[int, Collection[str]] = MappingProxyType({}),
     **sections: object,
 ) -> Recording:
     """Return a recording over made tables of a kind of data.
 
     ranges: least and greatest value of what is clustered, where terms say it.
+    absences: by round, the slots that do not come.
     sections: of the terms.
     """
     described = "release" in sections
@@ -82,10 +86,13 @@ def _record(
         slot=slot,
         seed=_SEED,
         sections=sections,
+        absences=absences,
     )
     return Recording(name=name, level=level, rehearsal=rehearsal)
 
 
+_AWAY: Final = {12: ["south"], 13: ["north"], 16: ["south"], 17: ["south"]}
+"""Of a session of `llf`: its second and third update, the last task, the closing."""
 _ANCHOR: Final = Anchor(n_rows=14)
 _KEYS: Final = (
     "given_name, surname | sorted-names + birth_date | date",
@@ -255,6 +262,24 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 _LLF,
                 n_rows=24,
                 release=Release(profiles="everybody"),
+            ),
+            _none,
+        ),
+        (
+            _record(
+                "a member of four, who misses rounds and the end",
+                "E",
+                "south",
+                _FOUR,
+                LosslessFederated(
+                    n_clusters=3,
+                    init="random_party",
+                    quorum=3,
+                    max_iter=4,
+                    min_cluster_rows=5,
+                ),
+                n_rows=24,
+                absences=_AWAY,
             ),
             _none,
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -118,6 +119,14 @@ def _tell_cases(found: list[CheckedCase]) -> None:
     help="Between which values all columns lie: the terms have a dictionary that says so. "
     "Made tables lie between -8 and 16.",
 )
+@click.option(
+    "--away",
+    "absent",
+    multiple=True,
+    metavar="NAME=ROUND",
+    help="A slot that does not come in a round; may be given several times. The terms need "
+    "a quorum for it.",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of all chance.")
 @json_option
 @click.pass_context
@@ -131,6 +140,7 @@ def rehearse(
     choose: str | None,
     profiles: str | None,
     ranges: tuple[float, float] | None,
+    absent: tuple[str, ...],
     seed: int,
     *,
     as_json: bool,
@@ -172,6 +182,7 @@ def rehearse(
         slot=slot,
         seed=seed,
         sections=sections,
+        absences=_read_absences(absent, layout.names),
     )
     differs = False
     with ProgramProcess(command) as program:
@@ -180,3 +191,14 @@ def rehearse(
             say(message.model_dump_json() if as_json else message.sentence)
     if differs:
         context.exit(_DIFFERS)
+
+
+def _read_absences(said: tuple[str, ...], names: Sequence[str]) -> dict[int, list[str]]:
+    """Return who does not come in which round."""
+    found: dict[int, list[str]] = {}
+    for each in said:
+        name, _, number = each.partition("=")
+        if name not in names or not number.isdecimal():
+            raise click.UsageError(f"--away {each}: not one of the slots, and a round.")
+        found.setdefault(int(number), []).append(name)
+    return found

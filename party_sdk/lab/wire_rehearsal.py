@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -167,14 +167,24 @@ class RehearsedSession(Session):
     """A session of this SDK in which somebody may answer in its place.
 
     heard: for each slot, what becomes of a task's answer before it is sent.
+    absences: by round, the slots that do not come for their task.
     """
 
     heard: Mapping[str, Heard] = MappingProxyType({})
+    absences: Mapping[int, Collection[str]] = MappingProxyType({})
 
     def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
         """Return the answer to a task."""
         due = super().ask(slot, task)
         return self.heard[slot](task, due) if slot in self.heard else due
+
+    def turn(
+        self,
+        absent: Collection[str] = (),
+        told: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """Let the parties that come answer the open round."""
+        super().turn([*absent, *self.absences.get(self.open.round, ())], told)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,6 +195,7 @@ class WireRehearsal:
     seed: of entropies and terms.
     sections: what else terms say, by name; see
         :class:`~clustering_protocols.terms.terms.SessionRequest`.
+    absences: by round, the slots that do not come for their task.
     """
 
     params: Params
@@ -193,15 +204,18 @@ class WireRehearsal:
     slot: str
     seed: int
     sections: Mapping[str, Any] = field(default_factory=dict)
+    absences: Mapping[int, Collection[str]] = field(default_factory=dict)
 
     def begin(self) -> RehearsedSession:
         """Return the session; its first round is open."""
-        return RehearsedSession(
+        session = RehearsedSession(
             *(self.params, self.layout, self.tables, self.seed),
             session=_SESSION,
             about=_ABOUT,
             **self.sections,
         )
+        session.absences = self.absences
+        return session
 
     def describe_opening(self, session: Session) -> dict[str, Any]:
         """Return what the slot knows when its session begins: the input of ``init``."""

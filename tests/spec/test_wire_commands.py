@@ -128,6 +128,33 @@ def test_starts_of_parties_are_rehearsed(slot: str, params: Sequence[str]) -> No
     assert "settle → settled: as expected" in done.output
 
 
+FOUR = ("north=1,1", "south=2,1", "west=3,1", "east=4,1")
+
+
+@pytest.mark.parametrize(
+    "away",
+    [("south=12", "north=13"), ("west=11", "west=13"), ("west=14", "west=15")],
+)
+def test_a_program_goes_on_without_some(away: Sequence[str]) -> None:
+    options = [("--place", place) for place in FOUR]
+    options += [("--away", each) for each in away]
+    params = ("n_clusters=2", 'init="random_party"', "quorum=3", "max_iter=3")
+    options += [("--param", each) for each in params]
+    named = [each for option in options for each in option]
+    done = run("rehearse", "llf", "--slot", "west", *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    missed = [each.removeprefix("west=") for each in away if "west" in each]
+    assert not any(f"round {number}.1" in done.output for number in missed)
+
+
+@pytest.mark.parametrize("away", ["east=12", "west"])
+def test_who_is_away_is_a_slot_in_a_round(away: str) -> None:
+    options = ("llf", "--param", "n_clusters=2", "--away", away)
+    done = run("rehearse", *options, program=INDEPENDENT)
+    assert done.exit_code == 2
+    assert "not one of the slots" in done.output
+
+
 OTHER_STARTS = """
 from tests.spec.independent import __main__ as party, llf_start
 cluster = llf_start._cluster

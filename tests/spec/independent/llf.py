@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from . import degrees, llf_start, moments as sums, stages as shared
 from .derivations import Refusal
-from .kinds import Kind, Rule
+from .kinds import Kind, Record, Rule
 from .llf_race import race
-from .llf_rows import Member, conclude
-from .order import Exchange, Stage
+from .llf_rows import Member, find_final, find_order, publish
+from .llf_state import Here
+from .order import Exchange, Stage, View
 from .session import Session
 
-__all__ = ["conclude"]
 VERSION: Final = 2
 ALIGNED: Final = True
 RESULTS: Final = ("closed",)
@@ -52,6 +54,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "initial_centroids": None,
     "init": "careful",
     "n_init": 1,
+    "quorum": None,
     "allow_two_parties": False,
     "output": "labels",
     "alignment": {},
@@ -69,14 +72,27 @@ _FROM_PARTIES: Final = {"careful", "random_party"}
 _STARTS: Final = {"given", "bounds", *_FROM_PARTIES}
 
 
+def quorum(session: Session) -> int:
+    """Section 12, llf, quorum: how many signatures of the closing suffice."""
+    params = session.terms["protocol"]["params"]
+    return int(params.get("quorum") or len(session.slots))
+
+
+def results_to(session: Session) -> str:
+    """Section 12, llf, quorum: the audience of results."""
+    params = session.terms["protocol"]["params"]
+    return "all" if params.get("quorum") is None else "slot"
+
+
 def stages(session: Session) -> Sequence[Stage]:
     """Section 12, llf: its stages."""
     params = _read_params(session)
+    least = 1 if params["quorum"] is None else 0
     exchanges = (
-        Exchange("update", "sums", 1, params["max_iter"], own=_OWN),
-        Exchange("close", "closing", own=_OWN),
-        Exchange("gather", "gathered", own=_OWN),
-        Exchange("tell", "told", own=_OWN),
+        Exchange("update", "sums", least, params["max_iter"], own=_OWN),
+        Exchange("close", "closing", least, own=_OWN),
+        Exchange("gather", "gathered", least, own=_OWN),
+        Exchange("tell", "told", least, own=_OWN),
     )
     updates = Stage("updates", exchanges, Member(params), each_run=True)
     setup = (shared.secrets(), shared.alignment(session))
@@ -112,18 +128,42 @@ def _read_params(session: Session) -> dict[str, Any]:
     given, F = params["initial_centroids"] or [], len(session.columns)
     if any(len(row) != F for row in given):
         raise Refusal("invalid-parameters")
+    _check_quorum(session, params)
     _check_cohorts(session, params)
     n = session.n_rows(session.slots)
     params["fuzzifier"] = degrees.find_fuzzifier(params, n, F)
     return params
 
 
+def _check_quorum(session: Session, params: Mapping[str, Any]) -> None:
+    """Section 12, llf, quorum: terms that go together."""
+    least = 2 if params["allow_two_parties"] else _SUMMED
+    fits = least <= quorum(session) <= len(session.slots)
+    of_all = params["quorum"] is None and params["init"] != "given"
+    if not fits or (params["n_init"] > 1 and not of_all):
+        raise Refusal("invalid-parameters")
+
+
 def _check_cohorts(session: Session, params: Mapping[str, Any]) -> None:
     """Section 12, llf, degrees: as few rows of others as their totals give away."""
     if params["algorithm"] == "cmeans" or params["small_cohorts"] == "allow":
         return
-    rows, F = [session.n_rows([slot]) for slot in session.slots], len(session.columns)
+    rows = sorted(session.n_rows([slot]) for slot in session.slots)
+    F, members = len(session.columns), quorum(session)
     rounds = params["max_iter"] + params["n_init"] + 1
     unknown = 2 * rounds * sum(session.runs) * (F + 1) / F
-    if len(rows) > 1 and sum(rows) - max(rows) < unknown:
+    if len(rows) > 1 and sum(rows[: max(members - 1, 1)]) < unknown:
         raise Refusal("protocol-failed")
+
+
+def conclude(view: View, result: Record) -> Any:
+    """Section 12, llf, result: labels, numbered anew; read now where it was not."""
+    here = Here.of(view, _read_params(view.session))
+    known = here.follow(result)
+    final, order = find_final(here, known), view.memory.get("numbers")
+    if order is None:
+        means, counts = here.means(result, known)
+        sizes, _ = here.around(result, known, means)
+        shown = publish(here, known, means, counts, sizes)
+        order = find_order(here, known, sizes, shown)
+    return np.argsort(order)[final]

@@ -74,7 +74,8 @@ class _Racer(Role):
         )
         words = here.sum_of("race").read(total, added["transcript"], largest)
         updates = [
-            here.decode(part, UPDATE) for part in words[: -self._n].reshape(self._n, -1)
+            here.decode(part, here.view.session.slots, UPDATE)
+            for part in words[: -self._n].reshape(self._n, -1)
         ]
         for own, found in zip(added["own"], updates, strict=True):
             here.check_own(found.counts, own)

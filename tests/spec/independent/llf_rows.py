@@ -29,33 +29,57 @@ class Member(Role):
 
     def reply(self, view: View, task: Record) -> Reply:
         """Section 12, llf: answer a task."""
-        if task.values["members"] != view.session.slots:
-            raise Refusal("protocol-failed")
+        members = task.values["members"]
+        self._check_members(view, members)
         here = Here.of(view, self.params)
         known = here.follow(task)
         if task.kind == "update":
-            if task.values["number"] != known.number + 1:
-                raise Refusal("protocol-failed")
-            return _update(here, known)
+            self._check_number(view, task.values["number"], known)
+            return _update(here, known, members)
         if known.number < self.params["max_iter"] and not here.may_stop(known):
             raise Refusal("protocol-failed")
+        remember: Memory = {"V": known, "final": find_final(here, known)}
         if task.kind == "close":
-            labels = nearest(here.rows(), known.V)
-            words = _closing_words(here, labels)
-            record = here.add("closing", words, f"closing/{known.number}")
-            return Reply(record, remember={"V": known, "final": labels})
+            words = _closing_words(here, remember["final"])
+            name = f"closing/{known.number}"
+            return Reply(here.add("closing", words, name, members), remember=remember)
         if task.kind == "gather":
-            words = _around_words(here, task, known)
-            return Reply(here.add("gathered", words, f"gathered/{known.number}"))
-        return _tell(here, task, known)
+            words, name = _around_words(here, task, known), f"gathered/{known.number}"
+            return Reply(here.add("gathered", words, name, members), remember=remember)
+        told = _tell(here, task, known)
+        return replace(told, remember={**remember, **told.remember})
+
+    def _check_members(self, view: View, members: list[str]) -> None:
+        """Section 12, llf, order and quorum: who adds up."""
+        slots, quorum = view.session.slots, self.params["quorum"]
+        known = [slot for slot in slots if slot in members]
+        least = 2 if self.params["allow_two_parties"] else 3
+        if members != known or view.session.slot not in members or len(members) < least:
+            raise Refusal("guard-refused")
+        if len(members) < (quorum or len(slots)):
+            raise Refusal("protocol-failed")
+
+    @staticmethod
+    def _check_number(view: View, number: int, known: Known) -> None:
+        """Section 12, llf, order: an update that follows."""
+        asked = max(known.own, default=0)
+        due = number == known.number + 1 == view.rounds["update"]
+        if not due or number <= asked:
+            raise Refusal("protocol-failed")
 
 
-def _update(here: Here, known: Known) -> Reply:
+def find_final(here: Here, known: Known) -> NDArray[Any]:
+    """Section 12, llf, result: labels by the nearest centroid, found once."""
+    final = here.view.memory.get("final")
+    return nearest(here.rows(), known.V) if final is None else final
+
+
+def _update(here: Here, known: Known, members: list[str]) -> Reply:
     """Section 12, llf, sums: the contribution to an update."""
     number = known.number + 1
     words, own = update_words(here, known.V)
-    record = here.add("sums", words, f"update/{number}")
-    leads = here.view.leads("column")
+    record = here.add("sums", words, f"update/{number}", members)
+    leads = members[0] == here.view.session.slot
     record.values |= {"moved": None, "stop": leads and here.stops(known)}
     if leads and known.moved is not None:
         record.values["moved"] = float(f"{known.moved:.2g}")
@@ -136,11 +160,11 @@ def _tell(here: Here, task: Record, known: Known) -> Reply:
         "n_coinciding": None,
         "figures": None,
     }
-    shown = _publish(here, known.V if here.fuzzy else means, counts, sizes)
+    shown = publish(here, known, means, counts, sizes)
     described = _describe(here, known, means, sizes, reals)
-    order = _order(here, known, sizes, shown)
-    remember = {"V": known, "order": order, "figures": described}
-    if not here.view.leads("column"):
+    order = find_order(here, known, sizes, shown)
+    remember = {"numbers": order, "figures": described}
+    if task.values["members"][0] != here.view.session.slot:
         return Reply(Record("told", values, _nothing(shown)), remember=remember)
     if here.params["publish"] != "nothing":
         values["figures"] = described
@@ -164,10 +188,11 @@ def _describe(
     return {**found, "n_iter": known.number, "converged": here.stops(known)}
 
 
-def _publish(
-    here: Here, centres: Floats, counts: Floats, sizes: NDArray[Any]
+def publish(
+    here: Here, known: Known, means: Floats, counts: Floats, sizes: NDArray[Any]
 ) -> dict[str, NDArray[Any]]:
     """Section 12, llf, mark: what the first slot says of large clusters."""
+    centres = known.V if here.fuzzy else means
     how = here.params["publish"]
     large = np.flatnonzero(sizes >= here.params["min_cluster_rows"])
     large = large[:0] if how == "nothing" else large
@@ -191,7 +216,7 @@ def _round(here: Here, means: Floats, counts: Floats) -> Floats:
     return round_means(means / scale.factor + scale.offset, counts, spreads)
 
 
-def _order(
+def find_order(
     here: Here, known: Known, sizes: NDArray[Any], shown: Mapping[str, NDArray[Any]]
 ) -> list[int]:
     """Section 12, llf, result: clusters in the order of their new numbers."""
@@ -208,8 +233,3 @@ def _order(
         *order_clusters(told, shown["sizes"], by),
         *order_clusters(others, none, known.V[others]),
     ]
-
-
-def conclude(view: View, _result: Record) -> Any:
-    """Section 12, llf, result: labels by the nearest centroid, numbered anew."""
-    return np.argsort(view.recall("order"))[view.recall("final")]

@@ -32,10 +32,11 @@ def of_lane(purpose: str, lane: int) -> str:
 
 @dataclass(frozen=True)
 class Total:
-    """Section 12, llf, sums: a total, read."""
+    """Section 12, llf, sums: a total, read; and over whose rows it is."""
 
     sums: Floats
     counts: Floats
+    members: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ class Here:
     def fuzzy(self) -> bool:
         """Section 12, llf, degrees: whether rows have degrees."""
         return bool(self.params["algorithm"] == "fuzzy_cmeans")
+
+    def members(self, cohort: NDArray[Any]) -> list[str]:
+        """Section 12, llf, quorum: whom a cohort marks."""
+        slots = self.view.session.slots
+        return [slot for slot, one in zip(slots, cohort, strict=True) if one]
 
     def rows(self) -> Floats:
         """Section 12, llf, scale: own rows, scaled."""
@@ -124,14 +130,17 @@ class Here:
         """Section 12, llf, update: V after the totals that came."""
         known: Known | None = self.view.memory.get("V")
         known = known or Known(0, self.equal(self.drawn()), None)
-        rows = zip(task.arrays["updates"], task.arrays["totals"], strict=True)
-        for (number, *when), words in rows:
+        names = ("updates", "cohorts", "totals")
+        rows = zip(*(task.arrays[name] for name in names), strict=True)
+        for (number, *when), cohort, words in rows:
             if number <= known.number:
                 continue
-            if number != known.number + 1:
+            if number != known.number + 1 or "final" in self.view.memory:
                 raise Refusal("protocol-failed")
-            total = self.read(words, f"update/{number}", when, UPDATE)
-            self.check_own(total.counts, known.own.get(int(number)))
+            of = (f"update/{number}", self.members(cohort), when)
+            total = self.read(words, *of, UPDATE)
+            if self.view.session.slot in total.members:
+                self.check_own(total.counts, known.own.get(int(number)))
             self.check_steady(known, total)
             known = self._learn(known, total)
         return known
@@ -151,9 +160,11 @@ class Here:
         """Section 12, llf, same rows: a total follows those before."""
         before = [known.total] if known.total else []
         for each in [*self.of_other_runs(), *before]:
-            self.check_same_rows(each, total)
+            if each.members == total.members:
+                self.check_same_rows(each, total)
         for each in before:
-            self._check_no_farther(each, total, known.V)
+            if each.members == total.members:
+                self._check_no_farther(each, total, known.V)
 
     @property
     def _slack(self) -> Floats:
@@ -171,7 +182,8 @@ class Here:
         squares = np.square(V).sum(axis=1)
         rise = float((now.counts - before.counts) @ squares)
         rise -= 2.0 * float(((now.sums - before.sums) * V).sum())
-        rows = float(self.scale.squares.sum()) + self.n * float(squares.max())
+        largest = float(now.counts.sum()) * float(squares.max())
+        rows = float(self.scale.squares.sum()) + largest
         rounded = 2.0 * float(self._slack @ np.abs(V).sum(axis=0))
         if not self.fuzzy and rise > 1e-9 * rows + rounded:
             raise Refusal("protocol-failed")
@@ -204,43 +216,61 @@ class Here:
         counts = np.full(self.k, self.n * self._count_unit(bits) + _SLACK)
         return np.append(np.tile(sums, self.k), counts)
 
-    def decode(self, words: NDArray[np.int64], bits: int) -> Total:
+    def decode(
+        self, words: NDArray[np.int64], members: Sequence[str], bits: int
+    ) -> Total:
         """Section 12, llf, sums: sums and counts of a total."""
-        k, n = self.k, self.n
+        k, n = self.k, self.view.session.n_rows(members)
         counts = words[-k:] / self._count_unit(bits)
         much = counts.sum() > n * (1 + 1e-9)
         of_degrees = self.fuzzy and bits == UPDATE
         if (counts < 0).any() or (much if of_degrees else counts.sum() != n):
             raise Refusal("protocol-failed")
-        return Total(words[:-k].reshape(k, -1) / self.units(bits), counts)
+        sums = words[:-k].reshape(k, -1) / self.units(bits)
+        return Total(sums, counts, tuple(members))
 
-    def read(self, total: Words, name: str, when: Sequence[int], bits: int) -> Total:
+    def read(
+        self,
+        total: Words,
+        name: str,
+        members: Sequence[str],
+        when: Sequence[int],
+        bits: int,
+    ) -> Total:
         """Section 12, llf, sums: a total."""
-        words = self._read_words(total, name, when, self.largest(bits))
-        return self.decode(words, bits)
+        of = (name, members, when)
+        return self.decode(
+            self._read_words(total, *of, self.largest(bits)), members, bits
+        )
 
     def _read_words(
-        self, total: Words, name: str, when: Sequence[int], largest: Floats
+        self,
+        total: Words,
+        name: str,
+        members: Sequence[str],
+        when: Sequence[int],
+        largest: Floats,
     ) -> NDArray[np.int64]:
         """Section 10, 7 and 8: the words of a total, signed."""
         transcript = self.view.told(*map(int, when))
-        return self.sum_of(name).read(total, transcript, largest)
+        return self.sum_of(name, members).read(total, transcript, largest)
 
-    def sum_of(self, name: str) -> Sum:
-        """Section 12, llf, sums: a sum of all slots."""
+    def sum_of(self, name: str, members: Sequence[str] = ()) -> Sum:
+        """Section 12, llf, sums: a sum of some slots, of all by default."""
         least = 2 if self.params["allow_two_parties"] else 3
-        return Sum(self.view, "column", name, least=least)
+        return Sum(self.view, "column", name, least=least, some=members)
 
-    def add(self, kind: str, words: Words, name: str) -> Record:
+    def add(self, kind: str, words: Words, name: str, members: Sequence[str]) -> Record:
         """Section 10: a share, as the record of a contribution."""
-        hidden = self.sum_of(name).hide(words)
+        hidden = self.sum_of(name, members).hide(words)
         round_, attempt = self.view.when
         return Record(kind, {"round": round_, "attempt": attempt}, {"words": hidden})
 
     def means(self, task: Record, known: Known) -> tuple[Floats, Floats]:
         """Section 12, llf, around the means: M and the counts of the closing."""
-        name, when = f"closing/{known.number}", task.arrays["closed_in"]
-        total = self.read(task.arrays["closing"], name, when, CLOSING)
+        members = self.members(task.arrays["closed_by"])
+        of = (f"closing/{known.number}", members, task.arrays["closed_in"])
+        total = self.read(task.arrays["closing"], *of, CLOSING)
         final = self.view.memory.get("final", np.zeros(0, np.int64))
         self.check_own(total.counts, np.bincount(final, minlength=self.k))
         self.check_steady(known, total)
@@ -262,10 +292,11 @@ class Here:
         k, bounds = self.k, self.bounds(means, known.V)
         units, _ = fixed_point(bounds, CLOSING, np.zeros(1))
         largest = np.append(np.full(k, self.n + _SLACK), bounds * units + _SLACK)
-        name, when = f"gathered/{known.number}", task.arrays["gathered_in"]
-        words = self._read_words(task.arrays["gathered"], name, when, largest)
+        members = self.members(task.arrays["gathered_by"])
+        of = (f"gathered/{known.number}", members, task.arrays["gathered_in"])
+        words = self._read_words(task.arrays["gathered"], *of, largest)
         sizes, reals = words[:k], words[k:] / units
         negative = (sizes < 0).any() or (np.delete(reals, 2 * k) < 0).any()
-        if negative or sizes.sum() != self.n:
+        if negative or sizes.sum() != self.view.session.n_rows(members):
             raise Refusal("protocol-failed")
         return sizes, reals

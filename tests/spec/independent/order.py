@@ -37,6 +37,7 @@ class View:
     transcripts: Mapping[When, str]
     memory: Memory
     run: int | None = None
+    rounds: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def transcript(self) -> str:
@@ -138,11 +139,15 @@ class Journal:
     known: When = (0, 0)
     transcripts: Mapping[When, str] = field(default_factory=dict)
     recent: tuple[int, ...] = ()
+    members: tuple[str, ...] = ()
+    stage: str = ""
+    rounds: Mapping[str, int] = field(default_factory=dict)
 
     def follow(self, session: Session, lines: Sequence[str]) -> Journal:
         """Section 7, lines: the journal after lines that follow."""
         transcripts, here = dict(self.transcripts), self.known
         line, last = self.line, self.last
+        stage, rounds = self.stage, dict(self.rounds)
         for said, digest in follow(lines, session.agreement, self.line, self.last):
             there = (said["round"], said["attempt"])
             if there not in {(here[0], here[1] + 1), (here[0] + 1, 1)}:
@@ -151,7 +156,19 @@ class Journal:
                 raise Refusal(_REFUSED)
             transcripts[there] = digest
             here, line, last = there, said["number"], digest
-        return replace(self, transcripts=transcripts, known=here, line=line, last=last)
+            if said["stage"] != stage:
+                stage, rounds = said["stage"], {}
+            if said["attempt"] == 1:
+                rounds[said["asks"]] = rounds.get(said["asks"], 0) + 1
+        return replace(
+            self,
+            transcripts=transcripts,
+            known=here,
+            line=line,
+            last=last,
+            stage=stage,
+            rounds=rounds,
+        )
 
 
 def read_entry(packet: Packet) -> dict[str, Any]:
@@ -195,10 +212,12 @@ def admit(
     if here["attempt"] > _MOST_ATTEMPTS or here["round"] < journal.when[0]:
         raise Refusal(_REFUSED)
     when, asked = (here["round"], here["attempt"]), _digest(packet)
+    members = tuple(packet.record["values"].get("members", ()))
     if here["round"] == journal.when[0]:
-        if here["attempt"] < journal.when[1] or asked != journal.asked:
+        more = set(members) - set(journal.members)
+        if here["attempt"] < journal.when[1] or asked != journal.asked or more:
             raise Refusal(_REFUSED)
-        return replace(journal, when=when)
+        return replace(journal, when=when, members=members)
     if journal.place[0] == 0:
         opening = journal.transcripts[journal.when]
         check_signed(session, "opening", opening, packet, len(session.slots))
@@ -212,7 +231,13 @@ def admit(
         raise Refusal(_REFUSED)
     recent = (*journal.recent, when[0])[-_RECENT:]
     return replace(
-        journal, place=place, when=when, answered=answered, asked=asked, recent=recent
+        journal,
+        place=place,
+        when=when,
+        answered=answered,
+        asked=asked,
+        recent=recent,
+        members=members,
     )
 
 
@@ -254,5 +279,7 @@ def check_envelopes(journal: Journal, packet: Packet, awaited: Sequence[str]) ->
 def _digest(packet: Packet) -> str:
     """Section 7, attempts: of what is the same in all attempts of a round."""
     sealed = [sha256(each).hexdigest() for each in packet.sealed]
-    said = [packet.content_digest, packet.header["envelopes"], sealed]
+    values = {n: v for n, v in packet.record["values"].items() if n != "members"}
+    arrays = {n: sha256(a.tobytes()).hexdigest() for n, a in packet.arrays.items()}
+    said = [packet.kind, values, arrays, packet.header["envelopes"], sealed]
     return sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()

@@ -45,8 +45,10 @@ _PROTOCOLS: Final = {
     "fccm": fccm,
     "omnifc": omnifc,
 }
-_QUORUMS: Final = {"omnifc": omnifc.quorum}
+_QUORUMS: Final = {"omnifc": omnifc.quorum, "llf": llf.quorum}
 """Section 7: how many have to sign the closing, where not all have to."""
+_RESULTS_TO: Final = {"llf": llf.results_to}
+"""Section 12: to whom results go, where the terms say it."""
 _SPLIT_COLUMNS: Final = {"llf": llf_columns}
 """Section 12: protocols that are another one where columns are split."""
 _VERSIONS: Final = {name: each.VERSION for name, each in _PROTOCOLS.items()}
@@ -98,7 +100,8 @@ class Party:
         self._stages = (_signing("opening"), *own, *released, closing)
         self._kinds = {**_SIGNING, **runs.KINDS, **profiles.KINDS, **protocol.KINDS}
         self._conclude, self._results = protocol.conclude, protocol.RESULTS
-        self._results_to = protocol.RESULTS_TO
+        find = _RESULTS_TO.get(terms["protocol"]["name"])
+        self._results_to = find(self._session) if find else protocol.RESULTS_TO
         self._journal = Journal()
         self._before: Memory = {}
         self._memory: Memory = {}
@@ -176,7 +179,8 @@ class Party:
             self._session.of_run(stage.run),
             runs.read_memory(stage.run, memory),
         )
-        view = View(session, stage.name, when, journal.transcripts, known, stage.run)
+        here = (session, stage.name, when, journal.transcripts, known)
+        view = View(*here, stage.run, journal.rounds)
         chosen = memory.get("selection")
         return narrow(view, chosen["rows"], chosen["counts"]) if chosen else view
 

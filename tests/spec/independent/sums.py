@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ class Sum:
     """Section 10: a sum of the members of a group, under its secret.
 
     least: of members.
+    some: its members, where they are not the whole group.
     """
 
     view: View
@@ -24,6 +26,12 @@ class Sum:
     name: str
     blind: bool = True
     least: int = 3
+    some: Sequence[str] = ()
+
+    @property
+    def members(self) -> list[str]:
+        """Section 10: its members in the order of slots."""
+        return list(self.some) or self.view.group(self.scope)
 
     def hide(self, words: Words) -> Words:
         """Section 10, 2 to 6: this party's share, in the attempt in hand."""
@@ -41,14 +49,13 @@ class Sum:
     @property
     def label(self) -> str:
         """Section 10, 1: the label of the sum in the attempt in hand."""
-        members = self.view.group(self.scope)
-        return sum_label(self.view.transcript, self.name, members)
+        return sum_label(self.view.transcript, self.name, self.members)
 
     @property
     def _keys(self) -> tuple[Any, dict[str, str]]:
         """Section 10, 5: the own key, and those of all members."""
-        session, members = self.view.session, self.view.group(self.scope)
-        keys = {slot: session.roster[slot]["keys"]["x25519"] for slot in members}
+        session, roster = self.view.session, self.view.session.roster
+        keys = {slot: roster[slot]["keys"]["x25519"] for slot in self.members}
         return session.keys()[0], keys
 
     def read(
@@ -61,7 +68,7 @@ class Sum:
         """
         if isinstance(largest, np.ndarray) and total.size != largest.size + 1:
             raise Refusal("invalid-array")
-        label = sum_label(transcript, self.name, self.view.group(self.scope))
+        label = sum_label(transcript, self.name, self.members)
         words = read_total(total, label, self._group, largest, blind=self.blind)
         return words.view(np.int64)
 
