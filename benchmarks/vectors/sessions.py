@@ -10,6 +10,7 @@ from benchmarks.vectors import (
     dc_refusals,
     dummy_refusals,
     linkage_refusals,
+    llf_refusals,
     profile_refusals,
 )
 from benchmarks.vectors.forgery import Forger
@@ -239,7 +240,7 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 n_rows=24,
                 evaluation=Evaluation(n_clusters=(2, 3)),
             ),
-            _none,
+            llf_refusals.list_refusals,
         ),
         (
             _record(
@@ -291,7 +292,7 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 _SPLIT_COLUMNS,
                 LosslessFederated(n_clusters=3),
             ),
-            _none,
+            llf_refusals.list_refusals_of_columns,
         ),
     ],
     "fccm": [

@@ -1,0 +1,147 @@
+"""Messages of sessions of `llf` at which a party must stop."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.vectors.forgery import Forger, hold, say, tell, tell_all
+from clustering_protocols.engine.packets import Packet
+from clustering_protocols.protocols.llf.start_messages import LaneStarts
+from party_sdk.conformance.vectors import Refusal
+
+_FAILED = "protocol-failed"
+_FIRST = slice(1)
+_POOLED = 5
+"""Tasks `add-up` that come before those of a race: they pool moments."""
+
+
+def list_refusals(forger: Forger) -> list[Refusal]:
+    """Return them, of a member of three whose two starts race."""
+    return [*_of_starts(forger), *_of_the_race(forger), *_of_updates(forger)]
+
+
+def list_refusals_of_columns(forger: Forger) -> list[Refusal]:
+    """Return them, of a member of three that hold columns."""
+    return [
+        *forger.change(
+            "start-from",
+            _FAILED,
+            {
+                "a start from no row": lambda p: tell_all(_label(p, 0, slice(None))),
+                "starts of a fourth cluster": lambda p: tell_all(_label(p, 3)),
+                "starts of fewer rows": lambda p: tell_all(_shorten(p)),
+            },
+        ),
+        *forger.change(
+            "measure",
+            _FAILED,
+            {
+                "the first distances again": lambda p: tell_all(say(p, number=1)),
+                "a row in a fourth cluster": lambda p: tell_all(_label(p, 3)),
+            },
+            nth=2,
+        ),
+        *forger.change(
+            "measure",
+            "invalid-array",
+            {"labels of fewer rows": lambda p: tell_all(_shorten(p))},
+            nth=2,
+        ),
+        *forger.change(
+            "scatter",
+            _FAILED,
+            {"labels that were not told": lambda p: tell_all(_label(p, 1, slice(3)))},
+        ),
+    ]
+
+
+def _of_starts(forger: Forger) -> list[Refusal]:
+    starts = LaneStarts(centroids=np.zeros((2, 2, 3)))
+    one = LaneStarts(centroids=starts.centroids[:1])
+    far = LaneStarts(centroids=starts.centroids + 1e101)
+    return forger.change(
+        "confirm",
+        "invalid-array",
+        {
+            "one start of two": lambda p: forger.seal(p, 0, one),
+            "starts that are too far away": lambda p: forger.seal(p, 0, far),
+        },
+    )
+
+
+def _of_the_race(forger: Forger) -> list[Refusal]:
+    nothing = np.zeros(1, np.uint64)
+    return [
+        *forger.change(
+            "add-up",
+            _FAILED,
+            {"the choice before the race": lambda p: tell_all(say(p, phase=2))},
+            nth=_POOLED,
+        ),
+        *forger.change(
+            "add-up",
+            "invalid-array",
+            {"a total before the race": lambda p: tell_all(hold(p, total=nothing))},
+            nth=_POOLED,
+        ),
+        *forger.change(
+            "add-up",
+            _FAILED,
+            {"a race of other rows": lambda p: tell_all(_add(p, "total"))},
+            nth=_POOLED + 1,
+        ),
+    ]
+
+
+def _of_updates(forger: Forger) -> list[Refusal]:
+    return [
+        *forger.change(
+            "update",
+            _FAILED,
+            {
+                "the third update second": lambda p: tell_all(say(p, number=3)),
+                "an update of other rows": lambda p: _add(p, "totals"),
+                "an end before the rest": _close,
+            },
+            nth=1,
+        ),
+        *forger.change(
+            "gather",
+            _FAILED,
+            {"a closing of other rows": lambda p: tell_all(_add(p, "closing"))},
+        ),
+        *forger.change(
+            "tell",
+            _FAILED,
+            {"sizes of other rows": lambda p: tell_all(_add(p, "gathered"))},
+        ),
+    ]
+
+
+def _add(packet: Packet, name: str) -> Packet:
+    """Return a packet with one more in the first word of a total."""
+    total = packet.arrays[name].copy()
+    total.flat[0] += np.uint64(1)
+    return hold(packet, **{name: total})
+
+
+def _close(packet: Packet) -> Packet:
+    """Return an update as the task to close."""
+    record = packet.header.record
+    values = {"members": record["values"]["members"]}
+    changed = {**record, "kind": "close", "values": values}
+    header = packet.header.model_copy(update={"record": changed})
+    return tell_all(tell(replace(packet, header=header), asks="close"))
+
+
+def _label(packet: Packet, label: int, rows: slice = _FIRST) -> Packet:
+    """Return a packet in which some rows have a label."""
+    labels = packet.arrays["labels"].copy()
+    labels[rows] = label
+    return hold(packet, labels=labels)
+
+
+def _shorten(packet: Packet) -> Packet:
+    return hold(packet, labels=packet.arrays["labels"][:-1])
