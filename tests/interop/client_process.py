@@ -64,19 +64,19 @@ def write_rows(
 
 
 @cache
-def bundle_party() -> str:
-    """Return the command's program in one file, as ``tsx`` would compile it.
+def bundle(program: str) -> str:
+    """Return a program of the client in one file, as ``tsx`` would compile it.
 
     It is compiled once here, and by ``tsx`` at each start: half a second each.
     ``test_example`` and the conformance tests start the client that way.
     """
     folder = tempfile.TemporaryDirectory(prefix="client")
     atexit.register(folder.cleanup)
-    file = str(Path(folder.name) / "cli.mjs")
+    file = str(Path(folder.name) / "program.mjs")
     subprocess.run(
         [
             str(CLIENT / "node_modules" / ".bin" / "esbuild"),
-            *("src/cli.ts", f"--outfile={file}", f"--banner:js={REQUIRE}"),
+            *(program, f"--outfile={file}", f"--banner:js={REQUIRE}"),
             *(*BUNDLE, "--log-level=warning"),
         ],
         cwd=CLIENT,
@@ -96,7 +96,7 @@ def start_party(
         "data": "rows.csv",
         "labels": "labels",
     }
-    words = ["node", bundle_party(), *more]
+    words = ["node", bundle("src/cli.ts"), *more]
     for option, name in places.items():
         words += [f"--{option}", str(folder / name)]
     for risk in risks:

@@ -51,6 +51,20 @@ def flip(name: str) -> Callable[[dict, dict], None]:
     return change
 
 
+def bend_total(place: int) -> Callable[[dict, dict], None]:
+    """Return a total in which a word, or the tag, of a share is another one."""
+
+    def change(header: dict, arrays: dict) -> None:
+        del header
+        said, own = codec.decode(arrays["own"].tobytes())
+        totals = own["totals"].copy()
+        totals[-1:, place] ^= np.uint64(1)
+        bent = codec.encode(said, {**own, "totals": totals})
+        arrays["own"] = np.frombuffer(bent, np.uint8)
+
+    return change
+
+
 def tell_others(header: dict, arrays: dict) -> None:
     """Tell all groups of a digest that nobody has."""
     del header
@@ -76,6 +90,8 @@ LIES: dict[str, tuple[Change, str]] = {
         "protocol-failed",
     ),
     "envelope": (packet_with(flip("envelope.0"), "envelope.0"), "envelope-refused"),
+    "mask": (packet_with(bend_total(0), "own"), "protocol-failed"),
+    "tag": (packet_with(bend_total(-1), "own"), "protocol-failed"),
     "digests": (packet_with(tell_others, "transcript.lines"), "task-refused"),
 }
 

@@ -2,7 +2,7 @@
 
 import { KeyedStream } from "../src/secrecy/chance.ts";
 import { tagOf } from "../src/secrecy/field.ts";
-import { FixedPoint, signedOf } from "../src/secrecy/fixed-point.ts";
+import { finest, FixedPoint, signedOf } from "../src/secrecy/fixed-point.ts";
 import { groupDigest, groupKey } from "../src/secrecy/group-keys.ts";
 import { pairStream } from "../src/secrecy/own-streams.ts";
 import {
@@ -68,7 +68,10 @@ export const SUMS: Readonly<Record<string, Call>> = {
     return { tag: String(tagOf(wordsIn(given, "words"), stream)) };
   },
   "fixed-point"(given) {
-    const point = new FixedPoint(given["bounds"] as number[], numberIn(given, "bits"));
+    const point = new FixedPoint(
+      given["bounds"] as number[],
+      finest(numberIn(given, "bits")),
+    );
     const words = point.encode(given["numbers"] as number[]);
     return { units: [...point.units], words: textsOf(words) };
   },

@@ -21,7 +21,7 @@ export interface Identity {
   readonly token?: string;
 }
 
-const FORMAT = 1;
+const FORMAT = 2;
 
 export class PartyFolder {
   readonly #folder: string;

@@ -11,16 +11,27 @@ export const EXACT_BITS = 52;
 const MOST_BITS = 900;
 const ROUNDINGS = 2 ** 20;
 
+type UnitOf = (bound: number) => number;
+
+/** The finest unit with which a sum has so many bits. */
+export function finest(bits: number): UnitOf {
+  return (bound) => 2 ** Math.min(bits - exponentOf(bound), MOST_BITS);
+}
+
+/** Counts are whole. */
+export const WHOLE: UnitOf = () => 1;
+
 export class FixedPoint {
   /** Units in 1, per item. */
   readonly units: Float64Array;
   readonly #most: Float64Array;
 
-  /** `bounds`: the largest absolute value of each sum, above zero. */
-  constructor(bounds: ArrayLike<number>, bits: number = RING_BITS) {
-    const finest = (bound: number) =>
-      2 ** Math.min(bits - exponentOf(bound), MOST_BITS);
-    this.units = Float64Array.from(bounds, finest);
+  /**
+   * `bounds`: the largest absolute value of each sum, above zero; `unitOf`: how many units
+   * there are in 1 under a bound.
+   */
+  constructor(bounds: ArrayLike<number>, unitOf: UnitOf = finest(RING_BITS)) {
+    this.units = Float64Array.from(bounds, unitOf);
     this.#most = this.units.map((unit, item) => bounds[item]! * unit + ROUNDINGS);
   }
 

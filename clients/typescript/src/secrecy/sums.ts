@@ -101,9 +101,10 @@ export function readTotal(
   return words;
 }
 
-function checkMembers(
+/** Refuses members whose sum would not hide this one. */
+export function checkMembers(
   members: readonly string[],
-  { slot, slots }: SumMember,
+  { slot, slots }: Pick<SumMember, "slot" | "slots">,
   least: number,
 ): void {
   const known = slots.filter((each) => members.includes(each));

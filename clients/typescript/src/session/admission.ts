@@ -13,7 +13,7 @@ import {
   transcriptOf,
   type Journal,
 } from "./journal.ts";
-import { CLOSING, checkAllSigned, OPENING } from "./signatures.ts";
+import { CLOSING, checkSignatures, OPENING } from "./signatures.ts";
 import { followTranscript, lastEntry, type Entry } from "./transcript.ts";
 
 const MAX_ATTEMPTS = 5;
@@ -26,6 +26,7 @@ export class Admission {
     private readonly agreement: Agreement,
     private readonly slot: string,
     private readonly stages: readonly Stage[],
+    private readonly signers: number,
   ) {}
 
   /**
@@ -57,7 +58,7 @@ export class Admission {
       refuse("task-refused", "A task of an earlier round came.");
     if (journal.stage === 0) {
       const opened = transcriptAt(journal.told, journal.round, journal.attempt);
-      checkAllSigned(this.agreement, OPENING, opened, asked.signatures);
+      this.checkSigned(OPENING, opened, asked, this.agreement.roster.length);
     }
     return this.nextRound(journal, asked);
   }
@@ -68,10 +69,23 @@ export class Admission {
     const closing = this.stages[last]!;
     this.checkSkipped(journal, [last, closing.exchanges.length]);
     const transcript = transcriptOf(journal);
-    checkAllSigned(this.agreement, CLOSING, transcript, result.signatures);
+    this.checkSigned(CLOSING, transcript, result, this.signers);
     checkOwn(result, []);
     const entry = this.entryOf(result);
     this.checkTold(entry.told, closing.resultsTo ?? "all", result.contentDigest);
+  }
+
+  private checkSigned(
+    stage: string,
+    transcript: string,
+    { signatures }: Packet,
+    least: number,
+  ): void {
+    const { roster } = this.agreement;
+    const keys = Object.fromEntries(
+      roster.map(({ slot, keys }) => [slot, keys.ed25519]),
+    );
+    checkSignatures(keys, stage, transcript, signatures, least);
   }
 
   private checkTask(asked: Packet): void {

@@ -7,7 +7,7 @@ import { partyKeys, type PartyKeys } from "../secrecy/keys.ts";
 import { ownStream, pairStream, type Place } from "../secrecy/own-streams.ts";
 import type { Message } from "../wire/messages.ts";
 import { refuse } from "../wire/problems.ts";
-import { transcriptAt, type Told } from "./journal.ts";
+import { transcriptAt, type Journal } from "./journal.ts";
 
 /** Rows of a table, each with a number per column; ids where rows are named. */
 export interface Table {
@@ -87,7 +87,7 @@ export class PartyContext {
     readonly round: number,
     readonly attempt: number,
     readonly memory: Memory,
-    private readonly told: readonly Told[],
+    private readonly journal: Journal,
     private readonly entropy: Uint8Array,
   ) {
     this.slots = agreement.roster.map((member) => member.slot);
@@ -103,7 +103,12 @@ export class PartyContext {
   }
 
   transcriptAt(round: number, attempt: number): string {
-    return transcriptAt(this.told, round, attempt);
+    return transcriptAt(this.journal.told, round, attempt);
+  }
+
+  /** How many rounds of this stage asked a kind of task, of whomever. */
+  roundsOf(task: string): number {
+    return this.journal.asks[task] ?? 0;
   }
 
   member(slot: string): Member {

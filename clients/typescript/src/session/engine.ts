@@ -40,6 +40,8 @@ export interface Protocol {
   readonly messages: readonly MessageSpec[];
   /** How rows of a row group come together; unset where no protocol step matches rows. */
   readonly alignment?: Alignment;
+  /** How many parties have to take part until the end; unset for all. */
+  readonly quorum?: number;
   stages(agreement: Agreement, slot: string): readonly Stage[];
 }
 
@@ -71,12 +73,14 @@ export class PartyEngine {
     protocol: Protocol,
   ) {
     const own = protocol.stages(agreement, slot);
+    const signers = protocol.quorum ?? agreement.roster.length;
+    const isWhole = signers === agreement.roster.length;
     this.#agreement = agreement;
     this.#slot = slot;
     this.#entropy = entropy;
     this.#protocol = protocol;
-    this.#stages = [openingStage(), ...own, closingStage(own.at(-1)!)];
-    this.#admission = new Admission(agreement, slot, this.#stages);
+    this.#stages = [openingStage(), ...own, closingStage(own.at(-1)!, isWhole)];
+    this.#admission = new Admission(agreement, slot, this.#stages, signers);
   }
 
   /**
@@ -158,7 +162,7 @@ export class PartyEngine {
     const { round, attempt } = packet.address;
     return new PartyContext(
       ...([this.#agreement, this.#slot, stage, round, attempt] as const),
-      ...([memory, journal.told, this.#entropy] as const),
+      ...([memory, journal, this.#entropy] as const),
     );
   }
 

@@ -22,6 +22,8 @@ export interface Told {
  * line: number of the transcript's last line that is known.
  * recent: the last rounds that were answered.
  * told: the attempts since the first of these, in order.
+ * toldStage, asks: the stage of the last round that everybody was told of, and how many of
+ *   its rounds asked each kind of task, those among them in which this party was not asked.
  */
 export interface Journal {
   readonly round: number;
@@ -35,6 +37,8 @@ export interface Journal {
   readonly line: number;
   readonly recent: readonly number[];
   readonly told: readonly Told[];
+  readonly toldStage: string;
+  readonly asks: Readonly<Record<string, number>>;
 }
 
 export const NEW_JOURNAL: Journal = {
@@ -49,6 +53,8 @@ export const NEW_JOURNAL: Journal = {
   line: 0,
   recent: [],
   told: [],
+  toldStage: "",
+  asks: {},
 };
 
 /** Refuses with the reason where a party answers nothing any more. */
@@ -82,15 +88,19 @@ export function appendEntries(journal: Journal, entries: readonly Entry[]): Jour
   const first = journal.recent[0] ?? 0;
   const told = journal.told.filter(({ round }) => round >= first);
   let here = journal.told.at(-1) ?? { round: 0, attempt: 0 };
-  for (const { round, attempt, transcript } of entries) {
+  let { toldStage, asks } = journal;
+  for (const { stage, round, attempt, asks: kind, transcript } of entries) {
     const isNextAttempt = round === here.round && attempt === here.attempt + 1;
     if (!isNextAttempt && !(round === here.round + 1 && attempt === 1)) {
       refuse("task-refused", `Attempt ${attempt} of round ${round} is no next.`);
     }
+    if (stage !== toldStage) [toldStage, asks] = [stage, {}];
+    if (attempt === 1) asks = { ...asks, [kind]: (asks[kind] ?? 0) + 1 };
     here = { round, attempt };
     told.push({ round, attempt, transcript });
   }
-  return { ...journal, line: entries.at(-1)?.number ?? journal.line, told };
+  const line = entries.at(-1)?.number ?? journal.line;
+  return { ...journal, line, told, toldStage, asks };
 }
 
 /** The journal once a round is answered, with these fields changed. */

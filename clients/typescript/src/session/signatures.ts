@@ -3,7 +3,6 @@
 import { isSigned, sign } from "../secrecy/keys.ts";
 import { hex, lengthPrefixed } from "../wire/bytes.ts";
 import { refuse } from "../wire/problems.ts";
-import type { Agreement } from "../roster/roster.ts";
 import type { PartyContext, Role, Stage } from "./contract.ts";
 
 export const OPENING = "opening";
@@ -27,12 +26,16 @@ export function openingStage(): Stage {
   };
 }
 
-/** The last stage, which reads the results as the protocol's own last one does. */
-export function closingStage(last: Stage): Stage {
+/**
+ * The last stage, which reads the results as the protocol's own last one does.
+ *
+ * @param isWhole whether everybody has to sign
+ */
+export function closingStage(last: Stage, isWhole: boolean): Stage {
   const { conclude } = last.role;
   return {
     name: CLOSING,
-    exchanges: [{ task: "sign", answer: "signed" }],
+    exchanges: [{ task: "sign", answer: "signed", least: isWhole ? 1 : 0 }],
     results: last.results ?? [],
     resultsTo: last.resultsTo ?? "all",
     role: conclude ? { ...signer, conclude } : signer,
@@ -67,17 +70,6 @@ export function checkSignatures(
       );
     }
   });
-}
-
-/** Refuses what not all slots of an agreement have signed. */
-export function checkAllSigned(
-  { roster }: Agreement,
-  stage: string,
-  transcript: string,
-  signatures: readonly Uint8Array[],
-): void {
-  const keys = Object.fromEntries(roster.map(({ slot, keys }) => [slot, keys.ed25519]));
-  checkSignatures(keys, stage, transcript, signatures, roster.length);
 }
 
 /** What is signed: the transcript (hex) of the opening or of the closing. */

@@ -30,7 +30,7 @@ export function move(
   least: number,
 ): Moved {
   const means = before.map((centroid, c) => {
-    const isLarge = counts[c]! > 0 && counts[c]! >= least;
+    const isLarge = counts[c]! > 0 && (least === 1 || counts[c]! >= least);
     return isLarge ? sums[c]!.map((sum) => sum / counts[c]!) : centroid;
   });
   const equal = equaliseCoordinates(means, unitsOfOne(before));

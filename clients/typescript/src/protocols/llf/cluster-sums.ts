@@ -2,7 +2,7 @@
 
 import type { Points } from "../../numerics/points.ts";
 
-/** Sums of each cluster, and how many rows it has. */
+/** Sums of each cluster, and how many rows it has, or the sum of their degrees. */
 export interface ClusterSums {
   readonly sums: Points;
   readonly counts: readonly number[];
@@ -21,6 +21,24 @@ export function sumByLabel(
   rows.forEach((row, place) => {
     const sum = sums[labels[place]!]!;
     row.forEach((x, f) => (sum[f]! += term(x, f)));
+  });
+  return { sums, counts };
+}
+
+/** `weights`: what each row counts in each cluster. */
+export function sumByWeight(
+  rows: Points,
+  weights: Points,
+  clusters: number,
+): ClusterSums {
+  const width = rows[0]?.length ?? 0;
+  const sums = Array.from({ length: clusters }, () => new Float64Array(width));
+  const counts = new Array<number>(clusters).fill(0);
+  rows.forEach((row, place) => {
+    weights[place]!.forEach((weight, c) => {
+      counts[c]! += weight;
+      row.forEach((x, f) => (sums[c]![f]! += weight * x));
+    });
   });
   return { sums, counts };
 }

@@ -1,7 +1,8 @@
 /**
  * The party of `llf` (lossless federated c-means).
  *
- * Spoken are c-means, standard scaling, and the starts `careful` and `given`.
+ * Spoken are c-means and fuzzy c-means, standard scaling, and the starts `careful` and
+ * `given`.
  */
 
 import { MESSAGES, VERSION } from "../../generated/llf.ts";
@@ -15,28 +16,31 @@ import { poolingStages } from "../../stages/pooling.ts";
 import { SECRETS } from "../../stages/secrets.ts";
 import { columnUpdatesStage } from "./columns/party.ts";
 import { columnStartStage } from "./columns/start.ts";
-import { readParams, type LlfParams } from "./params.ts";
+import { readGiven, settle, type LlfParams } from "./params.ts";
+import { checkCohorts } from "./rows/cohorts.ts";
 import { updatesStage } from "./rows/party.ts";
 import { startStage } from "./rows/start.ts";
 
 export function llf(terms: Terms): Protocol {
-  const params = readParams(terms);
+  const given = readGiven(terms);
   const alignment = readAlignment(terms);
   return {
     version: VERSION,
     messages: MESSAGES,
     alignment,
+    ...(given.quorum ? { quorum: given.quorum } : {}),
     stages: (agreement, slot) => [
       SECRETS,
       alignmentStage(alignment, agreement, slot),
       ...poolingStages(agreement, slot, { moments: true, ranges: false }),
-      ...runStages(params, agreement),
+      ...runStages(settle(given, agreement), agreement),
     ],
   };
 }
 
-function runStages(params: LlfParams, { terms }: Agreement): readonly Stage[] {
-  const areRowsSplit = audiences(terms, "column").length === 1;
+function runStages(params: LlfParams, agreement: Agreement): readonly Stage[] {
+  const areRowsSplit = audiences(agreement.terms, "column").length === 1;
+  if (areRowsSplit) checkCohorts(params, agreement);
   const [start, updates] = areRowsSplit
     ? [startStage(params), updatesStage(params)]
     : [columnStartStage(params), columnUpdatesStage(params)];

@@ -1,9 +1,12 @@
 /** Parameters of `llf` that this client speaks, with their defaults. */
 
-import { paramsOf, type Terms } from "../../roster/terms.ts";
+import type { Agreement } from "../../roster/roster.ts";
+import { audiences, paramsOf, type Terms } from "../../roster/terms.ts";
 import type { Table } from "../../session/contract.ts";
+import { sumOf } from "../../stages/pooled.ts";
 import { refuse } from "../../wire/problems.ts";
 import { checkParams } from "../params.ts";
+import { exponentBySize } from "./fuzziness.ts";
 
 export interface LlfParams {
   readonly clusters: number;
@@ -12,8 +15,13 @@ export interface LlfParams {
   readonly maxIterations: number;
   readonly tolerance: number;
   readonly leastParties: number;
+  /** How many parties suffice where others are late; unset where all are needed. */
+  readonly quorum: number | undefined;
   readonly minClusterRows: number;
   readonly publish: "centroids" | "sizes" | "nothing";
+  /** λ of degrees; unset where each row is in one cluster. */
+  readonly fuzzifier: number | undefined;
+  readonly allowsSmallCohorts: boolean;
 }
 
 const SPOKEN = {
@@ -22,14 +30,15 @@ const SPOKEN = {
   max_iter: "any",
   tol: "any",
   allow_two_parties: "any",
+  quorum: "any",
   min_cluster_rows: "any",
   publish: "any",
   alignment: "any",
-  small_cohorts: "any", // of fuzzy c-means
+  small_cohorts: "any",
   fuzzifier: "any",
   init: [null, "careful", "given"],
   n_init: [1],
-  algorithm: ["cmeans"],
+  algorithm: ["cmeans", "fuzzy_cmeans"],
   scaling: ["standard"],
   output: ["labels"],
 } as const;
@@ -41,15 +50,28 @@ interface Given {
   readonly max_iter?: number;
   readonly tol?: number;
   readonly allow_two_parties?: boolean;
+  readonly quorum?: number | null;
   readonly min_cluster_rows?: number;
   readonly publish?: LlfParams["publish"];
+  readonly algorithm?: "cmeans" | "fuzzy_cmeans";
+  readonly fuzzifier?: number | "auto";
+  readonly small_cohorts?: "refuse" | "allow";
 }
 
 /** The parameters of terms; refuses those that this client does not speak. */
-export function readParams(terms: Terms): LlfParams {
+export function readGiven(terms: Terms): Given {
   checkParams(paramsOf(terms), SPOKEN);
   // the analyst checked their form, and the coordinator signed them
-  const given = paramsOf(terms) as unknown as Given;
+  return paramsOf(terms) as unknown as Given;
+}
+
+/** Parameters with what follows from the numbers of rows and columns of all parties. */
+export function settle(given: Given, agreement: Agreement): LlfParams {
+  const { fuzzifier = "auto" } = given;
+  const exponent =
+    fuzzifier === "auto"
+      ? exponentBySize(sizeOf(agreement, "row"), sizeOf(agreement, "column"))
+      : fuzzifier;
   return {
     clusters: given.n_clusters,
     init: given.init ?? "careful",
@@ -57,9 +79,22 @@ export function readParams(terms: Terms): LlfParams {
     maxIterations: given.max_iter ?? 100,
     tolerance: given.tol ?? 1e-5,
     leastParties: given.allow_two_parties ? 2 : 3,
+    quorum: given.quorum ?? undefined,
     minClusterRows: given.min_cluster_rows ?? 10,
     publish: given.publish ?? "centroids",
+    fuzzifier: given.algorithm === "fuzzy_cmeans" ? exponent : undefined,
+    allowsSmallCohorts: given.small_cohorts === "allow",
   };
+}
+
+/** Whether rows belong to all clusters by degrees. */
+export function isFuzzy({ fuzzifier }: LlfParams): boolean {
+  return fuzzifier !== undefined;
+}
+
+/** Of how many rows the centroid of a cluster moves; that of degrees always does. */
+export function leastRowsMoved(params: LlfParams): number {
+  return isFuzzy(params) ? 1 : params.minClusterRows;
 }
 
 /** Refuses a table from which fewer clusters can start than are asked for. */
@@ -67,4 +102,11 @@ export function checkRows({ clusters }: LlfParams, { rows }: Table): void {
   if (rows.length < clusters) {
     refuse("invalid-data", `${rows.length} rows start no ${clusters} clusters.`);
   }
+}
+
+/** How many rows, or columns, all parties joined with together. */
+function sizeOf({ terms, roster }: Agreement, scope: "row" | "column"): number {
+  const leaders = audiences(terms, scope).map(([first]) => first);
+  const members = roster.filter(({ slot }) => leaders.includes(slot));
+  return sumOf(members.map((each) => (scope === "row" ? each.n_rows : each.n_columns)));
 }

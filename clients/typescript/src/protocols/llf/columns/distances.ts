@@ -15,13 +15,18 @@ import { largestValue } from "../scaler.ts";
 /** Twice the largest feature, and a little more for rounding. */
 const REACH = 2.01;
 
-/** Distances (n, k) as words, each row at its place, hidden from the analyst. */
+/**
+ * Distances (n, k) as words, each row at its place, masked.
+ *
+ * @param isShifted whether the analyst reads how they differ within a row alone
+ */
 export function hiddenDistances(
   context: PartyContext,
   params: LlfParams,
   travelling: Points,
   centroids: Points,
   name: string,
+  isShifted: boolean,
 ): Words {
   const [bound, unit] = encodingOf(context);
   const whole = travelling.flatMap((row) =>
@@ -31,21 +36,22 @@ export function hiddenDistances(
     refuse("guard-refused", "Distances exceed the bound that the parties agreed on.");
   }
   const data = BigUint64Array.from(whole, BigInt);
-  hide(context, params, data, centroids.length, name);
+  hide(context, params, data, centroids.length, name, isShifted);
   return { shape: [travelling.length, centroids.length], data };
 }
 
-/** Masks words; the first slot shifts all distances of a row alike. */
+/** Masks words; where they are shifted, the first slot shifts all of a row alike. */
 function hide(
   context: PartyContext,
   params: LlfParams,
   words: BigUint64Array,
   width: number,
   name: string,
+  isShifted: boolean,
 ): void {
   const { slots, slot, transcript } = context;
   const sum = { members: slots, name, transcript };
-  if (slots[0] === slot) {
+  if (isShifted && slots[0] === slot) {
     const stream = groupStream(context, "row", `shift/${labelOf(sum)}`);
     stream.words(words.length / width).forEach((shift, row) => {
       for (let c = 0; c < width; c++) words[row * width + c]! += shift;

@@ -8,7 +8,7 @@ import type {
   UpdatesScattered,
 } from "../../../generated/llf.ts";
 import { equaliseCoordinates } from "../../../numerics/coincidence.ts";
-import { squaredDistance, type Points } from "../../../numerics/points.ts";
+import { pointsOf, squaredDistance, type Points } from "../../../numerics/points.ts";
 import { FixedPoint } from "../../../secrecy/fixed-point.ts";
 import { mask } from "../../../secrecy/sums.ts";
 import type {
@@ -25,9 +25,9 @@ import { groupStream, sumMember } from "../../../stages/secrets.ts";
 import { numbers, words } from "../../../wire/arrays.ts";
 import { refuse } from "../../../wire/problems.ts";
 import { move, nudgeOf, unitsOfOne } from "../centroids.ts";
-import { sumByLabel } from "../cluster-sums.ts";
+import { sumByLabel, sumByWeight } from "../cluster-sums.ts";
 import { orderBySize } from "../cluster-order.ts";
-import type { LlfParams } from "../params.ts";
+import { isFuzzy, type LlfParams } from "../params.ts";
 import { largestSum, Scaler, startOf } from "../scaler.ts";
 import { columnsOf, hiddenDistances } from "./distances.ts";
 import { travellingRows } from "./start.ts";
@@ -84,16 +84,53 @@ function measure(
     refuse("protocol-failed", "The analyst asks for an update out of order.");
   }
   const rows = travellingRows(context, table);
-  const labels = numbers(asked.labels);
+  const degrees = degreesIn(asked, params, before ? table.rows.length : 0);
   const centroids = before
-    ? moved(context, params, before, table, labels)
+    ? moved(context, before, table, degrees)
     : startAt(startOf(context, params));
   const contribution: UpdatesDistances = {
     kind: "distances",
-    words: hiddenDistances(context, params, rows, centroids, "distances"),
+    words: hiddenDistances(
+      ...([context, params, rows, centroids, "distances"] as const),
+      !isFuzzy(params), // degrees follow from distances themselves
+    ),
   };
   const own: OwnCentroids = { number, centroids };
-  return { contribution, remember: { [OWN]: own, [TOLD]: labels } };
+  return { contribution, remember: { [OWN]: own, [TOLD]: labelsIn(asked) } };
+}
+
+/** What each row counts in each cluster, in the order in which rows travel. */
+function degreesIn(
+  { labels, memberships }: UpdatesMeasure,
+  { clusters, fuzzifier }: LlfParams,
+  size: number,
+): Points {
+  if (fuzzifier !== undefined) {
+    const given = pointsOf(memberships);
+    if (given.length !== size || given.some(({ length }) => length !== clusters)) {
+      refuse("invalid-array", "The analyst tells degrees of other rows or clusters.");
+    }
+    return given.map((row) => row.map((degree) => degree ** fuzzifier));
+  }
+  const told = numbers(labels);
+  if (told.length !== size) {
+    refuse("invalid-array", "The analyst labels other rows than there are.");
+  }
+  if (told.some((label) => label >= clusters)) {
+    refuse("protocol-failed", "The analyst named a cluster that there is not.");
+  }
+  return told.map((label) => {
+    const row = new Float64Array(clusters);
+    row[label] = 1;
+    return row;
+  });
+}
+
+/** The labels that an update tells; of degrees the largest, of equals the first. */
+function labelsIn({ labels, memberships }: UpdatesMeasure): readonly number[] {
+  return memberships.shape[0]
+    ? pointsOf(memberships).map((row) => row.indexOf(Math.max(...row)))
+    : numbers(labels);
 }
 
 function startAt(points: Points): Points {
@@ -102,18 +139,17 @@ function startAt(points: Points): Points {
 
 function moved(
   context: PartyContext,
-  { clusters }: LlfParams,
   before: OwnCentroids,
   table: Table,
-  labels: readonly number[],
+  degrees: Points,
 ): Points {
-  checkLabels(labels, table.rows.length, clusters);
   // a public step would give the analyst known directions to measure rows by
   const purpose = `nudge/${context.place.column}/${before.number}`;
   const stream = groupStream(context, "row", purpose);
   const nudges = before.centroids.map(({ length }) => nudgeOf(stream, length));
-  const { rows, labels: own } = ownRows(context, table, labels);
-  return move(before.centroids, sumByLabel(rows, own, clusters), nudges, 1).centroids;
+  const { rows, told } = ownRows(context, table, degrees);
+  const sums = sumByWeight(rows, told, before.centroids.length);
+  return move(before.centroids, sums, nudges, 1).centroids;
 }
 
 /** Squares within clusters and between them, over own columns, masked. */
@@ -123,9 +159,8 @@ function scatter(
   asked: UpdatesScatter,
   table: Table,
 ): Reply {
-  const told = numbers(asked.labels);
-  checkTold(context, told);
-  const { rows, labels } = ownRows(context, table, told);
+  checkTold(context, numbers(asked.labels));
+  const { rows, told: labels } = ownRows(context, table, numbers(asked.labels));
   const { sums, counts } = sumByLabel(rows, labels, params.clusters);
   const means = sums.map((sum, c) => sum.map((x) => x / Math.max(counts[c]!, 1)));
   const middle = sums[0]!.map(
@@ -143,21 +178,12 @@ function scatter(
   return { contribution };
 }
 
-/** Scaled rows and their labels in the order of the party's table: sums are over it. */
-function ownRows(context: PartyContext, table: Table, told: readonly number[]) {
+/** Scaled rows, and what is told of each, in the order of the party's table. */
+function ownRows<T>(context: PartyContext, table: Table, told: readonly T[]) {
   const scaler = Scaler.of(context);
   const order = context.recall<readonly number[]>("order");
   const rows = table.rows.map((row) => scaler.scaled(row));
-  return { rows, labels: inOwnOrder(order, told) };
-}
-
-function checkLabels(labels: readonly number[], rows: number, clusters: number): void {
-  if (labels.length !== rows) {
-    refuse("invalid-array", "The analyst labels other rows than there are.");
-  }
-  if (labels.some((label) => label >= clusters)) {
-    refuse("protocol-failed", "The analyst named a cluster that there is not.");
-  }
+  return { rows, told: inOwnOrder(order, told) };
 }
 
 /** Refuses labels other than those that were told last. */

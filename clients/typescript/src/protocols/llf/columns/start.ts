@@ -57,7 +57,7 @@ function measureGroups(context: PartyContext, params: LlfParams, table: Table): 
   );
   const contribution: StartGroupDistances = {
     kind: "group-distances",
-    words: hiddenDistances(context, params, sample, means, "groups"),
+    words: hiddenDistances(context, params, sample, means, "groups", true),
   };
   return { contribution };
 }

@@ -3,64 +3,80 @@
 import type { Points } from "../../../numerics/points.ts";
 import {
   EXACT_BITS,
+  finest,
   FixedPoint,
   RING_BITS,
-  signedOf,
+  WHOLE,
 } from "../../../secrecy/fixed-point.ts";
+import { sumOf } from "../../../stages/pooled.ts";
 import { refuse } from "../../../wire/problems.ts";
 import type { ClusterSums } from "../cluster-sums.ts";
+import { isFuzzy, type LlfParams } from "../params.ts";
 import type { Scaler } from "../scaler.ts";
 
-const ROUNDINGS = 2 ** 20;
+const ROUNDING = 1e-9;
 
-/** Sums and counts of clusters: k·F words, then k; `bits` as in fixed point. */
+/** Sums of clusters: k·F words, then a word for how much each of them counts. */
 export class SumsEncoding {
   readonly units: Float64Array;
+  readonly weightUnit: number;
   readonly #sums: FixedPoint;
-  readonly #rows: number;
-  readonly #size: number;
+  readonly #weights: FixedPoint;
 
-  constructor(scaler: Scaler, clusters: number, rows: number, bits: number) {
-    this.#size = clusters * scaler.width;
-    this.#rows = rows;
-    this.#sums = new FixedPoint(
-      new Float64Array(this.#size).fill(scaler.sumLimit),
-      bits,
-    );
+  private constructor(scaler: Scaler, bits: number, weights: FixedPoint) {
+    const clusters = weights.units.length;
+    const bounds = new Float64Array(clusters * scaler.width).fill(scaler.sumLimit);
+    this.#sums = new FixedPoint(bounds, finest(bits));
+    this.#weights = weights;
     this.units = this.#sums.units.subarray(0, scaler.width);
+    this.weightUnit = weights.units[0]!;
   }
 
-  static ofUpdates(scaler: Scaler, clusters: number, rows: number): SumsEncoding {
-    return new SumsEncoding(scaler, clusters, rows, EXACT_BITS);
+  /** Of updates: counts are whole, degrees to the power λ are not. */
+  static ofUpdates(params: LlfParams, scaler: Scaler, rows: number): SumsEncoding {
+    const bounds = new Array<number>(params.clusters).fill(rows);
+    const unit = isFuzzy(params) ? finest(EXACT_BITS) : WHOLE;
+    return new SumsEncoding(scaler, EXACT_BITS, new FixedPoint(bounds, unit));
   }
 
-  static ofLabels(scaler: Scaler, clusters: number, rows: number): SumsEncoding {
-    return new SumsEncoding(scaler, clusters, rows, RING_BITS);
+  /** Of the final labels. */
+  static ofLabels(params: LlfParams, scaler: Scaler, rows: number): SumsEncoding {
+    const bounds = new Array<number>(params.clusters).fill(rows);
+    return new SumsEncoding(scaler, RING_BITS, new FixedPoint(bounds, WHOLE));
+  }
+
+  /** How many words a total has, without its tag. */
+  get size(): number {
+    return this.#sums.units.length + this.#weights.units.length;
   }
 
   /** Words of sums in whole units. */
   encode({ sums, counts }: ClusterSums): BigUint64Array {
     const whole = Float64Array.from(sums.flatMap((sum) => [...sum]));
-    return joined(this.#sums.encodeUnits(whole), countWords(counts));
+    const weights = this.#weights.encodeUnits(Float64Array.from(counts));
+    return joined(this.#sums.encodeUnits(whole), weights);
   }
 
   fits(words: BigUint64Array): boolean {
-    const [sums, counts] = this.#split(words);
-    return this.#sums.fits(sums) && areCounts(counts, this.#rows);
+    const [sums, weights] = this.#split(words);
+    return this.#sums.fits(sums) && this.#weights.fits(weights);
   }
 
   /** A total; throws `protocol-failed` unless it counts the rows that there are. */
-  decode(words: BigUint64Array): ClusterSums {
+  decode(words: BigUint64Array, rows: number): ClusterSums {
     const [head, tail] = this.#split(words);
-    const [flat, counts] = [this.#sums.decode(head), Array.from(tail, signedOf)];
-    checkCounts(counts, this.#rows);
+    const flat = this.#sums.decode(head);
+    const counts = [...this.#weights.decode(tail)];
+    if (this.weightUnit === 1) checkCounts(counts, rows);
+    else checkDegrees(counts, rows);
     const width = this.units.length;
     const sums = counts.map((_, c) => flat.slice(c * width, (c + 1) * width));
     return { sums, counts };
   }
 
   #split(words: BigUint64Array): [BigUint64Array, BigUint64Array] {
-    return [words.subarray(0, this.#size), words.subarray(this.#size)];
+    const size = this.#sums.units.length;
+    return [words.subarray(0, size), words.subarray(size)];
   }
 }
 
@@ -70,66 +86,72 @@ export interface Around {
   readonly squares: readonly number[];
   readonly distances: readonly number[];
   readonly silhouettes: number;
+  /** Σ μ² ‖x - v‖² and Σ μ² around the centroids; none where rows have no degrees. */
+  readonly degrees: readonly number[];
 }
 
-/** How {@link Around} stands as words: k sizes, then 2k + 1 real numbers. */
+/** How {@link Around} stands as words: k sizes, then real numbers. */
 export class AroundEncoding {
+  readonly #sizes: FixedPoint;
   readonly #reals: FixedPoint;
-  readonly #clusters: number;
-  readonly #rows: number;
 
-  constructor(scaler: Scaler, means: Points, rows: number) {
+  /** `centroids`: those around which rows have degrees; none where they have none. */
+  constructor(scaler: Scaler, means: Points, centroids: Points, rows: number) {
     const farthest = scaler.farthestFrom(means);
     const squares = means.map(() => farthest);
-    const bounds = [...squares, ...squares.map(Math.sqrt), 1];
+    const ofDegrees = centroids.length ? [scaler.farthestFrom(centroids), 1] : [];
+    const bounds = [...squares, ...squares.map(Math.sqrt), 1, ...ofDegrees];
     this.#reals = new FixedPoint(bounds.map((bound) => rows * bound));
-    this.#clusters = means.length;
-    this.#rows = rows;
+    this.#sizes = new FixedPoint(new Array<number>(means.length).fill(rows), WHOLE);
   }
 
-  encode({ sizes, squares, distances, silhouettes }: Around): BigUint64Array {
-    const reals = this.#reals.encode([...squares, ...distances, silhouettes]);
-    return joined(countWords(sizes), reals);
+  encode({ sizes, squares, distances, silhouettes, degrees }: Around): BigUint64Array {
+    const reals = [...squares, ...distances, silhouettes, ...degrees];
+    return joined(
+      this.#sizes.encodeUnits(Float64Array.from(sizes)),
+      this.#reals.encode(reals),
+    );
   }
 
   fits(words: BigUint64Array): boolean {
     const [sizes, reals] = this.#split(words);
-    return areCounts(sizes, this.#rows) && this.#reals.fits(reals);
+    return this.#sizes.fits(sizes) && this.#reals.fits(reals);
   }
 
   /** A total; throws `protocol-failed` where it cannot be one. */
-  decode(words: BigUint64Array): Around {
+  decode(words: BigUint64Array, rows: number): Around {
     const [head, tail] = this.#split(words);
-    const [sizes, reals] = [Array.from(head, signedOf), [...this.#reals.decode(tail)]];
-    const silhouettes = reals.pop()!;
-    checkCounts(sizes, this.#rows);
-    if (reals.some((sum) => sum < 0)) refuse("protocol-failed", "A sum is negative.");
-    const k = this.#clusters;
+    const [sizes, reals] = [[...this.#sizes.decode(head)], this.#reals.decode(tail)];
+    checkCounts(sizes, rows);
+    const k = sizes.length;
+    if (reals.some((sum, place) => sum < 0 && place !== 2 * k)) {
+      refuse("protocol-failed", "A sum is negative.");
+    }
     return {
       sizes,
-      squares: reals.slice(0, k),
-      distances: reals.slice(k),
-      silhouettes,
+      squares: [...reals.subarray(0, k)],
+      distances: [...reals.subarray(k, 2 * k)],
+      silhouettes: reals[2 * k]!,
+      degrees: [...reals.subarray(2 * k + 1)],
     };
   }
 
   #split(words: BigUint64Array): [BigUint64Array, BigUint64Array] {
-    return [words.subarray(0, this.#clusters), words.subarray(this.#clusters)];
+    const clusters = this.#sizes.units.length;
+    return [words.subarray(0, clusters), words.subarray(clusters)];
   }
 }
 
-function countWords(counts: readonly number[]): BigUint64Array {
-  return BigUint64Array.from(counts, BigInt);
-}
-
-function areCounts(words: BigUint64Array, rows: number): boolean {
-  return words.every((word) => Math.abs(signedOf(word)) <= rows + ROUNDINGS);
-}
-
 function checkCounts(counts: readonly number[], rows: number): void {
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  if (total !== rows || counts.some((count) => count < 0)) {
+  if (sumOf(counts) !== rows || counts.some((count) => count < 0)) {
     refuse("protocol-failed", "The counts of a total do not add up to the rows.");
+  }
+}
+
+function checkDegrees(degrees: readonly number[], rows: number): void {
+  const most = rows * (1 + ROUNDING);
+  if (sumOf(degrees) > most || degrees.some((degree) => degree < 0)) {
+    refuse("protocol-failed", "A total counts more rows than the parties hold.");
   }
 }
 

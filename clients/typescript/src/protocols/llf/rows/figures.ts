@@ -4,17 +4,19 @@ import type { UpdatesTold } from "../../../generated/llf.ts";
 import { squaredDistance, type Points } from "../../../numerics/points.ts";
 import { sumOf } from "../../../stages/pooled.ts";
 import type { Around } from "./encodings.ts";
+import type { Known } from "./following.ts";
 
 type Figures = NonNullable<UpdatesTold["figures"]>;
 
 const DIGITS = 6;
 const COINCIDING = 1e6;
+const ALIKE = 1e-3;
 
 /** The figures of clusters that have rows, to six digits; what is not defined is null. */
 export function figuresOf(
   around: Around,
   means: Points,
-  updates: number,
+  { number, centroids }: Known,
   converged: boolean,
 ): Figures {
   const there = [...around.sizes.keys()].filter((c) => around.sizes[c]! > 0);
@@ -31,13 +33,21 @@ export function figuresOf(
         davies_bouldin: daviesBouldin(scatter, apart),
       }
     : {};
+  const [compactness, degrees] = around.degrees;
+  const ofDegrees =
+    compactness === undefined
+      ? { xie_beni: xieBeni(inertia, rows, apart) }
+      : {
+          xie_beni: xieBeni(compactness, rows, separationsOf(centroids)),
+          partition_coefficient: partitionCoefficient(degrees! / rows, around.sizes),
+        };
   return rounded({
     ...NOTHING,
     ...compared,
+    ...ofDegrees,
     n_clusters: there.length,
     inertia: Math.max(inertia, 0),
-    xie_beni: xieBeni(inertia, rows, apart),
-    n_iter: updates,
+    n_iter: number,
     converged,
   });
 }
@@ -101,6 +111,13 @@ function xieBeni(compactness: number, rows: number, apart: Square): number | nul
   if (!(nearest > 0 && nearest < Infinity)) return null;
   const found = Math.max(compactness, 0) / (rows * nearest);
   return found < COINCIDING ? found : null;
+}
+
+/** The mean Σ_c μ_c² of rows; none where all are alike, or most in one cluster. */
+function partitionCoefficient(mean: number, sizes: readonly number[]): number | null {
+  const found = Math.min(mean, 1);
+  const areAlike = sizes.length > 1 && found * sizes.length < 1 + ALIKE;
+  return areAlike || sizes.filter(Boolean).length < 2 ? null : found;
 }
 
 function others(row: readonly number[], own: number): [number, number][] {

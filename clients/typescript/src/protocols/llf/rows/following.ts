@@ -9,11 +9,11 @@ import { equaliseCoordinates } from "../../../numerics/coincidence.ts";
 import type { Points } from "../../../numerics/points.ts";
 import { readTotal, share, type Sum } from "../../../secrecy/sums.ts";
 import type { PartyContext } from "../../../session/contract.ts";
-import { groupRows } from "../../../stages/pooled.ts";
+import { groupRows, sumOf } from "../../../stages/pooled.ts";
 import { sumMember } from "../../../stages/secrets.ts";
 import { words, type Bytes, type Ints, type Words } from "../../../wire/arrays.ts";
 import { refuse } from "../../../wire/problems.ts";
-import type { LlfParams } from "../params.ts";
+import { isFuzzy, leastRowsMoved, type LlfParams } from "../params.ts";
 import { Scaler, startOf } from "../scaler.ts";
 import { drawNudges, isAtRest, move, unitsOfOne } from "../centroids.ts";
 import { countLabels, type ClusterSums } from "../cluster-sums.ts";
@@ -25,15 +25,19 @@ type Totals = Pick<UpdatesUpdate, "updates" | "cohorts" | "totals">;
 type LabelTotals = Totals & Pick<UpdatesGather, "closed_in" | "closed_by" | "closing">;
 type FinalTotals = Omit<UpdatesClosed, "kind">;
 
-/** The centroids after an update; `total`: that from which they come. */
+/** The centroids after an update; `total`: that from which they come, over whose rows. */
 export interface Known {
   readonly number: number;
   readonly centroids: Points;
   readonly moved: number | null;
-  readonly total?: ClusterSums;
+  readonly total?: MemberSums;
 }
 
-/** The last update to which this party added its share, and its counts there. */
+interface MemberSums extends ClusterSums {
+  readonly members: readonly string[];
+}
+
+/** The last update to which this party added its share, and what it counts there. */
 export interface OwnShare {
   readonly asked: number;
   readonly counts: readonly number[];
@@ -48,6 +52,7 @@ export interface FinalMeans {
 export const KNOWN = "centroids";
 export const OWN_SHARE = "own-share";
 export const LABELS = "final-labels";
+export const MEANS = "final-means";
 const BLIND = true;
 
 export class RowsRound {
@@ -62,13 +67,9 @@ export class RowsRound {
   ) {
     this.scaler = Scaler.of(context);
     this.#rows = groupRows(context);
-    const fixed = [this.scaler, params.clusters, this.#rows] as const;
+    const fixed = [params, this.scaler, this.#rows] as const;
     this.updates = SumsEncoding.ofUpdates(...fixed);
     this.labels = SumsEncoding.ofLabels(...fixed);
-  }
-
-  get leads(): boolean {
-    return this.context.slots[0] === this.context.slot;
   }
 
   /** What was answered last; nothing at the start. */
@@ -82,17 +83,18 @@ export class RowsRound {
     const kept = this.context.memory.get(KNOWN) as Known | undefined;
     let known = kept ?? { number: 0, centroids: this.#start(), moved: null };
     const [steps, width] = [updates.shape[0]!, totals.shape[1]!];
-    if (cohorts.shape[1] !== this.context.slots.length) wrongSize();
+    const size = this.context.slots.length;
+    if (cohorts.shape[1] !== size || width !== this.updates.size + 1) wrongSize();
     for (let step = 0; step < steps; step++) {
       const [number, round, attempt] = row(updates, step).map(Number);
       if (number! <= known.number) continue; // it came with an attempt before
       if (number !== known.number + 1) {
         refuse("protocol-failed", "The total of an update is missing.");
       }
-      this.#checkEverybody(cohorts, step);
+      const members = this.#membersOf(cohorts.data.subarray(step * size));
       const total = totals.data.subarray(step * width, (step + 1) * width);
-      const sum = this.#sumOf(`update/${number}`, round!, attempt!);
-      known = this.#moved(known, this.#read(total, sum, this.updates));
+      const sum = this.#sumOf(`update/${number}`, members, round!, attempt!);
+      known = this.#moved(known, this.#read(total, sum, this.updates), members);
     }
     return known;
   }
@@ -112,13 +114,15 @@ export class RowsRound {
     return known;
   }
 
+  /** The means of the final labels: as they were first read, or read now. */
   means(known: Known, { closed_in, closed_by, closing }: LabelTotals): FinalMeans {
-    this.#checkEverybody(closed_by, 0);
-    const sum = this.#sumIn(`closing/${known.number}`, closed_in);
+    const before = this.context.memory.get(MEANS) as FinalMeans | undefined;
+    if (before) return before;
+    const sum = this.#sumIn(`closing/${known.number}`, closed_by, closed_in);
     const total = this.#read(closing.data, sum, this.labels);
     const own = this.context.memory.get(LABELS) as readonly number[] | undefined;
     if (own) checkOwn(total.counts, countLabels(own, this.params.clusters));
-    this.#checkSteady(known, total);
+    this.#checkSteady(known, total, sum.members);
     const means = total.sums.map((sums, c) => {
       const count = total.counts[c]!;
       return count > 0 ? sums.map((x) => x / count) : known.centroids[c]!;
@@ -128,26 +132,27 @@ export class RowsRound {
 
   around(
     known: Known,
-    { means }: FinalMeans,
+    final: FinalMeans,
     { gathered_in, gathered_by, gathered }: FinalTotals,
   ): Around {
-    this.#checkEverybody(gathered_by, 0);
-    const sum = this.#sumIn(`gathered/${known.number}`, gathered_in);
-    return this.#read(gathered.data, sum, this.aroundEncoding(means));
+    const sum = this.#sumIn(`gathered/${known.number}`, gathered_by, gathered_in);
+    return this.#read(gathered.data, sum, this.aroundEncoding(known, final));
   }
 
-  aroundEncoding(means: Points): AroundEncoding {
-    return new AroundEncoding(this.scaler, means, this.#rows);
+  aroundEncoding({ centroids }: Known, { means }: FinalMeans): AroundEncoding {
+    const ofDegrees = isFuzzy(this.params) ? centroids : [];
+    return new AroundEncoding(this.scaler, means, ofDegrees, this.#rows);
   }
 
   /** The share of a sum in hand, and where its masks belong. */
   share(
     own: BigUint64Array,
+    members: readonly string[],
     name: string,
   ): { words: Words; round: number; attempt: number } {
     const { context } = this;
     const { round, attempt } = context;
-    const sum = this.#sumOf(name, round, attempt);
+    const sum = this.#sumOf(name, members, round, attempt);
     const kind = { blind: BLIND, leastMembers: this.params.leastParties };
     return {
       words: words(share(own, sum, sumMember(context, "column"), kind)),
@@ -165,19 +170,21 @@ export class RowsRound {
     return equaliseCoordinates(points, unitsOfOne(points));
   }
 
-  #moved(known: Known, total: ClusterSums): Known {
+  #moved(known: Known, total: ClusterSums, members: readonly string[]): Known {
     const number = known.number + 1;
     const { asked, counts } = this.ownShare;
-    if (asked === number) checkOwn(total.counts, counts);
-    this.#checkSteady(known, total);
-    const { clusters, minClusterRows } = this.params;
+    const isAmong = members.includes(this.context.slot);
+    if (asked === number && isAmong) checkOwn(total.counts, counts);
+    this.#checkSteady(known, total, members);
+    const { clusters } = this.params;
     const nudges = drawNudges(this.context, clusters, this.scaler.width, number);
-    const moved = move(known.centroids, total, nudges, minClusterRows);
-    return { number, ...moved, total };
+    const moved = move(known.centroids, total, nudges, leastRowsMoved(this.params));
+    return { number, ...moved, total: { ...total, members } };
   }
 
-  #checkSteady(known: Known, now: ClusterSums): void {
-    if (!known.total) return;
+  /** Compares totals of the same members; of degrees nothing follows. */
+  #checkSteady(known: Known, now: ClusterSums, members: readonly string[]): void {
+    if (known.total?.members.join() !== members.join() || isFuzzy(this.params)) return;
     const slack = slackOf(this.scaler, this.updates.units, this.#rows);
     checkSteady(known.total, now, known.centroids, slack);
   }
@@ -187,31 +194,33 @@ export class RowsRound {
     sum: Sum,
     encoding: {
       fits(words: BigUint64Array): boolean;
-      decode(words: BigUint64Array): T;
+      decode(words: BigUint64Array, rows: number): T;
     },
   ): T {
     const member = sumMember(this.context, "column");
     const fits = (found: BigUint64Array) => encoding.fits(found);
-    return encoding.decode(readTotal(total, sum, member, BLIND, fits));
+    const rows = sumOf(sum.members.map((slot) => this.context.rowsOf(slot)));
+    return encoding.decode(readTotal(total, sum, member, BLIND, fits), rows);
   }
 
-  /** Without a quorum nobody may be left out. */
-  #checkEverybody({ data }: Bytes, step: number): void {
-    const size = this.context.slots.length;
-    const there = data.subarray(step * size, (step + 1) * size);
-    if (there.length !== size || there.some((mark) => mark !== 1)) {
-      refuse("protocol-failed", "The analyst names other members than the terms.");
-    }
+  /** The slots that a cohort marks; the label of a sum is of these members alone. */
+  #membersOf(cohort: Uint8Array): readonly string[] {
+    return this.context.slots.filter((_, place) => cohort[place] === 1);
   }
 
-  #sumIn(name: string, when: Ints): Sum {
+  #sumIn(name: string, cohort: Bytes, when: Ints): Sum {
     const [round, attempt] = Array.from(when.data, Number);
-    return this.#sumOf(name, round!, attempt!);
+    return this.#sumOf(name, this.#membersOf(cohort.data), round!, attempt!);
   }
 
-  #sumOf(name: string, round: number, attempt: number): Sum {
+  #sumOf(
+    name: string,
+    members: readonly string[],
+    round: number,
+    attempt: number,
+  ): Sum {
     const transcript = this.context.transcriptAt(round, attempt);
-    return { members: this.context.slots, name, transcript };
+    return { members, name, transcript };
   }
 }
 

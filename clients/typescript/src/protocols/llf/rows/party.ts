@@ -11,7 +11,8 @@ import type {
   UpdatesTold,
   UpdatesUpdate,
 } from "../../../generated/llf.ts";
-import { pointsArray } from "../../../numerics/points.ts";
+import { pointsArray, type Points } from "../../../numerics/points.ts";
+import { checkMembers } from "../../../secrecy/sums.ts";
 import type { Outcome, Reply, Role, Stage, Table } from "../../../session/contract.ts";
 import { groupDigestOfBytes } from "../../../stages/secrets.ts";
 import { ints } from "../../../wire/arrays.ts";
@@ -19,34 +20,46 @@ import { concat } from "../../../wire/bytes.ts";
 import { refuse } from "../../../wire/problems.ts";
 import type { LlfParams } from "../params.ts";
 import { digestOf, isAtRest } from "../centroids.ts";
+import { checkOwnRows } from "./cohorts.ts";
 import { figuresOf } from "./figures.ts";
 import {
   KNOWN,
   LABELS,
   OWN_SHARE,
+  MEANS,
   RowsRound,
-  type FinalMeans,
   type Known,
+  type OwnShare,
 } from "./following.ts";
-import { labelRows, sumAround, sumLabelled, sumNearest } from "./passes.ts";
+import {
+  labelRows,
+  sumAround,
+  sumByDegrees,
+  sumDegrees,
+  sumLabelled,
+  sumNearest,
+} from "./passes.ts";
 import { orderClusters, publish } from "./publication.ts";
 
 type Asked = UpdatesUpdate | UpdatesClose | UpdatesGather | UpdatesTell;
 
-const MEANS = "final-means";
+const SIZES = "final-sizes";
 const OWN_FIELDS = ["updates", "cohorts", "totals"]; // who was late lacks more of them
 
 export function updatesStage(params: LlfParams): Stage {
   const own = OWN_FIELDS;
+  const mayBeLate = params.quorum !== undefined;
+  const least = mayBeLate ? 0 : 1;
   return {
     name: "updates",
     exchanges: [
-      { task: "update", answer: "sums", most: params.maxIterations, own },
-      { task: "close", answer: "closing", own },
-      { task: "gather", answer: "gathered", own },
-      { task: "tell", answer: "told", own },
+      { task: "update", answer: "sums", least, most: params.maxIterations, own },
+      { task: "close", answer: "closing", least, own },
+      { task: "gather", answer: "gathered", least, own },
+      { task: "tell", answer: "told", least, own },
     ],
     results: ["closed"],
+    resultsTo: mayBeLate ? "slot" : "all",
     role: rowsRole(params),
   };
 }
@@ -56,9 +69,7 @@ function rowsRole(params: LlfParams): Role {
     reply(context, task, table): Reply {
       const here = new RowsRound(context, params);
       const asked = task as Asked;
-      if (asked.members.join() !== context.slots.join()) {
-        refuse("protocol-failed", "The analyst names other members than the terms.");
-      }
+      checkCohort(here, asked.members);
       switch (asked.kind) {
         case "update":
           return update(here, asked, table);
@@ -70,32 +81,54 @@ function rowsRole(params: LlfParams): Role {
           return tell(here, asked);
       }
     },
-    conclude(context, result): Outcome {
-      const here = new RowsRound(context, params);
-      const known = here.followToTheEnd(result as UpdatesClosed);
-      const labels = context.recall<readonly number[]>(LABELS);
-      return { labels: numbered(here, known, labels) };
-    },
+    conclude: (context, result, table) =>
+      conclude(new RowsRound(context, params), result as UpdatesClosed, table),
   };
 }
 
-function update(here: RowsRound, asked: UpdatesUpdate, table: Table): Reply {
-  const known = here.follow(asked);
-  const { number } = asked;
-  if (number !== known.number + 1 || number !== here.ownShare.asked + 1) {
-    refuse("protocol-failed", "The analyst asks for an update out of order.");
+/** Refuses members that follow neither from the terms nor from absences they allow. */
+function checkCohort({ context, params }: RowsRound, members: readonly string[]): void {
+  const { quorum = context.slots.length, leastParties } = params;
+  if (members.length < quorum) {
+    refuse("protocol-failed", "The analyst names fewer members than the terms.");
   }
+  checkMembers(members, context, leastParties);
+}
+
+function update(here: RowsRound, asked: UpdatesUpdate, table: Table): Reply {
+  const { context, params } = here;
+  const known = here.follow(asked);
+  checkOrder(here, asked.number, known);
   const rows = here.scaledRows(table.rows);
-  const sums = sumNearest(rows, known.centroids, here.updates.units);
+  const sums = sumRows(here, rows, known);
+  const leads = asked.members[0] === context.slot;
   const contribution: UpdatesSums = {
     kind: "sums",
-    ...here.share(here.updates.encode(sums), `update/${number}`),
+    ...here.share(here.updates.encode(sums), asked.members, `update/${asked.number}`),
     start: pointsArray([], here.scaler.width),
-    moved: here.leads ? twoDigits(known.moved) : null,
-    stop: here.leads && isAtRest(here.params, known.moved),
+    moved: leads ? twoDigits(known.moved) : null,
+    stop: leads && isAtRest(params, known.moved),
   };
-  const own = { asked: number, counts: sums.counts };
+  const counts = sums.counts.map((count) => count / here.updates.weightUnit);
+  const own: OwnShare = { asked: asked.number, counts };
   return { contribution, remember: { [KNOWN]: known, [OWN_SHARE]: own } };
+}
+
+/** Refuses an update that was made, by whomever; who was late may have missed some. */
+function checkOrder(here: RowsRound, number: number, known: Known): void {
+  const { asked } = here.ownShare;
+  const follows = here.params.quorum ? number > asked : number === asked + 1;
+  const isNext = number === here.context.roundsOf("update");
+  if (!isNext || number !== known.number + 1 || !follows) {
+    refuse("protocol-failed", "The analyst asks for an update out of order.");
+  }
+}
+
+function sumRows({ params, updates }: RowsRound, rows: Points, known: Known) {
+  const { fuzzifier } = params;
+  if (fuzzifier === undefined) return sumNearest(rows, known.centroids, updates.units);
+  checkOwnRows(params, rows.length, updates.units.length);
+  return sumByDegrees(rows, known.centroids, updates, fuzzifier);
 }
 
 function close(here: RowsRound, asked: UpdatesClose, table: Table): Reply {
@@ -108,7 +141,7 @@ function close(here: RowsRound, asked: UpdatesClose, table: Table): Reply {
   );
   const contribution: UpdatesClosing = {
     kind: "closing",
-    ...here.share(own, `closing/${known.number}`),
+    ...here.share(own, asked.members, `closing/${known.number}`),
   };
   return { contribution, remember: { [KNOWN]: known, [LABELS]: labels } };
 }
@@ -116,27 +149,32 @@ function close(here: RowsRound, asked: UpdatesClose, table: Table): Reply {
 function gather(here: RowsRound, asked: UpdatesGather, table: Table): Reply {
   const known = here.followToTheEnd(asked);
   const final = here.means(known, asked);
-  const labels = here.context.recall<readonly number[]>(LABELS);
   const rows = here.scaledRows(table.rows);
-  const around = sumAround(rows, labels, final.means, final.counts);
+  const labels = finalLabels(here, rows, known);
+  const { fuzzifier } = here.params;
+  const degrees =
+    fuzzifier === undefined ? [] : sumDegrees(rows, known.centroids, fuzzifier);
+  const around = { ...sumAround(rows, labels, final), degrees };
   const contribution: UpdatesGathered = {
     kind: "gathered",
     ...here.share(
-      here.aroundEncoding(final.means).encode(around),
+      here.aroundEncoding(known, final).encode(around),
+      asked.members,
       `gathered/${known.number}`,
     ),
   };
-  return { contribution, remember: { [MEANS]: final } };
+  const remember = { [KNOWN]: known, [LABELS]: labels, [MEANS]: final };
+  return { contribution, remember };
 }
 
 function tell(here: RowsRound, asked: UpdatesTell): Reply {
-  const { context, params, scaler, leads } = here;
+  const { context, params, scaler } = here;
   const known = here.followToTheEnd(asked);
-  const final = context.recall<FinalMeans>(MEANS);
+  const final = here.means(known, asked);
   const around = here.around(known, final, asked);
-  const shown = publish(params, scaler, known, final);
+  const leads = asked.members[0] === context.slot;
   const told = leads
-    ? shown
+    ? publish(params, scaler, known, final, around.sizes)
     : { clusters: [], centroids: [], sizes: [], coinciding: null };
   const converged = isAtRest(params, known.moved);
   const contribution: UpdatesTold = {
@@ -149,10 +187,30 @@ function tell(here: RowsRound, asked: UpdatesTell): Reply {
     digest: markOf(here, known, around.sizes),
     figures:
       leads && params.publish !== "nothing"
-        ? figuresOf(around, final.means, known.number, converged)
+        ? figuresOf(around, final.means, known, converged)
         : null,
   };
-  return { contribution };
+  const { sizes } = around;
+  return { contribution, remember: { [KNOWN]: known, [MEANS]: final, [SIZES]: sizes } };
+}
+
+/** Labels by the numbers that clusters have outside; who was late finds them now. */
+function conclude(here: RowsRound, result: UpdatesClosed, table: Table): Outcome {
+  const { context, params, scaler } = here;
+  const known = here.followToTheEnd(result);
+  const labels = finalLabels(here, here.scaledRows(table.rows), known);
+  const final = here.means(known, result);
+  const told = context.memory.get(SIZES) as readonly number[] | undefined;
+  const sizes = told ?? here.around(known, final, result).sizes;
+  if (params.init === "given") return { labels };
+  const published = publish(params, scaler, known, final, sizes);
+  const order = orderClusters(params, known, sizes, published);
+  return { labels: labels.map((label) => order.indexOf(label)) };
+}
+
+function finalLabels(here: RowsRound, rows: Points, known: Known): readonly number[] {
+  const found = here.context.memory.get(LABELS) as readonly number[] | undefined;
+  return found ?? labelRows(rows, known.centroids);
 }
 
 /** A mark over all bits of the result, which all parties say alike. */
@@ -161,20 +219,6 @@ function markOf(here: RowsRound, known: Known, sizes: readonly number[]): string
   const bits = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
   const result = concat(digestOf(known.centroids, known.number), bits);
   return groupDigestOfBytes(here.context, "column", "told", result);
-}
-
-/** Labels by the numbers that clusters have outside; given starts keep theirs. */
-function numbered(
-  here: RowsRound,
-  known: Known,
-  labels: readonly number[],
-): readonly number[] {
-  const { context, params, scaler } = here;
-  if (params.init === "given") return labels;
-  const final = context.recall<FinalMeans>(MEANS);
-  const published = publish(params, scaler, known, final);
-  const order = orderClusters(params, known, final, published);
-  return labels.map((label) => order.indexOf(label));
 }
 
 function twoDigits(moved: number | null): number | null {

@@ -7,8 +7,11 @@ import {
   type Point,
   type Points,
 } from "../../../numerics/points.ts";
+import { squared } from "../../../stages/pooled.ts";
 import { sumByLabel, type ClusterSums } from "../cluster-sums.ts";
-import type { Around } from "./encodings.ts";
+import { degreesOf, raised } from "../fuzziness.ts";
+import type { Around, SumsEncoding } from "./encodings.ts";
+import type { FinalMeans } from "./following.ts";
 
 /** Sums in whole units of the rows nearest to each centroid: one rounding per row. */
 export function sumNearest(
@@ -19,6 +22,25 @@ export function sumNearest(
   return sumByLabel(rows, labelRows(rows, centroids), centroids.length, (x, f) =>
     roundToEven(x * units[f]!),
   );
+}
+
+/** Sums in whole units of all rows, in each cluster by their degrees. */
+export function sumByDegrees(
+  rows: Points,
+  centroids: Points,
+  { units, weightUnit }: SumsEncoding,
+  fuzzifier: number,
+): ClusterSums {
+  const sums = centroids.map(({ length }) => new Float64Array(length));
+  const counts = centroids.map(() => 0);
+  for (const row of rows) {
+    degreesOf(row, centroids, fuzzifier).degrees.forEach((degree, c) => {
+      const weight = raised(degree, fuzzifier);
+      counts[c]! += roundToEven(weight * weightUnit);
+      row.forEach((x, f) => (sums[c]![f]! += roundToEven(weight * x * units[f]!)));
+    });
+  }
+  return { sums, counts };
 }
 
 /** Sums in whole units of the rows of each label: one rounding per sum. */
@@ -42,9 +64,8 @@ export function labelRows(rows: Points, centroids: Points): readonly number[] {
 export function sumAround(
   rows: Points,
   labels: readonly number[],
-  means: Points,
-  counts: readonly number[],
-): Around {
+  { means, counts }: FinalMeans,
+): Omit<Around, "degrees"> {
   const sizes = counts.map(() => 0);
   const squares = [...sizes];
   const distances = [...sizes];
@@ -58,6 +79,23 @@ export function sumAround(
     if (counts[own]! > 1) silhouettes += silhouetteOf(row, own, within, means, counts);
   });
   return { sizes, squares, distances, silhouettes };
+}
+
+/** Σ μ² ‖x - v‖² and Σ μ² of these rows around centroids. */
+export function sumDegrees(
+  rows: Points,
+  centroids: Points,
+  fuzzifier: number,
+): readonly number[] {
+  let [compactness, squares] = [0, 0];
+  for (const row of rows) {
+    const found = degreesOf(row, centroids, fuzzifier);
+    found.degrees.forEach((degree, c) => {
+      compactness += squared(degree) * found.squares[c]!;
+      squares += squared(degree);
+    });
+  }
+  return [compactness, squares];
 }
 
 /** (b - a) / max(a, b), by distances to the means of the own and the nearest other. */

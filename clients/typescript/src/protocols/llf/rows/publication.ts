@@ -5,7 +5,7 @@ import { roundToEven } from "../../../numerics/floats.ts";
 import type { Points } from "../../../numerics/points.ts";
 import { roundUp } from "../../../numerics/round-numbers.ts";
 import { orderBySize } from "../cluster-order.ts";
-import type { LlfParams } from "../params.ts";
+import { isFuzzy, type LlfParams } from "../params.ts";
 import type { Scaler } from "../scaler.ts";
 import type { FinalMeans, Known } from "./following.ts";
 
@@ -19,24 +19,29 @@ export interface Published {
   readonly coinciding: number | null;
 }
 
-/** Rounded centroids, and sizes in fives, of clusters that are large enough. */
+/**
+ * Rounded centroids, and sizes in fives, of clusters that are large enough.
+ *
+ * @param sizes of all clusters, in the last sum; where a party was late in it, means are
+ *   of other counts
+ */
 export function publish(
   params: LlfParams,
   scaler: Scaler,
   known: Known,
   { counts, means }: FinalMeans,
+  sizes: readonly number[],
 ): Published {
   if (params.publish === "nothing") {
     return { clusters: [], centroids: [], sizes: [], coinciding: null };
   }
-  const clusters = [...counts.keys()].filter(
-    (c) => counts[c]! >= params.minClusterRows,
-  );
+  const clusters = [...sizes.keys()].filter((c) => sizes[c]! >= params.minClusterRows);
+  const points = isFuzzy(params) ? known.centroids : means;
   const shown = params.publish === "centroids" ? clusters : [];
   return {
     clusters,
-    centroids: shown.map((c) => roundedMean(scaler, means[c]!, counts[c]!)),
-    sizes: clusters.map((c) => inFives(counts[c]!)),
+    centroids: shown.map((c) => roundedMean(scaler, points[c]!, counts[c]!)),
+    sizes: clusters.map((c) => inFives(sizes[c]!)),
     coinciding: countCoinciding(known.centroids),
   };
 }
@@ -45,11 +50,11 @@ export function publish(
 export function orderClusters(
   params: LlfParams,
   known: Known,
-  { counts }: FinalMeans,
+  found: readonly number[],
   { clusters, sizes, centroids }: Published,
 ): readonly number[] {
-  if (params.publish === "nothing") return orderBySize(counts, known.centroids);
-  const others = [...counts.keys()].filter((cluster) => !clusters.includes(cluster));
+  if (params.publish === "nothing") return orderBySize(found, known.centroids);
+  const others = [...found.keys()].filter((cluster) => !clusters.includes(cluster));
   const told = orderBySize(sizes, centroids).map((place) => clusters[place]!);
   return [...told, ...others];
 }
