@@ -19,6 +19,7 @@ from clustering_protocols.protocols.dc.params import DataCollaboration
 from clustering_protocols.protocols.llf.params import LosslessFederated
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
+from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout
 from party_sdk.conformance import contributions
 from party_sdk.conformance.programs import ProgramProcess
@@ -89,7 +90,7 @@ def play(
     **sections: Any,
 ) -> Counter[str]:
     """Return how often each task was asked of the client, which answered all rightly."""
-    tables = draw_tables(layout, 40, 2, seed=3)
+    tables = draw_tables(layout, 40, 2, 3, params)
     rehearsal = LateRehearsal(
         params=params,
         layout=layout,
@@ -172,3 +173,29 @@ def test_match_keys_of_a_ring_of_four(program: ProgramProcess) -> None:
     params = DataCollaboration(n_clusters=3, alignment=Alignment.model_validate(said))
     asked = play(program, params, COLUMNS, COLUMNS.names[1])
     assert asked["pass-keys"] == 2
+
+
+LLF = LosslessFederated(n_clusters=3, max_iter=6)
+SEVERAL = Evaluation(n_clusters=(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("params", "layout", "slot"),
+    [
+        (LLF, ROWS, LAST),
+        (LLF.model_copy(update={"n_init": 3}), ROWS, FIRST),
+        (LLF, COLUMNS, COLUMNS.names[0]),
+        (DataCollaboration(n_clusters=3), ROWS, LAST),
+    ],
+)
+def test_several_numbers_of_clusters(
+    program: ProgramProcess, params: Params, layout: Layout, slot: str
+) -> None:
+    assert play(program, params, layout, slot, evaluation=SEVERAL)["conclude"] == 1
+
+
+@pytest.mark.parametrize("slot", [FIRST, LAST])
+@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
+def test_starts_race(program: ProgramProcess, slot: str, algorithm: str) -> None:
+    more = {"algorithm": algorithm, "n_init": 3, "small_cohorts": "allow"}
+    play(program, LLF.model_copy(update=more), ROWS, slot)

@@ -4,7 +4,7 @@ import { arrive, putBack, type Arrival } from "../src/alignment/arrival.ts";
 import { protocolOf } from "../src/protocols/index.ts";
 import { readInvitation } from "../src/roster/invitation.ts";
 import { readAgreement, type Member } from "../src/roster/roster.ts";
-import { groupOf, readShownTerms } from "../src/roster/terms.ts";
+import { readShownTerms } from "../src/roster/terms.ts";
 import type { Table } from "../src/session/contract.ts";
 import { PartyEngine } from "../src/session/engine.ts";
 import {
@@ -41,16 +41,13 @@ class PassiveParty {
     const agreement = readAgreement(bytes, terms, invitation.secret, own);
     const protocol = protocolOf(terms);
     const table = tableIn(given["table"] as GivenTable);
-    const isShared = groupOf(terms, slot, "row").length > 1;
     this.#engine = new PartyEngine(
       agreement,
       slot,
       bytesIn(given, "entropy"),
       protocol,
     );
-    this.#arrival = protocol.alignment
-      ? arrive(table, protocol.alignment, isShared)
-      : { table, rows: [...table.rows.keys()] };
+    this.#arrival = arrive(table, terms, slot, protocol.alignment);
     this.#size = table.rows.length;
   }
 

@@ -21,7 +21,7 @@ import {
   type Agreement,
   type Member,
 } from "./roster/roster.ts";
-import { groupOf, readShownTerms, type Terms } from "./roster/terms.ts";
+import { readShownTerms, type Terms } from "./roster/terms.ts";
 import { derive } from "./secrecy/chance.ts";
 import { partyKeys, safetyNumber, verifyingKey } from "./secrecy/keys.ts";
 import type { Outcome, Table } from "./session/contract.ts";
@@ -135,10 +135,7 @@ export class Party {
   #arrive(table: Table): Arrival {
     const { terms } = this;
     const { alignment } = protocolOf(terms);
-    const isShared = groupOf(terms, this.#invitation.slot, "row").length > 1;
-    return alignment
-      ? arrive(table, alignment, isShared)
-      : { table, rows: [...table.rows.keys()] };
+    return arrive(table, terms, this.#invitation.slot, alignment);
   }
 
   get #analyst(): Analyst {

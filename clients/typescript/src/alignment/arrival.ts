@@ -1,6 +1,8 @@
 /** A party's table arrives at a session: which rows take part, in which order. */
 
+import { groupOf, type Terms } from "../roster/terms.ts";
 import type { Outcome, Table } from "../session/contract.ts";
+import { clusteredColumns } from "../table/dictionary.ts";
 import { refuse } from "../wire/problems.ts";
 import { normalisedId } from "./identifiers.ts";
 import { keyValues } from "./match-keys/key-values.ts";
@@ -18,25 +20,57 @@ export interface Identified {
   readonly rows: readonly number[];
 }
 
-/** `isShared`: whether other parties hold the same rows. */
-export function arrive(table: Table, alignment: Alignment, isShared: boolean): Arrival {
-  const all = [...table.rows.keys()];
-  if (!isShared) return { table, rows: all };
-  if (alignment.matchKeys.length) {
-    keyValues(table.ids, alignment); // refuses keys that name too few rows
-    return { table, rows: all };
+/** The rows and columns of a party's table that take part in a session, in their order. */
+export function arrive(
+  table: Table,
+  terms: Terms,
+  slot: string,
+  alignment: Alignment | undefined,
+): Arrival {
+  const { column } = terms.layout.slots.find(({ name }) => name === slot)!;
+  const own = clusteredColumns(table, terms, column);
+  const isShared = groupOf(terms, slot, "row").length > 1;
+  const chosen =
+    alignment && isShared ? sharedRows(own, alignment) : ownRows(own, alignment);
+  return chosen
+    ? { table: pickRows(own, chosen), rows: chosen }
+    : { table: own, rows: [...own.rows.keys()] };
+}
+
+/** Rows that other parties hold too; unset where all come as they are. */
+function sharedRows(
+  { ids }: Table,
+  alignment: Alignment,
+): readonly number[] | undefined {
+  const { method, matchKeys } = alignment;
+  if (matchKeys.length) {
+    keyValues(ids, alignment); // refuses keys that name too few rows
+    return undefined;
   }
-  if (!table.ids && alignment.method === "position") return { table, rows: all };
-  if (!table.ids) {
+  if (!ids && method === "position") return undefined;
+  if (!ids) {
     return refuse(
       "invalid-data",
       "Other parties hold the same rows: name an id column.",
     );
   }
-  const found = identify(table.ids, alignment);
-  if (alignment.method === "ecdh") return { table, rows: all };
-  const rows = alignment.method === "declared" ? rowsById(found) : found.rows;
-  return { table: pickRows(table, rows), rows };
+  const found = identify(ids, alignment);
+  if (method === "ecdh") return undefined;
+  return method === "declared" ? rowsById(found) : found.rows;
+}
+
+/** Rows that nobody else holds: their ids are the party's own matter. */
+function ownRows(
+  { ids = [] }: Table,
+  alignment: Alignment | undefined,
+): readonly number[] | undefined {
+  const first = new Map<string, number>();
+  ids.forEach((id, row) => first.has(id) || first.set(id, row));
+  if (first.size === ids.length) return undefined;
+  if (alignment?.duplicates !== "first") {
+    refuse("invalid-data", "Two rows have the same id.");
+  }
+  return [...first.values()];
 }
 
 /** Refuses empty ids, and equal ones unless the first of them counts. */

@@ -13,11 +13,21 @@ export interface Slot {
 
 export type Audience = "all" | "row" | "column" | "slot";
 
-/** A column's name in the dictionary of a column group (Table Schema). */
+/** A column in the dictionary of a column group (Table Schema). */
 export interface Field {
   readonly name: string;
   readonly type?: string;
   readonly role?: string;
+  readonly constraints?: {
+    readonly minimum?: number | string | null;
+    readonly maximum?: number | string | null;
+  };
+}
+
+/** Several numbers of clusters, ascending, and by which figure one of them is chosen. */
+export interface Evaluation {
+  readonly n_clusters: readonly number[];
+  readonly choose?: string;
 }
 
 export interface Terms {
@@ -39,13 +49,16 @@ export interface Terms {
     readonly slots?: Readonly<Record<string, string>>;
   };
   readonly guards: { readonly minimum_rows: number };
+  readonly evaluation?: Evaluation;
+  /** What columns mean, of each column group. */
+  readonly dictionary?: readonly { readonly fields: readonly Field[] }[];
   readonly risks: readonly string[];
 }
 
 /** Sections of terms that this client reads; others change what a party has to do. */
 const KNOWN_SECTIONS = new Set([
   ...["coterie", "session", "about", "protocol", "layout", "identities", "seed"],
-  ...["deadlines", "guards", "risks", "retention"],
+  ...["dictionary", "evaluation", "deadlines", "guards", "risks", "retention"],
 ]);
 const TERMS_VERSION = 2;
 

@@ -13,6 +13,7 @@ import {
   transcriptOf,
   type Journal,
 } from "./journal.ts";
+import { tellsRuns } from "./closing.ts";
 import { CLOSING, checkSignatures, OPENING } from "./signatures.ts";
 import { followTranscript, lastEntry, type Entry } from "./transcript.ts";
 
@@ -72,7 +73,8 @@ export class Admission {
     this.checkSigned(CLOSING, transcript, result, this.signers);
     checkOwn(result, []);
     const entry = this.entryOf(result);
-    this.checkTold(entry.told, closing.resultsTo ?? "all", result.contentDigest);
+    const told = tellsRuns(closing) ? entry.told.slice(1) : entry.told; // the task first
+    this.checkTold(told, closing.resultsTo ?? "all", result.contentDigest);
   }
 
   private checkSigned(
@@ -97,8 +99,9 @@ export class Admission {
     const [stage, exchange] = this.placeOf(asked);
     const declared = this.stages[stage]!.exchanges[exchange]!;
     checkOwn(asked, declared.own ?? []);
-    // of the closing the transcript says what the results are
-    if (asked.address.stage === CLOSING) return;
+    // of a closing that says nothing the transcript says what the results are
+    const isClosing = asked.address.stage === CLOSING;
+    if (isClosing && !tellsRuns(this.stages[stage]!)) return;
     this.checkTold(entry.told, declared.audience ?? "all", asked.contentDigest);
   }
 

@@ -67,8 +67,10 @@ export interface Exchange {
   readonly own?: readonly string[];
 }
 
+/** `run`: to which of several runs it belongs, from 0; unset where it belongs to none. */
 export interface Stage {
   readonly name: string;
+  readonly run?: number;
   readonly exchanges: readonly Exchange[];
   readonly envelopes?: readonly string[];
   readonly results?: readonly string[];
@@ -76,21 +78,68 @@ export interface Stage {
   readonly role: Role;
 }
 
+const OF_RUN = "@";
+
+/** The name under which a role of a run remembers something. */
+export function nameInRun(name: string, run: number | undefined): string {
+  return run === undefined ? name : `${name}${OF_RUN}${run}`;
+}
+
+/** What is remembered within a run, and outside of all. */
+function memoryOfRun(memory: Memory, run: number | undefined): Memory {
+  if (run === undefined) return memory;
+  const suffix = nameInRun("", run);
+  const own = [...memory].filter(([name]) => name.endsWith(suffix));
+  return new Map([
+    ...memory,
+    ...own.map(([name, value]) => [name.slice(0, -suffix.length), value] as const),
+  ]);
+}
+
 /** Where a party stands in a session, and what it may draw from. */
 export class PartyContext {
   readonly slots: readonly string[];
+  /** What the roles of this run remember, and those of no run. */
+  readonly memory: Memory;
 
   constructor(
     readonly agreement: Agreement,
     readonly slot: string,
-    readonly stage: string,
+    private readonly at: Stage,
     readonly round: number,
     readonly attempt: number,
-    readonly memory: Memory,
+    private readonly everything: Memory,
     private readonly journal: Journal,
     private readonly entropy: Uint8Array,
   ) {
     this.slots = agreement.roster.map((member) => member.slot);
+    this.memory = memoryOfRun(everything, at.run);
+  }
+
+  get stage(): string {
+    return this.at.name;
+  }
+
+  /** Where the party stands in another stage. */
+  within(stage: Stage): PartyContext {
+    return new PartyContext(
+      ...([this.agreement, this.slot, stage, this.round, this.attempt] as const),
+      ...([this.everything, this.journal, this.entropy] as const),
+    );
+  }
+
+  /** What the roles of a run remember under a name. */
+  recallOfRun<T>(run: number, name: string): T | undefined {
+    return this.everything.get(nameInRun(name, run)) as T | undefined;
+  }
+
+  /** What the roles of all other runs remember under a name. */
+  recallOfOtherRuns<T>(name: string): readonly T[] {
+    const own = nameInRun(name, this.at.run);
+    const found = [...this.everything].filter(
+      ([each]) => each.startsWith(`${name}${OF_RUN}`) && each !== own,
+    );
+    return found.map(([, value]) => value as T);
   }
 
   get keys(): PartyKeys {

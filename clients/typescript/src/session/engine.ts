@@ -22,6 +22,7 @@ import {
 import { refuse } from "../wire/problems.ts";
 import { Admission, kindOf } from "./admission.ts";
 import {
+  nameInRun,
   PartyContext,
   SELECTION,
   type Memory,
@@ -32,7 +33,9 @@ import {
   type Table,
 } from "./contract.ts";
 import { checkGoing, type Journal } from "./journal.ts";
-import { CLOSING, closingStage, OPENING, openingStage } from "./signatures.ts";
+import { closingStage } from "./closing.ts";
+import { nameOfAnyRun } from "./runs.ts";
+import { CLOSING, OPENING, openingStage } from "./signatures.ts";
 
 /** A protocol: its messages, and the stages of a slot under an agreement. */
 export interface Protocol {
@@ -74,12 +77,12 @@ export class PartyEngine {
   ) {
     const own = protocol.stages(agreement, slot);
     const signers = protocol.quorum ?? agreement.roster.length;
-    const isWhole = signers === agreement.roster.length;
+    const closing = closingStage(own, agreement, signers);
     this.#agreement = agreement;
     this.#slot = slot;
     this.#entropy = entropy;
     this.#protocol = protocol;
-    this.#stages = [openingStage(), ...own, closingStage(own.at(-1)!, isWhole)];
+    this.#stages = [openingStage(), ...own, closing];
     this.#admission = new Admission(agreement, slot, this.#stages, signers);
   }
 
@@ -101,7 +104,7 @@ export class PartyEngine {
     const followed = this.#admission.follow(standing.journal, asked, acknowledged);
     const journal = this.#admission.admit(followed, asked);
     const received = await this.#receive(standing.memory, journal, asked);
-    const context = this.#context(journal, received, asked, stage.name);
+    const context = this.#context(journal, received, asked, stage);
     const reply = await stage.role.reply(context, task, selectedRows(received, table));
     const { answer } = stage.exchanges.find((each) => each.task === task.kind)!;
     const content = writeMessage(
@@ -111,10 +114,8 @@ export class PartyEngine {
     const envelopes = await Promise.all(
       (reply.envelopes ?? []).map((each) => this.#seal(context, stage, each)),
     );
-    const memory = remember(received, {
-      ...reply.remember,
-      [AWAITED]: reply.awaits ?? [],
-    });
+    const kept = remember(received, stage, reply.remember ?? {});
+    const memory = new Map([...kept, [AWAITED, reply.awaits ?? []] as const]);
     const contribution = writePacket(asked.address, content, envelopes);
     return { journal, memory, contribution };
   }
@@ -134,7 +135,7 @@ export class PartyEngine {
     const read = readMessage(spec, result.record);
     const journal = this.#admission.follow(standing.journal, result, acknowledged);
     this.#admission.checkResult(journal, result);
-    const context = this.#context(journal, standing.memory, result, stage.name);
+    const context = this.#context(journal, standing.memory, result, stage);
     const { conclude } = stage.role;
     if (!conclude) refuse("malformed", "This protocol has no result for parties.");
     const selected = selectedRows(standing.memory, table);
@@ -157,7 +158,7 @@ export class PartyEngine {
     journal: Journal,
     memory: Memory,
     packet: Packet,
-    stage: string,
+    stage: Stage,
   ): PartyContext {
     const { round, attempt } = packet.address;
     return new PartyContext(
@@ -182,7 +183,8 @@ export class PartyEngine {
       (role === "envelope" && stage.envelopes?.includes(kind)) ||
       (role === "result" && (isOurs ? stage.results : [])?.includes(kind));
     const found = this.#protocol.messages.find(
-      (spec) => spec.stage === stage.name && spec.role === role && spec.kind === kind,
+      (spec) =>
+        spec.stage === nameOfAnyRun(stage) && spec.role === role && spec.kind === kind,
     );
     return isDeclared && found
       ? found
@@ -201,12 +203,12 @@ export class PartyEngine {
       checkFresh(journal, asked.address.round, round, envelopes);
       // one round belongs to one stage
       const stage = this.#stageOf(envelopes[0]!.label.stage);
-      const context = this.#context(journal, kept, asked, stage.name);
+      const context = this.#context(journal, kept, asked, stage);
       const opened: PeerMessage[] = [];
       for (const each of envelopes) opened.push(await this.#open(context, stage, each));
       if (!stage.role.receive)
         refuse("envelope-refused", "Nobody reads this envelope.");
-      kept = remember(kept, stage.role.receive(context, opened));
+      kept = remember(kept, stage, stage.role.receive(context, opened));
     }
     return kept;
   }
@@ -268,8 +270,15 @@ function putSelectedBack(memory: Memory, outcome: Outcome, table: Table): Outcom
   return selection ? putBack(outcome, selection.rows, table.rows.length) : outcome;
 }
 
-function remember(memory: Memory, more: Readonly<Record<string, unknown>>): Memory {
-  return new Map<string, unknown>([...memory, ...Object.entries(more)]);
+function remember(
+  memory: Memory,
+  { run }: Stage,
+  more: Readonly<Record<string, unknown>>,
+): Memory {
+  const added = Object.entries(more).map(
+    ([name, value]) => [nameInRun(name, run), value] as const,
+  );
+  return new Map<string, unknown>([...memory, ...added]);
 }
 
 function byRound(envelopes: readonly Envelope[]): [number, Envelope[]][] {

@@ -10,7 +10,8 @@ export const CLOSING = "closing";
 
 const SIGNED = { kind: "signed" } as const;
 
-const signer: Role = {
+/** Signs the transcript up to the round in hand. */
+export const signer: Role = {
   reply(context: PartyContext) {
     const said = statement(context.stage, context.transcript);
     const signature = hex(sign(context.keys.signing, said));
@@ -23,22 +24,6 @@ export function openingStage(): Stage {
     name: OPENING,
     exchanges: [{ task: "sign", answer: "signed" }],
     role: signer,
-  };
-}
-
-/**
- * The last stage, which reads the results as the protocol's own last one does.
- *
- * @param isWhole whether everybody has to sign
- */
-export function closingStage(last: Stage, isWhole: boolean): Stage {
-  const { conclude } = last.role;
-  return {
-    name: CLOSING,
-    exchanges: [{ task: "sign", answer: "signed", least: isWhole ? 1 : 0 }],
-    results: last.results ?? [],
-    resultsTo: last.resultsTo ?? "all",
-    role: conclude ? { ...signer, conclude } : signer,
   };
 }
 

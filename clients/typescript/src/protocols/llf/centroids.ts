@@ -22,18 +22,21 @@ export interface Moved {
  * The centroids after a total.
  *
  * One of fewer rows than `least` keeps its place; an empty one is moved by its nudge.
+ *
+ * @param steps a small step in each feature
  */
 export function move(
   before: Points,
   { sums, counts }: ClusterSums,
   nudges: Points,
+  steps: Float64Array,
   least: number,
 ): Moved {
   const means = before.map((centroid, c) => {
     const isLarge = counts[c]! > 0 && (least === 1 || counts[c]! >= least);
     return isLarge ? sums[c]!.map((sum) => sum / counts[c]!) : centroid;
   });
-  const equal = equaliseCoordinates(means, unitsOfOne(before));
+  const equal = equaliseCoordinates(means, steps);
   const squares = equal.map((point, c) =>
     point.reduce((sum, x, f) => sum + squared(x - before[c]![f]!), 0),
   );
@@ -47,7 +50,7 @@ export function move(
 export function drawNudges(
   context: PartyContext,
   clusters: number,
-  width: number,
+  steps: Float64Array,
   update: number,
 ): Points {
   const { seed, session } = context.agreement.terms;
@@ -55,12 +58,12 @@ export function drawNudges(
   const label = ["coterie/public-stream/1", session, "llf", "nudge"];
   const key = derive(secret, [...label, context.place.column, update]);
   const stream = new KeyedStream(key);
-  return Array.from({ length: clusters }, () => nudgeOf(stream, width));
+  return Array.from({ length: clusters }, () => nudgeOf(stream, steps));
 }
 
 /** One small step: uniform, as all have these numbers in the same bits. */
-export function nudgeOf(stream: KeyedStream, width: number): Point {
-  return stream.uniform(width).map((u) => NUDGE * (2 * u - 1));
+export function nudgeOf(stream: KeyedStream, steps: Float64Array): Point {
+  return stream.uniform(steps.length).map((u, f) => NUDGE * steps[f]! * (2 * u - 1));
 }
 
 /** A digest over all bits of the centroids after an update. */
@@ -76,8 +79,4 @@ export function digestOf(centroids: Points, update: number): Uint8Array {
 /** Whether the centroids have come to rest. */
 export function isAtRest({ tolerance }: LlfParams, moved: number | null): boolean {
   return moved !== null && moved <= tolerance;
-}
-
-export function unitsOfOne(points: Points): Float64Array {
-  return new Float64Array(points[0]!.length).fill(1);
 }

@@ -1,8 +1,7 @@
 /**
  * The party of `llf` (lossless federated c-means).
  *
- * Spoken are c-means and fuzzy c-means, standard scaling, and the starts `careful` and
- * `given`.
+ * Not spoken are the starts `random_party` and `random_rows`, and memberships.
  */
 
 import { MESSAGES, VERSION } from "../../generated/llf.ts";
@@ -10,14 +9,17 @@ import { readAlignment } from "../../alignment/params.ts";
 import { audiences, type Terms } from "../../roster/terms.ts";
 import type { Agreement } from "../../roster/roster.ts";
 import type { Stage } from "../../session/contract.ts";
+import { inRuns } from "../../session/runs.ts";
 import type { Protocol } from "../../session/engine.ts";
 import { alignmentStage } from "../../stages/alignment.ts";
+import type { Pooled } from "../../stages/pooled.ts";
 import { poolingStages } from "../../stages/pooling.ts";
 import { SECRETS } from "../../stages/secrets.ts";
 import { columnUpdatesStage } from "./columns/party.ts";
 import { columnStartStage } from "./columns/start.ts";
 import { readGiven, settle, type LlfParams } from "./params.ts";
 import { checkCohorts } from "./rows/cohorts.ts";
+import { raceStage } from "./rows/race.ts";
 import { updatesStage } from "./rows/party.ts";
 import { startStage } from "./rows/start.ts";
 
@@ -32,10 +34,14 @@ export function llf(terms: Terms): Protocol {
     stages: (agreement, slot) => [
       SECRETS,
       alignmentStage(alignment, agreement, slot),
-      ...poolingStages(agreement, slot, { moments: true, ranges: false }),
-      ...runStages(settle(given, agreement), agreement),
+      ...poolingStages(agreement, slot, pooledBy(given)),
+      ...inRuns(settle(given, agreement).map((run) => runStages(run, agreement))),
     ],
   };
+}
+
+function pooledBy({ scaling = "standard" }: ReturnType<typeof readGiven>): Pooled {
+  return { moments: scaling === "standard", ranges: false };
 }
 
 function runStages(params: LlfParams, agreement: Agreement): readonly Stage[] {
@@ -44,5 +50,9 @@ function runStages(params: LlfParams, agreement: Agreement): readonly Stage[] {
   const [start, updates] = areRowsSplit
     ? [startStage(params), updatesStage(params)]
     : [columnStartStage(params), columnUpdatesStage(params)];
-  return params.init === "careful" ? [start, updates] : [updates];
+  return [
+    ...(params.init === "careful" ? [start] : []),
+    ...(params.starts > 1 ? [raceStage(params)] : []),
+    updates,
+  ];
 }

@@ -10,7 +10,12 @@ import { exponentBySize } from "./fuzziness.ts";
 
 export interface LlfParams {
   readonly clusters: number;
-  readonly init: "careful" | "given";
+  /** The clusters of all runs together. */
+  readonly clustersOfRuns: number;
+  /** How many starts race. */
+  readonly starts: number;
+  readonly init: "careful" | "bounds" | "given";
+  readonly scaling: "standard" | "minmax" | "none";
   readonly initialCentroids: readonly (readonly number[])[];
   readonly maxIterations: number;
   readonly tolerance: number;
@@ -36,16 +41,18 @@ const SPOKEN = {
   alignment: "any",
   small_cohorts: "any",
   fuzzifier: "any",
-  init: [null, "careful", "given"],
-  n_init: [1],
+  init: [null, "careful", "bounds", "given"],
+  n_init: "any",
   algorithm: ["cmeans", "fuzzy_cmeans"],
-  scaling: ["standard"],
+  scaling: ["standard", "minmax", "none"],
   output: ["labels"],
 } as const;
 
 interface Given {
   readonly n_clusters: number;
-  readonly init?: "careful" | "given" | null;
+  readonly n_init?: number;
+  readonly init?: LlfParams["init"] | null;
+  readonly scaling?: LlfParams["scaling"];
   readonly initial_centroids?: readonly (readonly number[])[] | null;
   readonly max_iter?: number;
   readonly tol?: number;
@@ -65,16 +72,25 @@ export function readGiven(terms: Terms): Given {
   return paramsOf(terms) as unknown as Given;
 }
 
-/** Parameters with what follows from the numbers of rows and columns of all parties. */
-export function settle(given: Given, agreement: Agreement): LlfParams {
+/**
+ * The parameters of each run, with what follows from the numbers of rows and columns of
+ * all parties.
+ */
+export function settle(given: Given, agreement: Agreement): readonly LlfParams[] {
   const { fuzzifier = "auto" } = given;
   const exponent =
     fuzzifier === "auto"
       ? exponentBySize(sizeOf(agreement, "row"), sizeOf(agreement, "column"))
       : fuzzifier;
-  return {
-    clusters: given.n_clusters,
+  const { n_clusters: runs } = agreement.terms.evaluation ?? {
+    n_clusters: [given.n_clusters],
+  };
+  return runs.map((clusters) => ({
+    clusters,
+    clustersOfRuns: sumOf(runs),
+    starts: given.n_init ?? 1,
     init: given.init ?? "careful",
+    scaling: given.scaling ?? "standard",
     initialCentroids: given.initial_centroids ?? [],
     maxIterations: given.max_iter ?? 100,
     tolerance: given.tol ?? 1e-5,
@@ -84,7 +100,7 @@ export function settle(given: Given, agreement: Agreement): LlfParams {
     publish: given.publish ?? "centroids",
     fuzzifier: given.algorithm === "fuzzy_cmeans" ? exponent : undefined,
     allowsSmallCohorts: given.small_cohorts === "allow",
-  };
+  }));
 }
 
 /** Whether rows belong to all clusters by degrees. */

@@ -3,40 +3,63 @@
 import type { Point, Points } from "../../numerics/points.ts";
 import { audiences } from "../../roster/terms.ts";
 import type { PartyContext } from "../../session/contract.ts";
-import {
-  groupRows,
-  POOLED,
-  squared,
-  sumOf,
-  unitsOf,
-  type Moments,
-} from "../../stages/pooled.ts";
+import { POOLED, squared, sumOf, unitsOf, type Moments } from "../../stages/pooled.ts";
+import { groupStream } from "../../stages/secrets.ts";
+import { rangesOf, type Range } from "../../table/dictionary.ts";
 import type { LlfParams } from "./params.ts";
 
 export const START = "start-centroids";
 const ROUNDING = 1.001;
 
-/** A row counts as (x - offset) · inverse; scaled features have a spread of one. */
+/** What follows of a column's units: bounds, and what is a small step in it. */
+interface Limits {
+  /** The largest absolute value of a scaled feature. */
+  readonly value: number;
+  /** The largest sum of its absolute values, and of its squares. */
+  readonly sum: number;
+  readonly squares: number;
+  readonly step: number;
+}
+
+/** A row counts as (x - offset) · inverse. */
 export class Scaler {
   readonly offset: Float64Array;
   readonly inverse: Float64Array;
-  /** The largest sum of absolute values of a scaled feature, and of its squares. */
-  readonly sumLimit: number;
-  readonly #limit: number;
+  readonly limits: readonly Limits[];
 
-  constructor(moments: Moments, rows: number) {
-    this.offset = Float64Array.from(moments.mean);
-    this.inverse = Float64Array.from(unitsOf(moments), (unit) => 1 / unit);
-    this.sumLimit = largestSum(rows);
-    this.#limit = largestValue(rows);
+  private constructor(
+    offset: ArrayLike<number>,
+    inverse: ArrayLike<number>,
+    limits: readonly Limits[],
+  ) {
+    this.offset = Float64Array.from(offset);
+    this.inverse = Float64Array.from(inverse);
+    this.limits = limits;
   }
 
-  static of(context: PartyContext): Scaler {
-    return new Scaler(context.recall<Moments>(POOLED), groupRows(context));
+  static of(context: PartyContext, params: LlfParams): Scaler {
+    const { column } = context.place;
+    const limits = limitsOf(context, params, column);
+    if (params.scaling === "standard") {
+      const moments = context.recall<Moments>(POOLED);
+      const inverse = unitsOf(moments).map((unit) => 1 / unit);
+      return new Scaler(moments.mean, inverse, limits);
+    }
+    const isScaled = params.scaling === "minmax";
+    const ranges = rangesOf(context.agreement.terms, column, limits.length);
+    return new Scaler(
+      ranges.map(([low]) => (isScaled ? low : 0)),
+      ranges.map((range) => (isScaled ? 1 / widthOf(range) : 1)),
+      limits,
+    );
   }
 
   get width(): number {
     return this.offset.length;
+  }
+
+  get steps(): Float64Array {
+    return Float64Array.from(this.limits, ({ step }) => step);
   }
 
   scaled(row: ArrayLike<number>): Point {
@@ -49,33 +72,81 @@ export class Scaler {
 
   /** A squared distance that no row has to any of these points. */
   farthestFrom(points: Points): number {
-    return this.offset.reduce((sum, _, f) => {
+    return this.limits.reduce((sum, { value }, f) => {
       const largest = Math.max(...points.map((point) => Math.abs(point[f]!)));
-      return sum + squared(this.#limit + largest);
+      return sum + squared(value + largest);
     }, 0);
   }
 }
 
-/** The largest sum of absolute values, and of squares, of a scaled feature. */
-export function largestSum(rows: number): number {
-  return ROUNDING * rows; // Σz² = n and, by Cauchy and Schwarz, Σ|z| ≤ n
+/** The limits of the columns of a column group: also of another than the party's own. */
+export function limitsOf(
+  context: PartyContext,
+  { scaling }: LlfParams,
+  column: number,
+): readonly Limits[] {
+  const { terms } = context.agreement;
+  const slots = audiences(terms, "column")[column]!;
+  const rows = sumOf(slots.map((slot) => context.rowsOf(slot)));
+  const ranges = rangesOf(terms, column, context.member(slots[0]!).n_columns);
+  return ranges.map((range) => {
+    switch (scaling) {
+      case "standard": {
+        // Σz² = n and, by Cauchy and Schwarz, Σ|z| ≤ n
+        const most = ROUNDING * rows;
+        return { value: ROUNDING * Math.sqrt(rows), sum: most, squares: most, step: 1 };
+      }
+      case "minmax":
+        return { value: 1, sum: rows, squares: rows, step: 1 };
+      case "none": {
+        const value = Math.max(...range.map(Math.abs)) || 1;
+        const step = widthOf(range);
+        return { value, sum: rows * value, squares: rows * squared(value), step };
+      }
+    }
+  });
 }
 
-/** The largest absolute value of a scaled feature. */
-export function largestValue(rows: number): number {
-  return ROUNDING * Math.sqrt(rows);
+/** The width of a range; 1 where it is none. */
+function widthOf([low, high]: Range): number {
+  return high > low ? high - low : 1;
 }
 
 /** This party's coordinates of the start, given by the terms or found in a stage. */
 export function startOf(context: PartyContext, params: LlfParams): Points {
-  if (params.init !== "given") return context.recall<Points>(START);
+  if (params.init === "careful") return context.recall<Points>(START);
+  if (params.init === "bounds") return drawWithin(context, params, 0);
   const { terms, roster } = context.agreement;
   const widths = audiences(terms, "column").map(
     ([first]) => roster.find(({ slot }) => slot === first)!.n_columns,
   );
   const begin = sumOf(widths.slice(0, context.place.column));
-  const scaler = Scaler.of(context);
+  const scaler = Scaler.of(context, params);
   return params.initialCentroids.map((point) =>
     scaler.scaled(point.slice(begin, begin + scaler.width)),
   );
+}
+
+/** This party's coordinates of a start that is drawn within the ranges of the terms. */
+export function drawWithin(
+  context: PartyContext,
+  params: LlfParams,
+  lane: number,
+): Points {
+  const { column } = context.place;
+  const scaler = Scaler.of(context, params);
+  const ranges = rangesOf(context.agreement.terms, column, scaler.width);
+  // parties of a row group hold different columns
+  const areRowsSplit = audiences(context.agreement.terms, "column").length === 1;
+  const purpose = lane ? `start/${column}/${lane}` : `start/${column}`;
+  const stream = groupStream(context, areRowsSplit ? "column" : "row", purpose);
+  return Array.from({ length: params.clusters }, () => {
+    const drawn = stream.uniform(scaler.width);
+    const inside = ranges.map(([low, high], f) => low + (high - low) * drawn[f]!);
+    // ranges may be wide, and rows near to each other
+    return scaler.scaled(inside).map((z, f) => {
+      const { value } = scaler.limits[f]!;
+      return Math.min(Math.max(z, -value), value);
+    });
+  });
 }

@@ -4,13 +4,14 @@ import { roundToEven } from "../../../numerics/floats.ts";
 import { squaredDistance, type Points } from "../../../numerics/points.ts";
 import { FixedPoint } from "../../../secrecy/fixed-point.ts";
 import { labelOf, mask } from "../../../secrecy/sums.ts";
+import { audiences } from "../../../roster/terms.ts";
 import type { PartyContext } from "../../../session/contract.ts";
 import { squared, sumOf } from "../../../stages/pooled.ts";
 import { groupStream, sumMember } from "../../../stages/secrets.ts";
 import type { Words } from "../../../wire/arrays.ts";
 import { refuse } from "../../../wire/problems.ts";
 import type { LlfParams } from "../params.ts";
-import { largestValue } from "../scaler.ts";
+import { limitsOf } from "../scaler.ts";
 
 /** Twice the largest feature, and a little more for rounding. */
 const REACH = 2.01;
@@ -28,7 +29,7 @@ export function hiddenDistances(
   name: string,
   isShifted: boolean,
 ): Words {
-  const [bound, unit] = encodingOf(context);
+  const [bound, unit] = encodingOf(context, params);
   const whole = travelling.flatMap((row) =>
     centroids.map((point) => roundToEven(squaredDistance(row, point) * unit)),
   );
@@ -61,12 +62,16 @@ function hide(
 }
 
 /** The bound of distances over all columns, and the unit in which they stand. */
-function encodingOf(context: PartyContext): [number, number] {
-  const limit = largestValue(context.rowsOf(context.slot));
-  const bound = sumOf(
-    new Array<number>(columnsOf(context)).fill(squared(REACH * limit)),
-  );
+function encodingOf(context: PartyContext, params: LlfParams): [number, number] {
+  const limits = limitsOfAll(context, params);
+  const bound = sumOf(limits.map(({ value }) => squared(REACH * value)));
   return [bound, new FixedPoint([bound]).units[0]!];
+}
+
+/** The limits of the columns of all parties of a row group. */
+export function limitsOfAll(context: PartyContext, params: LlfParams) {
+  const groups = audiences(context.agreement.terms, "column");
+  return groups.flatMap((_, column) => limitsOf(context, params, column));
 }
 
 /** How many columns all parties of a row group have together. */

@@ -24,12 +24,12 @@ import { sumOf } from "../../../stages/pooled.ts";
 import { groupStream, sumMember } from "../../../stages/secrets.ts";
 import { numbers, words } from "../../../wire/arrays.ts";
 import { refuse } from "../../../wire/problems.ts";
-import { move, nudgeOf, unitsOfOne } from "../centroids.ts";
+import { move, nudgeOf } from "../centroids.ts";
 import { sumByLabel, sumByWeight } from "../cluster-sums.ts";
 import { orderBySize } from "../cluster-order.ts";
 import { isFuzzy, type LlfParams } from "../params.ts";
-import { largestSum, Scaler, startOf } from "../scaler.ts";
-import { columnsOf, hiddenDistances } from "./distances.ts";
+import { Scaler, startOf } from "../scaler.ts";
+import { hiddenDistances, limitsOfAll } from "./distances.ts";
 import { travellingRows } from "./start.ts";
 
 interface OwnCentroids {
@@ -83,11 +83,11 @@ function measure(
   if (number !== (before ? before.number + 1 : 1)) {
     refuse("protocol-failed", "The analyst asks for an update out of order.");
   }
-  const rows = travellingRows(context, table);
+  const rows = travellingRows(context, params, table);
   const degrees = degreesIn(asked, params, before ? table.rows.length : 0);
   const centroids = before
-    ? moved(context, before, table, degrees)
-    : startAt(startOf(context, params));
+    ? moved(context, params, before, table, degrees)
+    : startAt(startOf(context, params), Scaler.of(context, params));
   const contribution: UpdatesDistances = {
     kind: "distances",
     words: hiddenDistances(
@@ -133,12 +133,13 @@ function labelsIn({ labels, memberships }: UpdatesMeasure): readonly number[] {
     : numbers(labels);
 }
 
-function startAt(points: Points): Points {
-  return equaliseCoordinates(points, unitsOfOne(points));
+function startAt(points: Points, { steps }: Scaler): Points {
+  return equaliseCoordinates(points, steps);
 }
 
 function moved(
   context: PartyContext,
+  params: LlfParams,
   before: OwnCentroids,
   table: Table,
   degrees: Points,
@@ -146,10 +147,11 @@ function moved(
   // a public step would give the analyst known directions to measure rows by
   const purpose = `nudge/${context.place.column}/${before.number}`;
   const stream = groupStream(context, "row", purpose);
-  const nudges = before.centroids.map(({ length }) => nudgeOf(stream, length));
-  const { rows, told } = ownRows(context, table, degrees);
+  const { steps } = Scaler.of(context, params);
+  const nudges = before.centroids.map(() => nudgeOf(stream, steps));
+  const { rows, told } = ownRows(context, params, table, degrees);
   const sums = sumByWeight(rows, told, before.centroids.length);
-  return move(before.centroids, sums, nudges, 1).centroids;
+  return move(before.centroids, sums, nudges, steps, 1).centroids;
 }
 
 /** Squares within clusters and between them, over own columns, masked. */
@@ -160,7 +162,7 @@ function scatter(
   table: Table,
 ): Reply {
   checkTold(context, numbers(asked.labels));
-  const { rows, told: labels } = ownRows(context, table, numbers(asked.labels));
+  const { rows, told: labels } = ownRows(context, params, table, numbers(asked.labels));
   const { sums, counts } = sumByLabel(rows, labels, params.clusters);
   const means = sums.map((sum, c) => sum.map((x) => x / Math.max(counts[c]!, 1)));
   const middle = sums[0]!.map(
@@ -168,7 +170,7 @@ function scatter(
   );
   const within = rows.map((row, place) => squaredDistance(row, means[labels[place]!]!));
   const between = means.map((mean, c) => counts[c]! * squaredDistance(mean, middle));
-  const limit = columnsOf(context) * largestSum(rows.length);
+  const limit = sumOf(limitsOfAll(context, params).map(({ squares }) => squares));
   const encoding = new FixedPoint([limit, limit]);
   const hidden = encoding.encode([sumOf(within), sumOf(between)]);
   const { slots, transcript } = context;
@@ -179,8 +181,13 @@ function scatter(
 }
 
 /** Scaled rows, and what is told of each, in the order of the party's table. */
-function ownRows<T>(context: PartyContext, table: Table, told: readonly T[]) {
-  const scaler = Scaler.of(context);
+function ownRows<T>(
+  context: PartyContext,
+  params: LlfParams,
+  table: Table,
+  told: readonly T[],
+) {
+  const scaler = Scaler.of(context, params);
   const order = context.recall<readonly number[]>("order");
   const rows = table.rows.map((row) => scaler.scaled(row));
   return { rows, told: inOwnOrder(order, told) };

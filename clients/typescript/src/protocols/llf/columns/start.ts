@@ -49,7 +49,7 @@ export function columnStartStage(params: LlfParams): Stage {
 function measureGroups(context: PartyContext, params: LlfParams, table: Table): Reply {
   const { rows, groups } = sampleOf(context);
   checkRows(params, table);
-  const sample = travellingRows(context, table).slice(0, rows);
+  const sample = travellingRows(context, params, table).slice(0, rows);
   const means = meansOf(
     sample,
     sample.map((_, row) => row % groups),
@@ -64,10 +64,11 @@ function measureGroups(context: PartyContext, params: LlfParams, table: Table): 
 
 function startFrom(
   context: PartyContext,
-  { clusters }: LlfParams,
+  params: LlfParams,
   asked: StartStartFrom,
   table: Table,
 ): Reply {
+  const { clusters } = params;
   const { rows } = sampleOf(context);
   const labels = numbers(asked.labels);
   if (labels.length !== rows || labels.some((label) => label >= clusters)) {
@@ -80,14 +81,18 @@ function startFrom(
   if (countLabels(labels, clusters).some((size) => size < least)) {
     refuse("protocol-failed", "The analyst starts a cluster from too few rows.");
   }
-  const sample = travellingRows(context, table).slice(0, rows);
+  const sample = travellingRows(context, params, table).slice(0, rows);
   const start = meansOf(sample, labels, clusters);
   return { contribution: CONFIRMED, remember: { [START]: start } };
 }
 
 /** Scaled rows in the secret order in which they travel. */
-export function travellingRows(context: PartyContext, table: Table): Points {
-  const scaler = Scaler.of(context);
+export function travellingRows(
+  context: PartyContext,
+  params: LlfParams,
+  table: Table,
+): Points {
+  const scaler = Scaler.of(context, params);
   const order = context.recall<readonly number[]>("order");
   return order.map((row) => scaler.scaled(table.rows[row]!));
 }

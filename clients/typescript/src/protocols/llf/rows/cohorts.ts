@@ -26,12 +26,8 @@ export function checkCohorts(params: LlfParams, { roster }: Agreement): void {
 }
 
 /** Refuses to add degrees of so few rows that one total could be solved for them. */
-export function checkOwnRows(
-  { clusters }: LlfParams,
-  rows: number,
-  width: number,
-): void {
-  const needed = (clusters * (width + 1)) / width;
+export function checkOwnRows(params: LlfParams, rows: number, width: number): void {
+  const needed = (params.starts * params.clustersOfRuns * (width + 1)) / width;
   if (rows <= needed) {
     refuse(
       "guard-refused",

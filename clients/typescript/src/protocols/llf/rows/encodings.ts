@@ -25,7 +25,8 @@ export class SumsEncoding {
 
   private constructor(scaler: Scaler, bits: number, weights: FixedPoint) {
     const clusters = weights.units.length;
-    const bounds = new Float64Array(clusters * scaler.width).fill(scaler.sumLimit);
+    const ofCluster = scaler.limits.map(({ sum }) => sum);
+    const bounds = Array.from({ length: clusters }, () => ofCluster).flat();
     this.#sums = new FixedPoint(bounds, finest(bits));
     this.#weights = weights;
     this.units = this.#sums.units.subarray(0, scaler.width);

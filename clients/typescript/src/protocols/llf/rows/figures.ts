@@ -1,18 +1,16 @@
 /** Quality measures of labels, from sums over the rows of all parties. */
 
-import type { UpdatesTold } from "../../../generated/llf.ts";
+import type { Figures } from "../../../session/closing.ts";
 import { squaredDistance, type Points } from "../../../numerics/points.ts";
 import { sumOf } from "../../../stages/pooled.ts";
 import type { Around } from "./encodings.ts";
 import type { Known } from "./following.ts";
 
-type Figures = NonNullable<UpdatesTold["figures"]>;
-
 const DIGITS = 6;
 const COINCIDING = 1e6;
 const ALIKE = 1e-3;
 
-/** The figures of clusters that have rows, to six digits; what is not defined is null. */
+/** The figures of clusters that have rows; what is not defined is null. */
 export function figuresOf(
   around: Around,
   means: Points,
@@ -41,7 +39,7 @@ export function figuresOf(
           xie_beni: xieBeni(compactness, rows, separationsOf(centroids)),
           partition_coefficient: partitionCoefficient(degrees! / rows, around.sizes),
         };
-  return rounded({
+  return {
     ...NOTHING,
     ...compared,
     ...ofDegrees,
@@ -49,7 +47,7 @@ export function figuresOf(
     inertia: Math.max(inertia, 0),
     n_iter: number,
     converged,
-  });
+  };
 }
 
 const NOTHING: Figures = {
@@ -124,7 +122,8 @@ function others(row: readonly number[], own: number): [number, number][] {
   return row.map((d, l): [number, number] => [d, l]).filter(([, l]) => l !== own);
 }
 
-function rounded(figures: Figures): Figures {
+/** Figures as they are told. */
+export function rounded(figures: Figures): Figures {
   const entries = Object.entries(figures).map(([name, value]) => [
     name,
     typeof value === "number" ? Number(value.toPrecision(DIGITS)) : value,

@@ -15,10 +15,16 @@ import { words, type Bytes, type Ints, type Words } from "../../../wire/arrays.t
 import { refuse } from "../../../wire/problems.ts";
 import { isFuzzy, leastRowsMoved, type LlfParams } from "../params.ts";
 import { Scaler, startOf } from "../scaler.ts";
-import { drawNudges, isAtRest, move, unitsOfOne } from "../centroids.ts";
+import { drawNudges, isAtRest, move } from "../centroids.ts";
 import { countLabels, type ClusterSums } from "../cluster-sums.ts";
 import { AroundEncoding, SumsEncoding, type Around } from "./encodings.ts";
-import { checkOwn, checkSteady, slackOf } from "./steadiness.ts";
+import {
+  checkNoFarther,
+  checkOwn,
+  checkSameRows,
+  slackOf,
+  type Slack,
+} from "./steadiness.ts";
 
 /** What every task and the result bring of updates. */
 type Totals = Pick<UpdatesUpdate, "updates" | "cohorts" | "totals">;
@@ -33,7 +39,7 @@ export interface Known {
   readonly total?: MemberSums;
 }
 
-interface MemberSums extends ClusterSums {
+export interface MemberSums extends ClusterSums {
   readonly members: readonly string[];
 }
 
@@ -59,15 +65,16 @@ export class RowsRound {
   readonly scaler: Scaler;
   readonly updates: SumsEncoding;
   readonly labels: SumsEncoding;
-  readonly #rows: number;
+  /** How many rows all parties have together. */
+  readonly rows: number;
 
   constructor(
     readonly context: PartyContext,
     readonly params: LlfParams,
   ) {
-    this.scaler = Scaler.of(context);
-    this.#rows = groupRows(context);
-    const fixed = [params, this.scaler, this.#rows] as const;
+    this.scaler = Scaler.of(context, params);
+    this.rows = groupRows(context);
+    const fixed = [params, this.scaler, this.rows] as const;
     this.updates = SumsEncoding.ofUpdates(...fixed);
     this.labels = SumsEncoding.ofLabels(...fixed);
   }
@@ -141,7 +148,7 @@ export class RowsRound {
 
   aroundEncoding({ centroids }: Known, { means }: FinalMeans): AroundEncoding {
     const ofDegrees = isFuzzy(this.params) ? centroids : [];
-    return new AroundEncoding(this.scaler, means, ofDegrees, this.#rows);
+    return new AroundEncoding(this.scaler, means, ofDegrees, this.rows);
   }
 
   /** The share of a sum in hand, and where its masks belong. */
@@ -167,7 +174,7 @@ export class RowsRound {
 
   #start(): Points {
     const points = startOf(this.context, this.params);
-    return equaliseCoordinates(points, unitsOfOne(points));
+    return equaliseCoordinates(points, this.scaler.steps);
   }
 
   #moved(known: Known, total: ClusterSums, members: readonly string[]): Known {
@@ -177,16 +184,33 @@ export class RowsRound {
     if (asked === number && isAmong) checkOwn(total.counts, counts);
     this.#checkSteady(known, total, members);
     const { clusters } = this.params;
-    const nudges = drawNudges(this.context, clusters, this.scaler.width, number);
-    const moved = move(known.centroids, total, nudges, leastRowsMoved(this.params));
+    const { steps } = this.scaler;
+    const nudges = drawNudges(this.context, clusters, steps, number);
+    const least = leastRowsMoved(this.params);
+    const moved = move(known.centroids, total, nudges, steps, least);
     return { number, ...moved, total: { ...total, members } };
   }
 
-  /** Compares totals of the same members; of degrees nothing follows. */
+  /** Compares totals of the same members, of any run; of degrees nothing follows. */
   #checkSteady(known: Known, now: ClusterSums, members: readonly string[]): void {
-    if (known.total?.members.join() !== members.join() || isFuzzy(this.params)) return;
-    const slack = slackOf(this.scaler, this.updates.units, this.#rows);
-    checkSteady(known.total, now, known.centroids, slack);
+    if (isFuzzy(this.params)) return;
+    this.checkOtherRuns({ ...now, members });
+    if (known.total?.members.join() !== members.join()) return;
+    checkSameRows(known.total, now, this.slack);
+    checkNoFarther(known.total, now, known.centroids, this.slack);
+  }
+
+  /** Compares a total with those that were read last in the other runs. */
+  checkOtherRuns(now: MemberSums): void {
+    const others = this.context.recallOfOtherRuns<Known>(KNOWN);
+    for (const { total } of others) {
+      const isOfSame = total?.members.join() === now.members.join();
+      if (total && isOfSame) checkSameRows(total, now, this.slack);
+    }
+  }
+
+  get slack(): Slack {
+    return slackOf(this.scaler, this.updates.units, this.rows);
   }
 
   #read<T>(

@@ -13,6 +13,7 @@ import type {
 } from "../../../generated/llf.ts";
 import { pointsArray, type Points } from "../../../numerics/points.ts";
 import { checkMembers } from "../../../secrecy/sums.ts";
+import { FIGURES } from "../../../session/closing.ts";
 import type { Outcome, Reply, Role, Stage, Table } from "../../../session/contract.ts";
 import { groupDigestOfBytes } from "../../../stages/secrets.ts";
 import { ints } from "../../../wire/arrays.ts";
@@ -20,8 +21,7 @@ import { concat } from "../../../wire/bytes.ts";
 import { refuse } from "../../../wire/problems.ts";
 import type { LlfParams } from "../params.ts";
 import { digestOf, isAtRest } from "../centroids.ts";
-import { checkOwnRows } from "./cohorts.ts";
-import { figuresOf } from "./figures.ts";
+import { figuresOf, rounded } from "./figures.ts";
 import {
   KNOWN,
   LABELS,
@@ -31,14 +31,7 @@ import {
   type Known,
   type OwnShare,
 } from "./following.ts";
-import {
-  labelRows,
-  sumAround,
-  sumByDegrees,
-  sumDegrees,
-  sumLabelled,
-  sumNearest,
-} from "./passes.ts";
+import { labelRows, sumAround, sumDegrees, sumLabelled, sumRows } from "./passes.ts";
 import { orderClusters, publish } from "./publication.ts";
 
 type Asked = UpdatesUpdate | UpdatesClose | UpdatesGather | UpdatesTell;
@@ -100,7 +93,7 @@ function update(here: RowsRound, asked: UpdatesUpdate, table: Table): Reply {
   const known = here.follow(asked);
   checkOrder(here, asked.number, known);
   const rows = here.scaledRows(table.rows);
-  const sums = sumRows(here, rows, known);
+  const sums = sumRows(here, rows, known.centroids);
   const leads = asked.members[0] === context.slot;
   const contribution: UpdatesSums = {
     kind: "sums",
@@ -122,13 +115,6 @@ function checkOrder(here: RowsRound, number: number, known: Known): void {
   if (!isNext || number !== known.number + 1 || !follows) {
     refuse("protocol-failed", "The analyst asks for an update out of order.");
   }
-}
-
-function sumRows({ params, updates }: RowsRound, rows: Points, known: Known) {
-  const { fuzzifier } = params;
-  if (fuzzifier === undefined) return sumNearest(rows, known.centroids, updates.units);
-  checkOwnRows(params, rows.length, updates.units.length);
-  return sumByDegrees(rows, known.centroids, updates, fuzzifier);
 }
 
 function close(here: RowsRound, asked: UpdatesClose, table: Table): Reply {
@@ -177,6 +163,7 @@ function tell(here: RowsRound, asked: UpdatesTell): Reply {
     ? publish(params, scaler, known, final, around.sizes)
     : { clusters: [], centroids: [], sizes: [], coinciding: null };
   const converged = isAtRest(params, known.moved);
+  const figures = figuresOf(around, final.means, known, converged);
   const contribution: UpdatesTold = {
     kind: "told",
     clusters: ints(told.clusters),
@@ -185,13 +172,10 @@ function tell(here: RowsRound, asked: UpdatesTell): Reply {
     n_updates: known.number,
     n_coinciding: told.coinciding,
     digest: markOf(here, known, around.sizes),
-    figures:
-      leads && params.publish !== "nothing"
-        ? figuresOf(around, final.means, known, converged)
-        : null,
+    figures: leads && params.publish !== "nothing" ? rounded(figures) : null,
   };
-  const { sizes } = around;
-  return { contribution, remember: { [KNOWN]: known, [MEANS]: final, [SIZES]: sizes } };
+  const found = { [MEANS]: final, [SIZES]: around.sizes, [FIGURES]: figures };
+  return { contribution, remember: { [KNOWN]: known, ...found } };
 }
 
 /** Labels by the numbers that clusters have outside; who was late finds them now. */

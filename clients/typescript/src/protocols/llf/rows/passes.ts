@@ -9,23 +9,32 @@ import {
 } from "../../../numerics/points.ts";
 import { squared } from "../../../stages/pooled.ts";
 import { sumByLabel, type ClusterSums } from "../cluster-sums.ts";
+import { checkOwnRows } from "./cohorts.ts";
 import { degreesOf, raised } from "../fuzziness.ts";
 import type { Around, SumsEncoding } from "./encodings.ts";
-import type { FinalMeans } from "./following.ts";
+import type { FinalMeans, RowsRound } from "./following.ts";
 
-/** Sums in whole units of the rows nearest to each centroid: one rounding per row. */
-export function sumNearest(
+/** A party's sums around centroids, in whole units; see {@link checkOwnRows}. */
+export function sumRows(
+  { params, updates }: RowsRound,
   rows: Points,
   centroids: Points,
-  units: Float64Array,
-): ClusterSums {
+) {
+  const { fuzzifier } = params;
+  if (fuzzifier === undefined) return sumNearest(rows, centroids, updates.units);
+  checkOwnRows(params, rows.length, updates.units.length);
+  return sumByDegrees(rows, centroids, updates, fuzzifier);
+}
+
+/** Sums in whole units of the rows nearest to each centroid: one rounding per row. */
+function sumNearest(rows: Points, centroids: Points, units: Float64Array): ClusterSums {
   return sumByLabel(rows, labelRows(rows, centroids), centroids.length, (x, f) =>
     roundToEven(x * units[f]!),
   );
 }
 
 /** Sums in whole units of all rows, in each cluster by their degrees. */
-export function sumByDegrees(
+function sumByDegrees(
   rows: Points,
   centroids: Points,
   { units, weightUnit }: SumsEncoding,

@@ -54,15 +54,21 @@ export function orderClusters(
   { clusters, sizes, centroids }: Published,
 ): readonly number[] {
   if (params.publish === "nothing") return orderBySize(found, known.centroids);
+  const pick = (chosen: readonly number[]) => chosen.map((c) => known.centroids[c]!);
+  const shown = centroids.length ? centroids : pick(clusters);
   const others = [...found.keys()].filter((cluster) => !clusters.includes(cluster));
-  const told = orderBySize(sizes, centroids).map((place) => clusters[place]!);
-  return [...told, ...others];
+  const alike = others.map(() => 0);
+  return [
+    ...orderBySize(sizes, shown).map((place) => clusters[place]!),
+    ...orderBySize(alike, pick(others)).map((place) => others[place]!),
+  ];
 }
 
 function roundedMean(scaler: Scaler, mean: Float64Array, count: number): Float64Array {
   const share = Math.max(COARSEST_STEP, ROWS_HIDDEN / Math.max(count, 1));
   return scaler.undone(mean).map((x, f) => {
-    const step = roundUp(share * (1 / scaler.inverse[f]!));
+    const { step: unit } = scaler.limits[f]!;
+    const step = roundUp(share * (unit / scaler.inverse[f]!));
     return roundToEven(x / step) * step;
   });
 }

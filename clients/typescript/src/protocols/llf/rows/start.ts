@@ -8,6 +8,7 @@
 import type {
   StartCandidates,
   StartConfirmed,
+  StartLaneStarts,
   StartProposed,
   StartSettled,
   StartStartCentroids,
@@ -28,6 +29,8 @@ import { Scaler, START } from "../scaler.ts";
 import { describeRows, mergeClusters, type Clusters } from "./start-clusters.ts";
 
 const PROPOSED_BY_ALL = "proposed-by-all";
+/** Where starts that race are remembered. */
+export const LANES = "lane-starts";
 const LARGEST = 1e100;
 const PROPOSED: StartProposed = { kind: "proposed" };
 const SETTLED: StartSettled = { kind: "settled" };
@@ -41,7 +44,7 @@ export function startStage(params: LlfParams): Stage {
       { task: "settle", answer: "settled" },
       { task: "confirm", answer: "confirmed" },
     ],
-    envelopes: ["candidates", "start-centroids"],
+    envelopes: ["candidates", settledKind(params)],
     role: startRole(params),
   };
 }
@@ -63,10 +66,16 @@ function startRole(params: LlfParams): Role {
 }
 
 function propose(context: PartyContext, params: LlfParams, table: Table): Reply {
-  const scaler = Scaler.of(context);
+  const scaler = Scaler.of(context, params);
   checkRows(params, table);
   const rows = table.rows.map((row) => scaler.scaled(row));
-  const own = describeRows(rows, params.clusters, context.lastingStream("candidates"));
+  const found = streamsOf(context, params, "candidates").map((stream) =>
+    describeRows(rows, params.clusters, stream),
+  );
+  const own: Clusters = {
+    centroids: found.flatMap(({ centroids }) => centroids),
+    sizes: found.flatMap(({ sizes }) => sizes),
+  };
   const [leader] = context.slots;
   if (context.slot === leader) {
     return { contribution: PROPOSED, remember: { [PROPOSED_BY_ALL]: [own] } };
@@ -84,17 +93,43 @@ function settle(context: PartyContext, params: LlfParams): Reply {
   if (context.slot !== leader) return { contribution: SETTLED };
   const proposed = context.recall<readonly Clusters[]>(PROPOSED_BY_ALL);
   const rows = context.slots.map((slot) => context.rowsOf(slot));
-  const stream = context.lastingStream("merge");
-  const start = mergeClusters(proposed, rows, params.clusters, stream);
-  const content: StartStartCentroids = {
-    kind: "start-centroids",
-    centroids: pointsArray(start, widthOf(context)),
-  };
+  const { clusters } = params;
+  const lanes = streamsOf(context, params, "merge").map((stream, lane) => {
+    const [from, to] = [lane * clusters, (lane + 1) * clusters];
+    const ofLane = proposed.map(({ centroids, sizes }) => ({
+      centroids: centroids.slice(from, to),
+      sizes: sizes.slice(from, to),
+    }));
+    return mergeClusters(ofLane, rows, clusters, stream);
+  });
+  const content = settledBy(params, lanes, widthOf(context));
   return {
     contribution: SETTLED,
     envelopes: others.map((peer) => ({ peer, content })),
-    remember: { [START]: start },
+    remember: rememberedOf(lanes),
   };
+}
+
+/** A stream for each start that races; the first as if it were alone. */
+function streamsOf(context: PartyContext, { starts }: LlfParams, purpose: string) {
+  return Array.from({ length: starts }, (_, lane) =>
+    context.lastingStream(lane ? `${purpose}/${lane}` : purpose),
+  );
+}
+
+function settledBy(
+  { starts, clusters }: LlfParams,
+  lanes: readonly Points[],
+  width: number,
+): StartStartCentroids | StartLaneStarts {
+  const all = pointsArray(lanes.flat(), width);
+  return starts > 1
+    ? { kind: "lane-starts", centroids: { ...all, shape: [starts, clusters, width] } }
+    : { kind: "start-centroids", centroids: all };
+}
+
+function rememberedOf(lanes: readonly Points[]): Readonly<Record<string, unknown>> {
+  return lanes.length > 1 ? { [LANES]: lanes } : { [START]: lanes[0] };
 }
 
 function collect(
@@ -109,7 +144,7 @@ function collect(
       return refuse("protocol-failed", "The candidates of a party are missing.");
     }
     const { centroids, sizes } = content as StartCandidates;
-    const read = checked(context, params, pointsOf(centroids));
+    const read = checked(context, pointsOf(centroids), params.starts * params.clusters);
     return { centroids: read, sizes: numbers(sizes) };
   });
   const [own] = context.recall<readonly Clusters[]>(PROPOSED_BY_ALL);
@@ -122,20 +157,30 @@ function keep(
   leader: string,
   envelopes: readonly PeerMessage[],
 ): Readonly<Record<string, unknown>> {
+  const { starts, clusters } = params;
   const content = envelopes.find(({ peer }) => peer === leader)?.content;
-  if (content?.kind !== "start-centroids") {
+  if (content?.kind !== settledKind(params)) {
     return refuse("envelope-refused", "The leader sends the start, nothing else.");
   }
-  const { centroids } = content as StartStartCentroids;
-  return { [START]: checked(context, params, pointsOf(centroids)) };
+  const { data, shape } = (content as StartStartCentroids | StartLaneStarts).centroids;
+  if (shape.length > 2 && (shape[0] !== starts || shape[1] !== clusters)) {
+    refuse("invalid-array", "There are other starts than the terms say.");
+  }
+  const flat = pointsOf({ data, shape: [starts * clusters, shape.at(-1)!] });
+  const points = checked(context, flat, starts * clusters);
+  const lanes = Array.from({ length: starts }, (_, lane) =>
+    points.slice(lane * clusters, (lane + 1) * clusters),
+  );
+  return rememberedOf(lanes);
 }
 
-function checked(context: PartyContext, params: LlfParams, points: Points): Points {
+function settledKind({ starts }: LlfParams): string {
+  return starts > 1 ? "lane-starts" : "start-centroids";
+}
+
+function checked(context: PartyContext, points: Points, expected: number): Points {
   const width = widthOf(context);
-  if (
-    points.length !== params.clusters ||
-    points.some(({ length }) => length !== width)
-  ) {
+  if (points.length !== expected || points.some(({ length }) => length !== width)) {
     refuse("invalid-array", "A start has other clusters or columns than the session.");
   }
   if (points.some((point) => point.some((x) => Math.abs(x) > LARGEST))) {

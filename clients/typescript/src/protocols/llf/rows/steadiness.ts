@@ -21,7 +21,7 @@ export interface Slack {
 }
 
 export function slackOf(scaler: Scaler, units: Float64Array, rows: number): Slack {
-  const squares = scaler.width * scaler.sumLimit;
+  const squares = sumOf(scaler.limits.map((each) => each.squares));
   return { sums: units.map((unit) => (2 * rows) / unit), squares };
 }
 
@@ -34,20 +34,26 @@ export function checkOwn(counts: readonly number[], own: readonly number[]): voi
   }
 }
 
-/** Refuses a total around centroids that cannot follow the total before. */
-export function checkSteady(
+/** Refuses a total of which all clusters together are other rows than before. */
+export function checkSameRows(
+  before: ClusterSums,
+  now: ClusterSums,
+  slack: Slack,
+): void {
+  const all = ({ sums }: ClusterSums, f: number) => sumOf(sums.map((sum) => sum[f]!));
+  if (slack.sums.some((most, f) => Math.abs(all(now, f) - all(before, f)) > most)) {
+    refuse("protocol-failed", "A total is of other rows than the total before.");
+  }
+}
+
+/** Refuses a total around centroids by which rows did not go to the nearest. */
+export function checkNoFarther(
   before: ClusterSums,
   now: ClusterSums,
   centroids: Points,
   slack: Slack,
 ): void {
   const rows = now.sums.map((sum, c) => sum.map((x, f) => x - before.sums[c]![f]!));
-  const isOther = slack.sums.some(
-    (most, f) => Math.abs(sumOf(rows.map((row) => row[f]!))) > most,
-  );
-  if (isOther) {
-    refuse("protocol-failed", "A total is of other rows than the total before.");
-  }
   const squares = centroids.map((v) => sumOf([...v.map((x) => x * x)]));
   const rise = centroids.map((v, c) => {
     const moved = sumOf([...v.map((x, f) => x * rows[c]![f]!)]);

@@ -1,0 +1,111 @@
+/** The last stage: all sign what they were told, and read the result of the run that counts. */
+
+import type { ClosingConclude } from "../generated/shared.ts";
+import type { Agreement } from "../roster/roster.ts";
+import type { Evaluation } from "../roster/terms.ts";
+import { refuse } from "../wire/problems.ts";
+import type { PartyContext, Role, Stage } from "./contract.ts";
+import { lastStages } from "./runs.ts";
+import { CLOSING, signer } from "./signatures.ts";
+
+export type Figures = ClosingConclude["figures"][number];
+type Rule = keyof Figures;
+
+/** Under which a stage remembers the figures that it added up, unless it has none. */
+export const FIGURES = "figures";
+
+const CHOSEN = "chosen-run";
+const CLOSE = 1e-5; // figures are told in six digits
+const ZERO = 1e-12;
+const LEAST_IS_BEST: readonly Rule[] = ["davies_bouldin", "xie_beni"];
+const USUAL: readonly Rule[] = [
+  ...(["simplified_silhouette", "calinski_harabasz", "partition_coefficient"] as const),
+];
+
+/** The stage after these; of several runs its task says which of them counts. */
+export function closingStage(
+  stages: readonly Stage[],
+  { terms, roster }: Agreement,
+  signers: number,
+): Stage {
+  const lasts = lastStages(stages);
+  const { results = [], resultsTo = "all" } = lasts[0]!;
+  const task = terms.evaluation ? "conclude" : "sign";
+  const least = signers === roster.length ? 1 : 0;
+  return {
+    name: CLOSING,
+    exchanges: [{ task, answer: "signed", least }],
+    results,
+    resultsTo,
+    role: roleOf(lasts, terms.evaluation),
+  };
+}
+
+/** Whether the task of a closing says something: it is told like any other. */
+export function tellsRuns({ name, exchanges }: Stage): boolean {
+  return name === CLOSING && exchanges[0]!.task === "conclude";
+}
+
+function roleOf(lasts: readonly Stage[], evaluation: Evaluation | undefined): Role {
+  return {
+    async reply(context, task, table) {
+      const signed = await signer.reply(context, task, table);
+      if (!evaluation) return signed;
+      const { figures, chosen } = task as ClosingConclude;
+      checkChoice(context, evaluation, figures, chosen);
+      return { ...signed, remember: { [CHOSEN]: chosen } };
+    },
+    conclude(context, result, table) {
+      const chosen = (context.memory.get(CHOSEN) as number | undefined) ?? 0;
+      const last = lasts[Math.min(chosen, lasts.length - 1)]!;
+      return last.role.conclude!(context.within(last), result, table);
+    },
+  };
+}
+
+/** Refuses a choice that is not that of the terms, and figures that are not ours. */
+function checkChoice(
+  context: PartyContext,
+  { n_clusters, choose = "usual" }: Evaluation,
+  figures: readonly Figures[],
+  chosen: number,
+): void {
+  const runs = n_clusters.length;
+  if (chosen >= runs || (figures.length && figures.length !== runs)) {
+    refuse("protocol-failed", "The analyst tells of other runs than there are.");
+  }
+  figures.forEach((told, run) => {
+    const own = context.recallOfRun<Figures>(run, FIGURES);
+    if (own && !agree(own, told)) {
+      refuse(
+        "protocol-failed",
+        "The analyst reports other figures than were added up.",
+      );
+    }
+  });
+  if (choose !== "later" && chosen !== bestRun(figures, choose)) {
+    refuse("protocol-failed", "The analyst chose another run than the terms say.");
+  }
+}
+
+function agree(own: Figures, told: Figures): boolean {
+  return (Object.keys(own) as Rule[]).every((name) => {
+    const [a, b] = [own[name], told[name]];
+    if (typeof a !== "number" || typeof b !== "number") return a === b;
+    const most = Math.max(CLOSE * Math.max(Math.abs(a), Math.abs(b)), ZERO);
+    return Math.abs(a - b) <= most;
+  });
+}
+
+/** The run that a figure chooses, among those that have it; of equals the first. */
+function bestRun(figures: readonly Figures[], choose: string): number {
+  const rules = choose === "usual" ? USUAL : [choose as Rule];
+  const rule = rules.find((name) => figures.some((each) => each[name] !== null));
+  if (rule === undefined) return 0; // the clusters of all runs coincide
+  const sign = LEAST_IS_BEST.includes(rule) ? 1 : -1;
+  const values = figures.map((each) => {
+    const value = each[rule];
+    return typeof value === "number" ? sign * value : Infinity;
+  });
+  return values.indexOf(Math.min(...values));
+}
