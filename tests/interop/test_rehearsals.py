@@ -17,13 +17,12 @@ from clustering_protocols.contract import Params
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dc.params import DataCollaboration
 from clustering_protocols.protocols.llf.params import LosslessFederated
-from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.simulation import Session
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout
 from party_sdk.conformance import contributions
 from party_sdk.conformance.programs import ProgramProcess
 from party_sdk.lab import WireRehearsal, draw_tables
+from party_sdk.lab.wire_rehearsal import RehearsedSession
 from tests.interop.client_process import bundle, require_client
 
 ROWS, COLUMNS = Layout.lattice(4), Layout.lattice(1, 4)
@@ -39,7 +38,7 @@ def program() -> Iterator[ProgramProcess]:
         yield client
 
 
-class Absences(Session):
+class Absences(RehearsedSession):
     """A session in which some do not come for their task."""
 
     def __init__(self, *given: Any, away: Away, **more: Any) -> None:
@@ -52,10 +51,6 @@ class Absences(Session):
             self.rounds[kind] += move.attempt == 1
             self.missing = self.away.get((kind, self.rounds[kind]), ())
         return super().keep(move)
-
-    def tasks(self) -> dict[str, bytes]:
-        there = super().tasks()
-        return {slot: there[slot] for slot in there if slot not in self.missing}
 
     def turn(
         self, absent: Collection[str] = (), told: Mapping[str, bytes] | None = None
@@ -72,7 +67,7 @@ def kind_of(opened: engine.Opened) -> str:
 class LateRehearsal(WireRehearsal):
     away: Away = field(default_factory=dict)
 
-    def begin(self) -> Session:
+    def begin(self) -> RehearsedSession:
         return Absences(
             *(self.params, self.layout, self.tables, self.seed),
             session="wards",
@@ -132,7 +127,7 @@ def test_degrees_of_split_columns(
     fuzzifier: float,
 ) -> None:
     """Powers differ in the last digit, and so do distances to means by degrees."""
-    monkeypatch.setitem(contributions.ROUNDED, ("distances", 1), 0)  # type: ignore[arg-type]
+    monkeypatch.setitem(contributions.ROUNDED, ("updates", "distances"), 0)  # type: ignore[arg-type]
     params = fuzzy(8, fuzzifier=fuzzifier)
     assert play(program, params, COLUMNS, COLUMNS.names[place])["measure"] == 1 + 7
 
@@ -166,13 +161,6 @@ def test_a_quorum_goes_on_without_who_is_late(
     algorithm = "cmeans" if slot == FIRST else "fuzzy_cmeans"
     params = fuzzy(2, algorithm=algorithm, quorum=3)
     play(program, params, ROWS, slot, away)
-
-
-def test_match_keys_of_a_ring_of_four(program: ProgramProcess) -> None:
-    said = {"method": "ecdh", "match_keys": ("id | digits",), "minimum_share": 0}
-    params = DataCollaboration(n_clusters=3, alignment=Alignment.model_validate(said))
-    asked = play(program, params, COLUMNS, COLUMNS.names[1])
-    assert asked["pass-keys"] == 2
 
 
 LLF = LosslessFederated(n_clusters=3, max_iter=6)
