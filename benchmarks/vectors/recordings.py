@@ -51,9 +51,26 @@ class Recording:
         tasks = [m for m in session.sent if m.receiver == self.slot]
         answers = [m for m in session.sent if m.sender == self.slot]
         return [
-            _build_step(task.payload, answer.payload)
+            self._build_step(task.payload, answer.payload)
             for task, answer in zip(tasks, answers, strict=True)
         ]
+
+    def _build_step(self, task: bytes, contribution: bytes) -> VectorCase:
+        asked, params = read(task), self.rehearsal.params
+        given, here = read(contribution), asked.address
+        leeway = leeway_of(asked, given, params)
+        return VectorCase(
+            name=f"{asked.header.record['kind']}, round {here.round}.{here.attempt}",
+            section="7" if here.stage in {"opening", "closing"} else "12",
+            call="step",
+            input={"task": as_text(task)},
+            output={"contribution": as_text(contribution)},
+            tolerance=TOLERANCE,
+            turned=list(leeway.turned),
+            units=leeway.units,
+            chosen=list(leeway.chosen),
+            values=leeway.values,
+        )
 
     def _end(self, session: Session) -> VectorCase:
         result = session.final_step.results[self.slot]
@@ -65,23 +82,6 @@ class Recording:
             input={"result": as_text(result)},
             output={"labels": labels},
         )
-
-
-def _build_step(task: bytes, contribution: bytes) -> VectorCase:
-    asked = read(task)
-    given, here = read(contribution), asked.address
-    leeway = leeway_of(asked, given)
-    return VectorCase(
-        name=f"{asked.header.record['kind']}, round {here.round}.{here.attempt}",
-        section="7" if here.stage in {"opening", "closing"} else "12",
-        call="step",
-        input={"task": as_text(task)},
-        output={"contribution": as_text(contribution)},
-        tolerance=TOLERANCE,
-        turned=list(leeway.turned),
-        units=leeway.units,
-        chosen=list(leeway.chosen),
-    )
 
 
 def as_text(content: bytes) -> str:

@@ -22,7 +22,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.release import Release
@@ -324,7 +324,30 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 ProductQuantisation(n_clusters=3),
             ),
             _none,
-        )
+        ),
+        (
+            _record(
+                "fewer centres than rows",
+                "E",
+                "north",
+                _SPLIT_COLUMNS,
+                ProductQuantisation(n_clusters=3, codebook_size=4, coordinates=2),
+            ),
+            _none,
+        ),
+        (
+            _record(
+                "codes with noise",
+                "E",
+                "west",
+                _SPLIT_COLUMNS,
+                ProductQuantisation(
+                    n_clusters=2, privacy=Privacy(mechanism="laplace", epsilon=300.0)
+                ),
+                ranges=_RANGES,
+            ),
+            _none,
+        ),
     ],
 }
 PROTOCOLS: Final = tuple(_SESSIONS)

@@ -150,7 +150,7 @@ def find_wrong(
         _bytes(contribution),
         _bytes(answer["output"].get("contribution", "")),
         tolerance=case.tolerance,
-        leeway=Leeway(tuple(case.turned), case.units, tuple(case.chosen)),
+        leeway=Leeway(tuple(case.turned), case.units, tuple(case.chosen), case.values),
     )
 
 

@@ -13,8 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
 from clustering_protocols.common.errors import CoterieError, Malformed
+from clustering_protocols.contract import Params
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, Packet
+from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.secrecy.envelopes import Binding, open_envelope
 from clustering_protocols.secrecy.keys import PartyKeys
@@ -58,8 +60,9 @@ CHOSEN: Final[Mapping[str, Mapping[str, Bounds]]] = {
     "candidates": {"centroids": _REACH, "sizes": Bounds(0, 2.0**40, 5)},
     "start-centroids": {"centroids": _REACH},
     "lane-starts": {"centroids": _REACH},
+    "codes": {"codes": _REACH},
 }
-"""By kind of envelope, arrays that are a party's own choice within bounds."""
+"""By kind of record, arrays that are a party's own choice within bounds."""
 COUNTED: Final = frozenset({1, 2, 4, 6})
 """Sums of profiles that count, and have no real numbers."""
 TEXTS: Final[Mapping[str, tuple[str, ...]]] = {"profile-told": ("text",)}
@@ -76,20 +79,24 @@ class Leeway(NamedTuple):
 
     turned: arrays that turn together.
     units: how far words may be off.
-    chosen: kinds of envelopes whose arrays are a choice within bounds.
+    chosen: kinds of records whose arrays are a choice within bounds.
+    values: how many different numbers a column of such an array may have; 0 for any.
     """
 
     turned: tuple[str, ...] = ()
     units: int = 0
     chosen: tuple[str, ...] = ()
+    values: int = 0
 
 
 _NO_LEEWAY: Final = Leeway()
 
 
-def leeway_of(asked: Packet, given: Packet) -> Leeway:
+def leeway_of(asked: Packet, given: Packet, params: Params) -> Leeway:
     """Return in what an answer to a task may differ from another that is right."""
     kind = given.header.record["kind"]
+    if isinstance(params, ProductQuantisation) and kind == "codes":
+        return _leeway_of_codes(given, params)
     sealed = {each.label.kind for each in given.envelopes}
     counts = asked.header.record["values"].get("sum") in COUNTED
     rounded = (_stage(given), kind) in ROUNDED and not counts
@@ -98,6 +105,15 @@ def leeway_of(asked: Packet, given: Packet) -> Leeway:
         units=UNITS if rounded else 0,
         chosen=tuple(sorted(sealed & set(CHOSEN))),
     )
+
+
+def _leeway_of_codes(given: Packet, params: ProductQuantisation) -> Leeway:
+    """Return it of codes: a codebook is a choice, unless each row can be a centre."""
+    if params.privacy.mechanism != "none":
+        return Leeway(chosen=("codes",))
+    if len(given.arrays["codes"]) <= params.codebook_size:
+        return _NO_LEEWAY
+    return Leeway(chosen=("codes",), values=params.codebook_size)
 
 
 def _stage(given: Packet) -> str:
@@ -151,16 +167,18 @@ class ContributionReader:
 
     def _describe(self, asked: Packet, given: Packet, leeway: Leeway) -> dict[str, Any]:
         """Return what a contribution says."""
+        record = given.header.record
         return {
             **given.header.model_dump(mode="json"),
-            "record": given.header.record,
+            "record": record,
             "arrays": _describe_arrays(given.arrays, leeway.turned)
+            | _describe_chosen(record["kind"], given.arrays, leeway)
             | _read_texts(given),
             "own": list(given.own),
             "lines": list(given.history),
             "signatures": len(given.signatures),
             "sealed": [
-                _describe_sealed(self._open(asked, given, each), leeway.chosen)
+                _describe_sealed(self._open(asked, given, each), leeway)
                 for each in given.envelopes
             ],
         }
@@ -184,15 +202,36 @@ class ContributionReader:
         return open_envelope(sent.sealed, bound, own, sender)
 
 
-def _describe_sealed(content: bytes, chosen: Collection[str]) -> dict[str, Any]:
+def _describe_sealed(content: bytes, leeway: Leeway) -> dict[str, Any]:
     """Return what a sealed record says; of what is chosen whether it may be so."""
     record, arrays = codec.decode(content)
-    described = _describe_arrays(arrays, ())
-    if record["kind"] in chosen:
-        for name, bounds in CHOSEN[record["kind"]].items():
-            if name in arrays:
-                described[name]["items"] = bounds.describe(arrays[name])
-    return {"record": record, "arrays": described}
+    chosen = _describe_chosen(record["kind"], arrays, leeway)
+    return {"record": record, "arrays": _describe_arrays(arrays, ()) | chosen}
+
+
+def _describe_chosen(
+    kind: str, arrays: Mapping[str, NDArray[Any]], leeway: Leeway
+) -> dict[str, Any]:
+    """Return of arrays of a kind that are a choice whether they may be so."""
+    if kind not in leeway.chosen:
+        return {}
+    return {
+        name: {
+            "dtype": str(arrays[name].dtype),
+            "shape": list(arrays[name].shape),
+            "items": bounds.describe(arrays[name]),
+            "few different": _count_values(arrays[name]) <= leeway.values
+            or not leeway.values,
+        }
+        for name, bounds in CHOSEN[kind].items()
+        if name in arrays
+    }
+
+
+def _count_values(array: NDArray[Any]) -> int:
+    """Return how many different numbers the column has that has most."""
+    columns = array.reshape(len(array), -1).T
+    return max((len(np.unique(column)) for column in columns), default=0)
 
 
 def _describe_arrays(

@@ -63,8 +63,14 @@ class VectorCase(_Part):
 
     chosen: list[str] = Field(
         default=[],
-        description="Kinds of envelopes whose arrays are a party's own choice: types, "
+        description="Kinds of records whose arrays are a party's own choice: types, "
         "shapes and bounds are compared.",
+    )
+    values: int = Field(
+        default=0,
+        ge=0,
+        description="How many different numbers a column of such an array may have; "
+        "any with 0.",
     )
 
     @model_validator(mode="after")

@@ -308,7 +308,8 @@ class WireRehearsal:
     ) -> tuple[RehearsedMessage, engine.TaskOutcome]:
         """Return what the program answered, and with what the session continues."""
         asked, right = packets.read(task), packets.read(due.contribution)
-        kind, leeway = right.header.record["kind"], leeway_of(asked, right)
+        leeway = leeway_of(asked, right, self.params)
+        kind = right.header.record["kind"]
         answer = program.ask("step", {"task": _text(task)})
         if "output" not in answer:
             return self._judge(asked, kind, answer, {}), due

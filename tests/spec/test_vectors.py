@@ -28,7 +28,14 @@ from tests.spec.independent import __main__ as independent
 REMEDY = "Run: python -m benchmarks.vectors"
 LAYERS = read_layers(VECTORS)
 FILES = read_sessions(VECTORS)
-SPOKEN = {"dummy": "AD", "dc": "BDE", "llf": "CDE", "fccm": "E", "omnifc": "E"}
+SPOKEN = {
+    "dummy": "AD",
+    "dc": "BDE",
+    "llf": "CDE",
+    "fccm": "E",
+    "omnifc": "E",
+    "pqmds": "E",
+}
 """Protocols that the independent party has, and the levels of their sessions."""
 
 
@@ -173,6 +180,40 @@ def test_level_a_leaves_sums_and_other_levels_out() -> None:
     names = {each.file for each in checker.check_layers(LAYERS)}
     assert names == set(LAYERS) - {"sums", "alignment", "intersection", "linkage"}
     assert {each.file for each in checker.check_sessions(FILES)} == {"dummy"}
+
+
+@pytest.mark.parametrize(
+    ("session", "change", "wrong"),
+    [
+        ("fewer centres than rows", lambda codes: codes[::-1], ""),
+        ("fewer centres than rows", lambda codes: codes + _ramp(codes), "different"),
+        ("fewer centres than rows", lambda codes: codes[:, 1:], ".shape"),
+        ("fewer centres than rows", lambda codes: codes * 1e101, ".items"),
+        ("in the middle", lambda codes: codes[::-1], ".items"),
+        ("codes with noise", lambda codes: codes + _ramp(codes), ""),
+    ],
+)
+def test_codes_are_a_choice_within_bounds(
+    session: str, change: Callable[[Any], Any], wrong: str
+) -> None:
+    def choose(call: str, answer: Answer) -> Answer:
+        packet = _sent(call, answer)
+        if packet is None or packet.header.record["kind"] != "codes":
+            return answer
+        other = replace(packet, arrays={"codes": change(packet.arrays["codes"])})
+        sent = base64.b64encode(packets.encode(other)).decode()
+        return {"output": {"contribution": sent}}
+
+    (kept,) = [s for s in FILES["pqmds"].sessions if s.name == session]
+    file = FILES["pqmds"].model_copy(update={"sessions": [kept]})
+    checker = Checker(program=Program(of_product, choose))
+    found = [f.wrong for f in checker.check_sessions({"pqmds": file}) if f.wrong]
+    assert len(found) == bool(wrong)
+    assert all(wrong in each for each in found)
+
+
+def _ramp(codes: Any) -> Any:
+    return np.arange(len(codes))[:, None]
 
 
 @pytest.mark.parametrize(

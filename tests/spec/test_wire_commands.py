@@ -244,6 +244,35 @@ def test_shares_of_rows_are_rehearsed(
     assert "compare → answer: as expected" in done.output
 
 
+ALL_CODES = ("sub_dim=8", "coordinates=8", 'normalise="minmax"', 'weights="centres"')
+FEW = ("codebook_size=4", 'alignment={"method":"ecdh"}')
+GAUSSIAN = 'privacy={"mechanism":"gaussian","epsilon":40.0,"delta":0.00001}'
+LAPLACE = 'privacy={"mechanism":"laplace","epsilon":300.0}'
+RANGES = ("--range", "-8", "16")
+
+
+@pytest.mark.parametrize(
+    ("slot", "options", "params"),
+    [
+        ("north", (), ALL_CODES),
+        ("south", (), ("sub_dim=1", 'scaling="none"')),
+        ("west", (), FEW),
+        ("north", RANGES, (GAUSSIAN, "coordinates=2")),
+        ("west", RANGES, (LAPLACE,)),
+    ],
+    ids=["all codes", "single columns", "few centres", "gaussian", "laplace"],
+)
+def test_codes_of_rows_are_rehearsed(
+    slot: str, options: Sequence[str], params: Sequence[str]
+) -> None:
+    said = [("--param", each) for each in ("n_clusters=3", *params)]
+    said += [("--place", site) for site in SITES]
+    named = [*options, *(each for option in said for each in option)]
+    done = run("rehearse", "pqmds", "--slot", slot, *named, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "encode → codes: as expected" in done.output
+
+
 @pytest.mark.parametrize(
     ("protocol", "slot", "places"),
     [

@@ -18,6 +18,7 @@ from . import (
     llf_columns,
     omnifc,
     order,
+    pqmds,
     profiles,
     records,
     roster,
@@ -44,6 +45,7 @@ _PROTOCOLS: Final = {
     "llf": llf,
     "fccm": fccm,
     "omnifc": omnifc,
+    "pqmds": pqmds,
 }
 _QUORUMS: Final = {"omnifc": omnifc.quorum, "llf": llf.quorum}
 """Section 7: how many have to sign the closing, where not all have to."""
