@@ -357,6 +357,14 @@ def test_profiles_are_rehearsed(protocol: str, slot: str, seed: str) -> None:
     assert "profiles, tell-profile → profile-told: as expected" in done.output
 
 
+@pytest.mark.parametrize("released", ['output="coordinates"', "predictor=true"])
+def test_a_program_reads_more_than_labels(released: str) -> None:
+    params = ("--param", "n_clusters=3", "--param", released)
+    done = run("rehearse", "dc", "--slot", "west", *params, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    assert "row-group-model → labels: as expected" in done.output
+
+
 def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> None:
     program = tmp_path / "other.py"
     program.write_text(OTHER_CHANCE)

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 VERSION: Final = 2
 ALIGNED: Final = True
 RESULTS_TO: Final = "row"
-RESULTS: Final = ("row-group-labels",)
+RESULTS: Final = ("row-group-labels", "row-group-model")
 _LABELS: Final = {
     "labels": Rule("<i8", ("n",), 0),
     "cluster_sizes": Rule("<i8", ("k",), 0),
@@ -32,6 +32,15 @@ KINDS: Final[Mapping[str, Kind]] = {
         arrays={"rows": Rule("<f8", ("n", "w")), "anchors": Rule("<f8", ("r", "w"))}
     ),
     RESULTS[0]: Kind(arrays=_LABELS),
+    RESULTS[1]: Kind(
+        arrays={
+            **_LABELS,
+            "coordinates": Rule("<f8", ("n_coordinates", "dims")),
+            "centroids": Rule("<f8", ("k", "dims")),
+            "map_matrix": Rule("<f8", ("width", "map_dims")),
+            "map_offset": Rule("<f8", ("map_dims",)),
+        }
+    ),
 }
 _USUAL: Final[Mapping[str, Any]] = {
     "scaling": "shared",
@@ -52,8 +61,6 @@ _USUAL: Final[Mapping[str, Any]] = {
 }
 _WRITTEN: Final[Mapping[str, Sequence[Any]]] = {
     "reduction": ("pca",),
-    "output": ("labels",),
-    "predictor": (False,),
     "jitter": (False,),
 }
 _ANCHORS: Final = ("gaussian", "rotated", "uniform")
@@ -204,6 +211,17 @@ def conclude(view: View, result: Record) -> Any:
     order, labels = view.recall("order"), result.arrays["labels"]
     if len(labels) != len(order):
         raise Refusal("invalid-array")
+    if len(result.arrays.get("coordinates", ())):
+        _check_nearest(result.arrays)
     own = np.empty_like(labels)
     own[order] = labels
     return own
+
+
+def _check_nearest(given: Mapping[str, NDArray[Any]]) -> None:
+    """Section 12, dc, result: labels are those of the nearest centroids."""
+    apart = given["coordinates"][:, None] - given["centroids"][None]
+    far = np.sqrt(np.square(apart).sum(axis=2))
+    own = far[np.arange(len(far)), given["labels"]]
+    if (own > far.min(axis=1) * (1 + 1e-9)).any():
+        raise Refusal("protocol-failed")
