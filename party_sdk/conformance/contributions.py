@@ -42,22 +42,26 @@ With each: how many tags stand behind the words.
 
 
 class Bounds(NamedTuple):
-    """Between which numbers those of an array lie, and of what they are multiples."""
+    """Between which numbers those of an array lie, and of what they are multiples.
+
+    high: None is the number of the party's rows.
+    """
 
     low: float
-    high: float
+    high: float | None
     step: float = 0.0
 
-    def describe(self, array: NDArray[Any]) -> bool:
+    def admit(self, array: NDArray[Any], n_rows: int) -> bool:
         """Return whether all numbers of an array are such."""
-        inside = (array >= self.low) & (array <= self.high)
+        high = n_rows if self.high is None else self.high
+        inside = (array >= self.low) & (array <= high)
         whole = array % self.step == 0 if self.step else True
         return bool((inside & whole).all())
 
 
 _REACH: Final = Bounds(-1e100, 1e100)
 CHOSEN: Final[Mapping[str, Mapping[str, Bounds]]] = {
-    "candidates": {"centroids": _REACH, "sizes": Bounds(0, 2.0**40, 5)},
+    "candidates": {"centroids": _REACH, "sizes": Bounds(0, None, 5)},
     "start-centroids": {"centroids": _REACH},
     "lane-starts": {"centroids": _REACH},
     "codes": {"codes": _REACH},
@@ -168,17 +172,18 @@ class ContributionReader:
     def _describe(self, asked: Packet, given: Packet, leeway: Leeway) -> dict[str, Any]:
         """Return what a contribution says."""
         record = given.header.record
+        n_rows = self.agreement.member(given.address.slot).n_rows
         return {
             **given.header.model_dump(mode="json"),
             "record": record,
             "arrays": _describe_arrays(given.arrays, leeway.turned)
-            | _describe_chosen(record["kind"], given.arrays, leeway)
+            | _describe_chosen(record["kind"], given.arrays, leeway, n_rows)
             | _read_texts(given),
             "own": list(given.own),
             "lines": list(given.history),
             "signatures": len(given.signatures),
             "sealed": [
-                _describe_sealed(self._open(asked, given, each), leeway)
+                _describe_sealed(self._open(asked, given, each), leeway, n_rows)
                 for each in given.envelopes
             ],
         }
@@ -202,15 +207,15 @@ class ContributionReader:
         return open_envelope(sent.sealed, bound, own, sender)
 
 
-def _describe_sealed(content: bytes, leeway: Leeway) -> dict[str, Any]:
+def _describe_sealed(content: bytes, leeway: Leeway, n_rows: int) -> dict[str, Any]:
     """Return what a sealed record says; of what is chosen whether it may be so."""
     record, arrays = codec.decode(content)
-    chosen = _describe_chosen(record["kind"], arrays, leeway)
+    chosen = _describe_chosen(record["kind"], arrays, leeway, n_rows)
     return {"record": record, "arrays": _describe_arrays(arrays, ()) | chosen}
 
 
 def _describe_chosen(
-    kind: str, arrays: Mapping[str, NDArray[Any]], leeway: Leeway
+    kind: str, arrays: Mapping[str, NDArray[Any]], leeway: Leeway, n_rows: int
 ) -> dict[str, Any]:
     """Return of arrays of a kind that are a choice whether they may be so."""
     if kind not in leeway.chosen:
@@ -219,7 +224,7 @@ def _describe_chosen(
         name: {
             "dtype": str(arrays[name].dtype),
             "shape": list(arrays[name].shape),
-            "items": bounds.describe(arrays[name]),
+            "items": bounds.admit(arrays[name], n_rows),
             "few different": _count_values(arrays[name]) <= leeway.values
             or not leeway.values,
         }

@@ -177,6 +177,29 @@ def test_a_program_may_choose_other_starts_within_bounds(
     assert done.exit_code == code, done.output
 
 
+OTHER_SIZES = """
+from tests.spec.independent import __main__ as party, llf_start
+propose = llf_start._Starter._propose
+def other(self, here):
+    found = propose(self, here)
+    return {{**found, "sizes": found["sizes"] + {more}}}
+llf_start._Starter._propose = other
+party.main()
+"""
+
+
+@pytest.mark.parametrize(("more", "code"), [(0, 0), (1, 5), (15, 5)])
+def test_a_program_describes_no_more_rows_than_it_has(
+    tmp_path: Path, more: int, code: int
+) -> None:
+    program = tmp_path / "other.py"
+    program.write_text(OTHER_SIZES.format(more=more))
+    options = ("llf", "--slot", "west", "--param", "n_clusters=2")
+    done = run("rehearse", *options, program=(sys.executable, str(program)))
+    assert done.exit_code == code, done.output
+    assert ("sizes.items: True is due, False came" in done.output) == (code == 5)
+
+
 SITES = ("north=1,1", "south=1,2", "west=1,3")
 """Slots that hold different items of the same objects."""
 
@@ -376,7 +399,8 @@ def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> Non
 
 
 def test_a_rehearsal_ends_where_a_program_does_not_begin() -> None:
-    params = ("--param", "n_clusters=3", "--param", 'output="coordinates"')
+    anchors = ("--param", 'anchor={"kind":"smote"}')
+    params = ("--param", "n_clusters=3", *anchors)
     done = run("rehearse", "dc", *params, program=INDEPENDENT)
     assert done.exit_code == 5
     (line,) = done.output.splitlines()
