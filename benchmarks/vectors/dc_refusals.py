@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import numpy as np
 
 from benchmarks.vectors.forgery import (
     Forger,
+    add,
+    ask,
+    cut,
     empty,
     hold,
     say,
-    stand_at,
     tell,
     tell_all,
 )
@@ -119,16 +120,20 @@ def _of_the_sums(forger: Forger) -> list[Refusal]:
         *forger.change(
             "add-up",
             "task-refused",
-            {"a total of which others were told otherwise": lambda p: _add(p, 0, 1)},
+            {
+                "a total of which others were told otherwise": lambda p: hold(
+                    p, total=p.arrays["total"] + np.uint64(1)
+                )
+            },
             nth=2,
         ),
         *forger.change(
             "add-up",
             "protocol-failed",
             {
-                "a word of a total is one more": lambda p: tell_all(_add(p, 0, 1)),
-                "the tag of a total is one more": lambda p: tell_all(_add(p, -1, 1)),
-                "the tag is p more": lambda p: tell_all(_add(p, -1, P)),
+                "a word of a total is one more": lambda p: add(p, "total", 0, 1),
+                "the tag of a total is one more": lambda p: add(p, "total", -1, 1),
+                "the tag is p more": lambda p: add(p, "total", -1, P),
                 "a phase was left out": lambda p: tell_all(say(p, phase=4)),
             },
             nth=2,
@@ -136,36 +141,22 @@ def _of_the_sums(forger: Forger) -> list[Refusal]:
         *forger.change(
             "add-up",
             "invalid-array",
-            {"a total without its tag": lambda p: tell_all(_cut(p))},
+            {"a total without its tag": lambda p: cut(p, "total")},
             nth=2,
         ),
     ]
 
 
 def _of_the_upload(forger: Forger) -> list[Refusal]:
-    def again(packet: Packet) -> Packet:
-        """Return the next round, which asks for a second upload."""
-        number = packet.address.round
-        said = tell(packet, stage="upload", asks="project")
-        record = {"kind": "project", "version": 1, "values": {}}
-        header = said.header.model_copy(update={"record": record})
-        asked = replace(said, header=header)
-        return tell_all(stand_at(asked, stage="upload", round=number))
-
     return [
-        *forger.change("sign", "task-refused", {"a second upload": again}, nth=1),
+        *forger.change(
+            "sign",
+            "task-refused",
+            {"a second upload": lambda p: ask(p, "upload", "project")},
+            nth=1,
+        ),
         *forger.change_result(
             "task-refused",
             {"labels of fewer rows": lambda p: hold(p, labels=p.arrays["labels"][:-1])},
         ),
     ]
-
-
-def _add(packet: Packet, place: int, by: int) -> Packet:
-    total = packet.arrays["total"].copy()
-    total[place] += np.uint64(by)
-    return hold(packet, total=total)
-
-
-def _cut(packet: Packet) -> Packet:
-    return hold(packet, total=packet.arrays["total"][:-1].copy())

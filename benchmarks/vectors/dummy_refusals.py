@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks.vectors.forgery import (
     Forger,
+    ask,
     be_of,
     empty,
     grow,
@@ -110,15 +111,15 @@ def _of_the_order(forger: Forger) -> list[Refusal]:
         *forger.change(
             "greet",
             "task-refused",
-            {"a stage was left out": lambda p: _as(p, "count", "count")},
+            {"a stage was left out": lambda p: ask(p, "count", "count")},
         ),
         *forger.change(
             "confirm",
             "task-refused",
             {
-                "a task that was answered": lambda p: _as(p, "count", "count"),
-                "a stage that is over": lambda p: _as(p, "greeting", "greet"),
-                "a task that comes too early": lambda p: _as(p, "closing", "sign"),
+                "a task that was answered": lambda p: ask(p, "count", "count"),
+                "a stage that is over": lambda p: ask(p, "greeting", "greet"),
+                "a task that comes too early": lambda p: ask(p, "closing", "sign"),
             },
         ),
     ]
@@ -231,12 +232,6 @@ def _of_another_agreement(packet: Packet) -> Packet:
     first, *lines = packet.history
     changed = first.replace(packet.address.agreement, _OTHER)
     return replace(packet, history=[changed, *lines])
-
-
-def _as(packet: Packet, stage: str, kind: str) -> Packet:
-    """Return a packet that asks something else, of which everybody was told."""
-    asked = stand_at(be_of(packet, kind), stage=stage)
-    return tell_all(tell(asked, stage=stage, asks=kind))
 
 
 def _without_the_last(packet: Packet) -> Packet:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from benchmarks.vectors.recordings import Recording, as_text
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
@@ -42,6 +44,12 @@ class Forger:
             _refuse(name, 1 + place, "step", "task", change(sent[place]), problem)
             for name, change in changes.items()
         ]
+
+    def task(self, kind: str, nth: int) -> Packet:
+        """Return the nth task of a kind as it was sent."""
+        own = self.recording.slot
+        sent = [packets.read(m.payload) for m in self.session.sent if m.receiver == own]
+        return [p for p in sent if p.header.record["kind"] == kind][nth]
 
     def change_result(
         self, problem: str, changes: Mapping[str, Change]
@@ -136,6 +144,34 @@ def be_of(packet: Packet, kind: str) -> Packet:
     record = {**packet.header.record, "kind": kind, "values": {}}
     header = packet.header.model_copy(update={"record": record})
     return replace(packet, header=header, arrays={})
+
+
+def rename(packet: Packet, kind: str, without: Sequence[str] = ()) -> Packet:
+    """Return a packet with its record as one of another kind, which lacks some values."""
+    record = packet.header.record
+    values = {k: v for k, v in record["values"].items() if k not in without}
+    record = {**record, "kind": kind, "values": values}
+    header = packet.header.model_copy(update={"record": record})
+    return replace(packet, header=header)
+
+
+def ask(packet: Packet, stage: str, kind: str) -> Packet:
+    """Return a packet that asks something else, of which everybody was told."""
+    asked = stand_at(be_of(packet, kind), stage=stage)
+    return tell_all(tell(asked, stage=stage, asks=kind))
+
+
+def add(packet: Packet, name: str, place: int | tuple[int, ...], by: int) -> Packet:
+    """Return a packet with an item of an array raised; everybody was told of it."""
+    array = packet.arrays[name].copy()
+    array[place] += np.array(by, array.dtype)
+    return tell_all(hold(packet, **{name: array}))
+
+
+def cut(packet: Packet, name: str) -> Packet:
+    """Return a packet with an array that lacks the last of each row; all were told."""
+    array = np.ascontiguousarray(packet.arrays[name][..., :-1])
+    return tell_all(hold(packet, **{name: array}))
 
 
 def stand_at(packet: Packet, **changes: Any) -> Packet:

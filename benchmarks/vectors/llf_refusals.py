@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
-from benchmarks.vectors.forgery import Forger, hold, say, tell, tell_all
+from benchmarks.vectors.forgery import Forger, add, hold, rename, say, tell, tell_all
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.protocols.llf.start_messages import LaneStarts
 from party_sdk.conformance.vectors import Refusal
@@ -89,7 +87,7 @@ def _of_the_race(forger: Forger) -> list[Refusal]:
         *forger.change(
             "add-up",
             _FAILED,
-            {"a race of other rows": lambda p: tell_all(_add(p, "total"))},
+            {"a race of other rows": lambda p: add(p, "total", 0, 1)},
             nth=_POOLED + 1,
         ),
     ]
@@ -102,7 +100,7 @@ def _of_updates(forger: Forger) -> list[Refusal]:
             _FAILED,
             {
                 "the third update second": lambda p: tell_all(say(p, number=3)),
-                "an update of other rows": lambda p: _add(p, "totals"),
+                "an update of other rows": lambda p: add(p, "totals", (0, 0), 1),
                 "an end before the rest": _close,
             },
             nth=1,
@@ -110,30 +108,20 @@ def _of_updates(forger: Forger) -> list[Refusal]:
         *forger.change(
             "gather",
             _FAILED,
-            {"a closing of other rows": lambda p: tell_all(_add(p, "closing"))},
+            {"a closing of other rows": lambda p: add(p, "closing", 0, 1)},
         ),
         *forger.change(
             "tell",
             _FAILED,
-            {"sizes of other rows": lambda p: tell_all(_add(p, "gathered"))},
+            {"sizes of other rows": lambda p: add(p, "gathered", 0, 1)},
         ),
     ]
 
 
-def _add(packet: Packet, name: str) -> Packet:
-    """Return a packet with one more in the first word of a total."""
-    total = packet.arrays[name].copy()
-    total.flat[0] += np.uint64(1)
-    return hold(packet, **{name: total})
-
-
 def _close(packet: Packet) -> Packet:
     """Return an update as the task to close."""
-    record = packet.header.record
-    values = {"members": record["values"]["members"]}
-    changed = {**record, "kind": "close", "values": values}
-    header = packet.header.model_copy(update={"record": changed})
-    return tell_all(tell(replace(packet, header=header), asks="close"))
+    said = rename(packet, "close", without=("number",))
+    return tell_all(tell(said, asks="close"))
 
 
 def _label(packet: Packet, label: int, rows: slice = _FIRST) -> Packet:

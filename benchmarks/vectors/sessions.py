@@ -9,8 +9,12 @@ from typing import Final
 from benchmarks.vectors import (
     dc_refusals,
     dummy_refusals,
+    fccm_refusals,
     linkage_refusals,
     llf_refusals,
+    llf_total_refusals,
+    omnifc_refusals,
+    pqmds_refusals,
     profile_refusals,
 )
 from benchmarks.vectors.forgery import Forger
@@ -212,7 +216,7 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
     "llf": [
         (
             _record("the first of three", "C", "north", _SPLIT_ROWS, _LLF, n_rows=24),
-            _none,
+            llf_total_refusals.list_refusals,
         ),
         (
             _record("the last of three", "C", "west", _SPLIT_ROWS, _LLF, n_rows=24),
@@ -305,14 +309,24 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 CoClustering(n_clusters=2, n_init=1, max_iter=4),
                 kind="counts",
             ),
-            _none,
+            fccm_refusals.list_refusals,
         )
     ],
     "omnifc": [
         (
             _record("in the middle", "E", "south", _SPLIT_ROWS, OmniFC(n_clusters=3)),
-            _none,
-        )
+            omnifc_refusals.list_refusals,
+        ),
+        (
+            _record(
+                "ranges of a leader, distances to landmarks",
+                "E",
+                "west",
+                _SPLIT_ROWS,
+                OmniFC(n_clusters=3, scaling="minmax", distances="landmarks"),
+            ),
+            omnifc_refusals.list_refusals_of_ranges,
+        ),
     ],
     "pqmds": [
         (
@@ -323,7 +337,7 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 _SPLIT_COLUMNS,
                 ProductQuantisation(n_clusters=3),
             ),
-            _none,
+            pqmds_refusals.list_refusals,
         ),
         (
             _record(

@@ -1,0 +1,91 @@
+"""Totals of a session of `llf` over rows at which a party must stop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from benchmarks.vectors.forgery import Change, Forger, add, cut, hold, tell_all
+from clustering_protocols.engine.packets import Packet
+from party_sdk.conformance.vectors import Refusal
+
+
+def list_refusals(forger: Forger) -> list[Refusal]:
+    """Return them, of the first of three that starts from given centroids."""
+    return [*_of_the_updates(forger), *_of_the_end(forger)]
+
+
+def _of_the_updates(forger: Forger) -> list[Refusal]:
+    first = forger.task("update", 1).arrays["totals"]
+    none = {"updates": (0, 3), "cohorts": (0, 3), "totals": (0, first.shape[1])}
+    bent: dict[str, Change] = {
+        "a word of a total is one more": lambda p: add(p, "totals", (0, 0), 1),
+        "the tag of a total is one more": lambda p: add(p, "totals", (0, -1), 1),
+        "a total of another round": lambda p: add(p, "updates", (0, 1), -1),
+        "a total of another number": lambda p: add(p, "updates", (0, 0), 1),
+        "a total without one party": _leave_out,
+        "no total": lambda p: hold(
+            p, **{name: p.arrays[name][:0].reshape(to) for name, to in none.items()}
+        ),
+    }
+    return [
+        *forger.change("update", "protocol-failed", bent, nth=1),
+        *forger.change(
+            "update",
+            "protocol-failed",
+            {"the total of the update before": lambda p: _repeat(p, first)},
+            nth=2,
+        ),
+        *forger.change(
+            "update",
+            "invalid-array",
+            {
+                "a total without its tag": lambda p: cut(p, "totals"),
+                "an array that nobody knows": lambda p: tell_all(hold(p, x=np.eye(1))),
+            },
+            nth=1,
+        ),
+    ]
+
+
+def _of_the_end(forger: Forger) -> list[Refusal]:
+    found: list[Refusal] = []
+    for kind, name in (("gather", "closing"), ("tell", "gathered")):
+        found += forger.change(
+            kind,
+            "protocol-failed",
+            {
+                f"a word of {name} is one more": _raise(name, 0),
+                f"the tag of {name} is one more": _raise(name, -1),
+                f"{name} of two parties alone": _leave_out_of(name),
+                f"a round of {name} that was another": _raise(
+                    "closed_in" if name == "closing" else "gathered_in", 0
+                ),
+            },
+        )
+        found += forger.change(
+            kind, "invalid-array", {f"{name} without its tag": _shorten(name)}
+        )
+    return found
+
+
+def _raise(name: str, place: int) -> Change:
+    return lambda packet: add(packet, name, place, 1)
+
+
+def _shorten(name: str) -> Change:
+    return lambda packet: cut(packet, name)
+
+
+def _leave_out(packet: Packet) -> Packet:
+    cohorts = packet.arrays["cohorts"].copy()
+    cohorts[0, 0] = 0
+    return hold(packet, cohorts=cohorts)
+
+
+def _leave_out_of(name: str) -> Change:
+    place = "closed_by" if name == "closing" else "gathered_by"
+    return lambda packet: add(packet, place, 0, 255)
+
+
+def _repeat(packet: Packet, totals: np.ndarray) -> Packet:
+    return hold(packet, totals=totals)
