@@ -15,6 +15,7 @@ from benchmarks.vectors import (
     llf_total_refusals,
     omnifc_refusals,
     pqmds_refusals,
+    prepared,
     profile_refusals,
 )
 from benchmarks.vectors.forgery import Forger
@@ -211,6 +212,21 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 ),
             ),
             linkage_refusals.list_refusals_of_keys,
+        ),
+        (
+            Recording(
+                name="fields of all types, filled",
+                level="E",
+                rehearsal=WireRehearsal(
+                    params=DataCollaboration(n_clusters=3, anchor=Anchor(n_rows=20)),
+                    layout=_SPLIT_ROWS,
+                    tables=prepared.draw_fields(_SPLIT_ROWS.names, _SEED),
+                    slot="west",
+                    seed=_SEED,
+                    sections=prepared.SECTIONS,
+                ),
+            ),
+            prepared.list_refusals,
         ),
     ],
     "llf": [

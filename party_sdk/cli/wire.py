@@ -15,6 +15,7 @@ from party_sdk.cli.options.sections import choose_option, profile_option
 from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:
+    from clustering_protocols.terms.preparation import Missing
     from party_sdk.conformance.checker import CheckedCase
 
 _ROWS: Final = 12  # of each slot's made table
@@ -127,6 +128,12 @@ def _tell_cases(found: list[CheckedCase]) -> None:
     help="A slot that does not come in a round; may be given several times. The terms need "
     "a quorum for it.",
 )
+@click.option(
+    "--missing",
+    type=click.Choice(["drop", "mean", "median"]),
+    help="With --range: each column lacks a value in each table. Its row is left out, or "
+    "this fills it.",
+)
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Of all chance.")
 @json_option
 @click.pass_context
@@ -141,6 +148,7 @@ def rehearse(
     profiles: str | None,
     ranges: tuple[float, float] | None,
     absent: tuple[str, ...],
+    missing: Missing | None,
     seed: int,
     *,
     as_json: bool,
@@ -175,6 +183,8 @@ def rehearse(
         sections["release"] = validate_values(Release, {"profiles": profiles})
     if ranges or described:
         sections["dictionary"] = describe_tables(layout, tables, ranges)
+    elif missing:
+        raise click.UsageError("--missing goes with --range.")
     rehearsal = WireRehearsal(
         params=agreed,
         layout=layout,
@@ -184,6 +194,8 @@ def rehearse(
         sections=sections,
         absences=_read_absences(absent, layout.names),
     )
+    if missing:
+        rehearsal = rehearsal.leave_gaps(missing)
     differs = False
     with ProgramProcess(command) as program:
         for message in rehearsal.play(program):

@@ -64,7 +64,11 @@ _MODULES = {
     ),
     "trials.split": ("deal", "fields_of_groups"),
     "trials.whole_table": ("Whole",),
-    "wire_rehearsal": ("WireRehearsal", "describe_tables", "draw_tables"),
+    "wire_rehearsal": (
+        "WireRehearsal",
+        "describe_tables",
+        "draw_tables",
+    ),
 }
 
 

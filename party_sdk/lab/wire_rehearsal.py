@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -26,6 +26,7 @@ from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.agreement import COORDINATOR
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.preparation import Missing, Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import About, Layout
 from party_sdk.analyst_client.invitations import Invitation
@@ -216,6 +217,23 @@ class WireRehearsal:
         )
         session.absences = self.absences
         return session
+
+    def leave_gaps(self, missing: Missing) -> WireRehearsal:
+        """Return the rehearsal over tables that lack values, and terms that say so.
+
+        Each column lacks one, in one of the first two rows.
+        """
+        tables = {}
+        for slot, table in self.tables.items():
+            rows = matrix(table).copy()
+            places = np.arange(rows.shape[1])
+            rows[places % 2, places] = np.nan
+            tables[slot] = MatrixSource(rows, table.columns, table.ids, gaps=True)
+        names = [each.clustered_part.names for each in self.sections["dictionary"]]
+        said = [[Treatment(name=n, missing=missing) for n in each] for each in names]
+        prepared = [Preparation(fields=tuple(fields)) for fields in said]
+        sections = {**self.sections, "preparation": prepared}
+        return replace(self, tables=tables, sections=sections)
 
     def describe_opening(self, session: Session) -> dict[str, Any]:
         """Return what the slot knows when its session begins: the input of ``init``."""

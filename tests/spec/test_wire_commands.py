@@ -388,6 +388,42 @@ def test_a_program_reads_more_than_labels(released: str) -> None:
     assert "row-group-model → labels: as expected" in done.output
 
 
+FILLED = (
+    ("dc", "mean", ("n_clusters=3",), ()),
+    ("dc", "median", ("n_clusters=3",), ("north=1,1", "south=1,2", "west=2,1")),
+    ("dc", "drop", ("n_clusters=3",), ()),
+    ("llf", "median", GIVEN[:3], ()),
+    ("llf", "mean", ("n_clusters=3",), SITES),
+)
+"""In the second, the first and the last slot fill together, the other one alone."""
+
+
+@pytest.mark.parametrize("slot", ["north", "south"])
+@pytest.mark.parametrize(("protocol", "missing", "params", "places"), FILLED)
+def test_filled_values_are_rehearsed(
+    protocol: str,
+    missing: str,
+    params: Sequence[str],
+    places: Sequence[str],
+    slot: str,
+) -> None:
+    options = [("--place", place) for place in places]
+    options += [("--param", param) for param in params]
+    named = [each for option in options for each in option]
+    said = ("--range", "-8", "16", "--missing", missing)
+    done = run("rehearse", protocol, "--slot", slot, *named, *said, program=INDEPENDENT)
+    assert done.exit_code == 0, done.output
+    filled = "filling, add-up → share: as expected" in done.output
+    assert filled == (missing != "drop")
+
+
+def test_what_is_missing_goes_with_a_range() -> None:
+    options = ("--param", "n_clusters=3", "--missing", "mean")
+    done = run("rehearse", "dc", *options, program=PRODUCT)
+    assert done.exit_code == 2
+    assert "--range" in done.output
+
+
 def test_a_rehearsal_says_what_was_expected_and_what_came(tmp_path: Path) -> None:
     program = tmp_path / "other.py"
     program.write_text(OTHER_CHANCE)

@@ -186,7 +186,7 @@ def _scaling(view: View, params: Params, own: shared.Moments) -> tuple[Floats, F
         return own.mean, ones
     found = own if params["scaling"] == "local" else view.recall("moments")
     deviation = found.deviation
-    return found.mean, np.where(deviation > 0, deviation, 1.0)
+    return found.mean, view.session.units(np.where(deviation > 0, deviation, 1.0))
 
 
 @dataclass(frozen=True)

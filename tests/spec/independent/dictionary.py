@@ -23,6 +23,8 @@ class Field:
     clustered: bool
     levels: Sequence[str]
     range: tuple[float, float]
+    values: Sequence[str]
+    ordered: bool
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Field:
@@ -42,14 +44,20 @@ class Field:
             clustered=said.get("role", "cluster") == "cluster",
             levels=("no", "yes") if yes_or_no else [*map(_label, named)],
             range=(0.0, 1.0) if yes_or_no else ends,
+            values=[*map(_value, named)],
+            ordered=said.get("categoriesOrdered", False),
         )
 
 
 def _label(level: Any) -> str:
     """Section 4, dictionary: how people call a level."""
-    if isinstance(level, dict):
-        return level.get("label") or str(level["value"])
-    return str(level)
+    label = level.get("label") if isinstance(level, dict) else ""
+    return label or _value(level)
+
+
+def _value(level: Any) -> str:
+    """Section 4, dictionary: a level as tables have it."""
+    return str(level["value"] if isinstance(level, dict) else level)
 
 
 def _end(said: float | str | None, unknown: float) -> float:
@@ -75,11 +83,3 @@ def find_places(fields: Sequence[Field], columns: Sequence[str]) -> list[int]:
     if {each.name for each in fields} - set(columns):
         raise Refusal("invalid-data")
     return [columns.index(each.name) for each in fields]
-
-
-def check_widths(terms: Mapping[str, Any], roster: Sequence[Mapping[str, Any]]) -> None:
-    """Section 4, dictionary: all slots have the columns that are clustered."""
-    for member in roster if "dictionary" in terms else ():
-        fields = read_fields(terms, member["slot"], ())
-        if sum(each.clustered for each in fields) != member["n_columns"]:
-            raise Refusal("protocol-failed")

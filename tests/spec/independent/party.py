@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from . import (
     dc,
     dummy,
     fccm,
+    filling,
     kinds,
     llf,
     llf_columns,
@@ -93,14 +95,21 @@ class Party:
         terms = read_terms(given["terms"], _VERSIONS)
         protocol = _find_protocol(terms)
         self._session = open_session(given, terms, aligned=protocol.ALIGNED)
-        self._own = own = runs.repeat_stages(self._session, protocol.stages)
+        own = runs.repeat_stages(self._session, protocol.stages)
+        self._own = own = filling.with_filling(self._session, [*own])
         released = profiles.stage(self._session, protocol.RESULTS_TO, self._label)
         self._quorum = self._count_signatures()
         everybody = self._quorum == len(self._session.slots)
         signed = _signing("closing", all_asked=everybody)
         closing = runs.closing(signed, self._session)
         self._stages = (_signing("opening"), *own, *released, closing)
-        self._kinds = {**_SIGNING, **runs.KINDS, **profiles.KINDS, **protocol.KINDS}
+        self._kinds = {
+            **_SIGNING,
+            **runs.KINDS,
+            **profiles.KINDS,
+            **filling.KINDS,
+            **protocol.KINDS,
+        }
         self._conclude, self._results = protocol.conclude, protocol.RESULTS
         find = _RESULTS_TO.get(terms["protocol"]["name"])
         self._results_to = find(self._session) if find else protocol.RESULTS_TO
@@ -183,6 +192,8 @@ class Party:
         )
         here = (session, stage.name, when, journal.transcripts, known)
         view = View(*here, stage.run, journal.rounds)
+        if "fillings" in memory:
+            view = replace(view, session=session.prepare(memory["fillings"]))
         chosen = memory.get("selection")
         return narrow(view, chosen["rows"], chosen["counts"]) if chosen else view
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .order import View
+from .preparation import read_plan
 from .session import Session
 
 Floats = NDArray[np.float64]
@@ -17,7 +18,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Scale:
-    """Section 12, llf, scale: a, b, L, B, Q, e, and the range of each column."""
+    """Section 12, llf, scale: a, b, L, B, Q, e, and the range of each column.
+
+    prepared: whether columns are prepared, so that rows may lie outside.
+    """
 
     offset: Floats
     factor: Floats
@@ -27,6 +31,7 @@ class Scale:
     step: Floats
     low: Floats
     high: Floats
+    prepared: bool
 
     def __call__(self, X: Floats) -> Floats:
         """Section 12, llf, scale: rows in scaled units."""
@@ -38,7 +43,8 @@ class Scale:
 
     def holds(self, X: Floats) -> bool:
         """Section 12, llf, scale: whether rows lie within the ranges."""
-        return bool(((self.low <= X) & (self.high >= X)).all())
+        inside = (self.low <= X) & (self.high >= X)
+        return self.prepared or bool(inside.all())
 
 
 def find_scale(view: View, params: Mapping[str, Any]) -> Scale:
@@ -46,14 +52,14 @@ def find_scale(view: View, params: Mapping[str, Any]) -> Scale:
     session = view.session
     low, high = session.ranges()
     limits = find_limits(session, params, session.slot)
-    zeros, ones = np.zeros_like(low), np.ones_like(low)
+    offset, factor = np.zeros_like(low), np.ones_like(low)
     if params["scaling"] == "standard":
         pooled = view.recall("moments")
         deviation = np.where(pooled.deviation > 0, pooled.deviation, 1.0)
-        return Scale(pooled.mean, 1.0 / deviation, *limits, low, high)
-    if params["scaling"] == "minmax":
-        return Scale(low, 1.0 / _widths(low, high), *limits, low, high)
-    return Scale(zeros, ones, *limits, low, high)
+        offset, factor = pooled.mean, 1.0 / session.units(deviation)
+    elif params["scaling"] == "minmax":
+        offset, factor = low, 1.0 / _widths(low, high)
+    return Scale(offset, factor, *limits, low, high, session.plan is not None)
 
 
 def _widths(low: Floats, high: Floats) -> Floats:
@@ -68,8 +74,10 @@ def find_limits(
     low, high = session.ranges(slot)
     n, ones = float(session.n_rows(session.group("column", slot))), np.ones_like(low)
     if params["scaling"] == "standard":
-        most = 1.001 * n * ones
-        return 1.001 * np.sqrt(n) * ones, most, most, ones
+        plan = read_plan(session.terms, slot)
+        weights = plan.weights if plan else ones
+        most = 1.001 * n * weights
+        return 1.001 * np.sqrt(n) * weights, most, most * weights, ones
     if params["scaling"] == "minmax":
         return ones, n * ones, n * ones, ones
     largest = np.maximum(np.abs(low), np.abs(high))

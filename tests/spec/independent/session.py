@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .derivations import Refusal, Stream, derive, own_stream, party_keys
-from .dictionary import Field, check_widths, find_places, read_fields
+from .dictionary import Field, find_places, read_fields
 from .ids import arrive, read_alignment
 from .match_keys import find_values
+from .preparation import Plan, read_plan
 from .roster import check_agreement, read_invitation
 
 _KNOWN: Final = {
@@ -30,6 +31,7 @@ _KNOWN: Final = {
     "about",
     "evaluation",
     "release",
+    "preparation",
     "risks",
 }
 _VERSION: Final = 2
@@ -60,6 +62,7 @@ class Session:
     fields: NDArray[np.float64] = field(repr=False)
     described: Sequence[Field]
     n_table: int
+    plan: Plan | None
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -115,9 +118,22 @@ class Session:
         slot = slot or self.slot
         names = [str(number) for number in range(self.roster[slot]["n_columns"])]
         fields = read_fields(self.terms, slot, names)
+        plan = read_plan(self.terms, slot)
         ends = [each.range for each in fields if each.clustered]
-        low, high = np.array(ends).T
+        low, high = np.array(plan.ranges if plan else ends).T
         return low, high
+
+    def prepare(self, filled: Sequence[float]) -> Session:
+        """Section 11, preparation: this session over the columns of its rows."""
+        if self.plan is None:
+            return self
+        return replace(self, rows=self.plan.prepare(self.rows, filled))
+
+    def units(self, deviation: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Section 11, preparation, columns: by what columns are divided."""
+        if self.plan is None:
+            return deviation
+        return np.where(self.plan.ready, 1.0, deviation / self.plan.weights)
 
     def n_rows(self, group: Sequence[str]) -> int:
         """Section 5: how many rows some slots have together."""
@@ -200,33 +216,44 @@ def open_session(
     agreed = check_agreement(agreement, terms, secret, given["own"])
     table = Table(**given["table"])
     described = read_fields(read, given["slot"], table.columns)
-    places = find_places(described, table.columns)
+    fields = np.array(table.rows, np.float64)
+    fields = fields[:, find_places(described, table.columns)]
+    used = [place for place, each in enumerate(described) if each.clustered]
+    plan, rows = read_plan(read, given["slot"]), fields[:, used]
+    if plan is None and np.isnan(rows).any():
+        raise Refusal("invalid-data")
+    whole = list(range(len(rows))) if plan is None else plan.find_whole_rows(rows)
+    ids = None if table.ids is None else [table.ids[row] for row in whole]
     alignment = read_alignment(read) if aligned else {}
     shared = aligned and len(ring_of(read, given["slot"])) > 1
-    order = list(range(len(table.rows)))
+    order = list(range(len(whole)))
     if shared and alignment.get("match_keys"):
-        find_values(table.ids, alignment)
+        find_values(ids, alignment)
     else:
-        order = arrive(table.ids, len(table.rows), alignment, shared=shared)
-    check_widths(read, json.loads(agreement)["roster"])
+        order = arrive(ids, len(whole), alignment, shared=shared)
+    roster = {each["slot"]: each for each in json.loads(agreement)["roster"]}
+    _check_widths(read, roster)
     if len(order) < read.get("guards", {}).get("minimum_rows", 10):
         raise Refusal("guard-refused")
-    fields = np.array(table.rows, np.float64)[order][:, places]
-    used = [place for place, each in enumerate(described) if each.clustered]
-    return Session(
+    arrived = [whole[row] for row in order]
+    observed = rows[arrived] if plan is None else plan.take_logarithms(rows[arrived])
+    names = [described[place].name for place in used]
+    session = Session(
         slot=given["slot"],
         entropy=bytes.fromhex(given["entropy"]),
         terms=read,
         agreement=agreed,
-        roster={each["slot"]: each for each in json.loads(agreement)["roster"]},
-        rows=fields[:, used],
-        fields=fields,
+        roster=roster,
+        rows=observed,
+        fields=fields[arrived],
         described=described,
-        columns=[described[place].name for place in used],
-        ids=None if table.ids is None else [table.ids[row] for row in order],
-        arrived=order,
+        columns=names if plan is None else plan.columns,
+        ids=None if table.ids is None else [table.ids[row] for row in arrived],
+        arrived=arrived,
         n_table=len(table.rows),
+        plan=plan,
     )
+    return session if plan is None or plan.fills else session.prepare(())
 
 
 def read_terms(text: str, versions: Mapping[str, int]) -> dict[str, Any]:
@@ -241,3 +268,14 @@ def read_terms(text: str, versions: Mapping[str, int]) -> dict[str, Any]:
     if runs and runs[-1] != protocol["params"].get("n_clusters"):
         raise Refusal("invalid-parameters")
     return terms
+
+
+def _check_widths(
+    terms: Mapping[str, Any], roster: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Section 4, dictionary: all slots have the columns that are clustered."""
+    for slot, member in roster.items() if "dictionary" in terms else ():
+        plan, fields = read_plan(terms, slot), read_fields(terms, slot, ())
+        due = len(plan.columns) if plan else sum(each.clustered for each in fields)
+        if due != member["n_columns"]:
+            raise Refusal("protocol-failed")
