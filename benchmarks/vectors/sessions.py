@@ -326,7 +326,18 @@ _SESSIONS: Final[dict[str, list[tuple[Recording, Refuse]]]] = {
                 kind="counts",
             ),
             fccm_refusals.list_refusals,
-        )
+        ),
+        (
+            _record(
+                "the first slot, lanes that rest at other times",
+                "E",
+                "north",
+                _SPLIT_COLUMNS,
+                CoClustering(n_clusters=2, n_init=3, max_iter=8, tol=0.02),
+                kind="counts",
+            ),
+            _none,
+        ),
     ],
     "omnifc": [
         (

@@ -28,6 +28,10 @@ _MOST_COLUMNS: Final = 1_000
 """Of more columns directions are not looked at: no single one is read of so many."""
 
 
+_ROUNDING: Final = 1e-9
+"""Of the largest spread: a column that varies by less is constant, but for last digits."""
+
+
 class DominanceQuestion(NamedTuple):
     """What a party's people read, and what they are asked, if anything."""
 
@@ -74,7 +78,7 @@ class ComparedColumns:
         """Return the field that one direction shows best, and its largest |r| with any."""
         values, directions = np.linalg.eigh(self.covariance)
         spread = np.sqrt(np.diag(self.covariance))
-        varies = spread > 0
+        varies = spread > _ROUNDING * spread.max(initial=0.0)
         strength = np.sqrt(np.maximum(values, 0.0))
         r = np.abs(directions * strength)[varies] / spread[varies, None]
         if not r.size:

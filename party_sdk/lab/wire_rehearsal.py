@@ -22,6 +22,7 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.agreement import COORDINATOR
 from clustering_protocols.terms import roster_entries
@@ -85,10 +86,13 @@ def draw_tables(
     """
     drawn = np.random.default_rng(seed)
     drawn_beside = np.random.default_rng(seed)
+    in_order = (
+        isinstance(params, AlignedParams) and params.alignment.method == "position"
+    )
     found = {}
     register = make_register(n_rows * len(layout.slots), np.random.default_rng(seed))
     for place, slot in enumerate(layout.slots):
-        people = drawn.permutation(n_rows)
+        people = np.arange(n_rows) if in_order else drawn.permutation(n_rows)
         if params.finds_repeated_people:
             people += place * (n_rows - 2)
         elif params.selects_rows:
