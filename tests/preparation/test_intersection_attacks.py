@@ -181,7 +181,7 @@ def test_tokens_depend_on_agreement_and_row_group() -> None:
     here = stage_view(session())
     ids, values = [b"ada", b"bob"], [bytes(32), bytes([1]) * 32]
     made = [
-        party._tokens(view, ids, values).tokens
+        party.make_tokens(bound(view), ids, values).tokens
         for view in (here, here, *elsewhere(here))
     ]
     assert np.array_equal(made[0], made[1])
@@ -192,7 +192,7 @@ def test_there_is_one_value_for_each_id() -> None:
     here, values = stage_view(session()), [bytes(32), bytes([1]) * 32]
     for ids in ([b"ada"], [b"ada", b"bob", b"cyd"]):
         with pytest.raises(ValueError, match="zip"):
-            party._tokens(here, ids, values)
+            party.make_tokens(bound(here), ids, values)
 
 
 def test_a_party_has_one_id_at_least() -> None:
@@ -208,7 +208,7 @@ def test_tokens_hide_values_and_ids_alike() -> None:
     """Equal ids of other values, and equal values of other ids, have other tokens."""
     here = stage_view(session())
     made = [
-        party._tokens(here, [name], [value]).tokens.tobytes()
+        party.make_tokens(bound(here), [name], [value]).tokens.tobytes()
         for name in (b"ada", b"bob")
         for value in (bytes(32), bytes([1]) * 32)
     ]
@@ -247,6 +247,12 @@ def stage_of(running: Session) -> Any:
     return next(stage for stage in stages if stage.name == running.open.stage)
 
 
+def bound(view: Any) -> bytes:
+    """What tokens of a row group are bound to."""
+    session = view.session
+    return party.bind(session.terms.session, session.agreement_digest, view.slot.row)
+
+
 # A dictionary of all ids
 
 
@@ -254,7 +260,7 @@ def known_to_the_analyst(running: Session) -> list[bytes]:
     """Session, digests and contexts, which are no secret."""
     plan, _ = engine.load(running.agreement)
     digest = plan.agreement_digest
-    context = party._context(running.context(FIRST))
+    context = bound(running.context(FIRST))
     return [
         b"",
         plan.terms.session.encode(),
