@@ -106,6 +106,11 @@ export class AroundEncoding {
     this.#sizes = new FixedPoint(new Array<number>(means.length).fill(rows), WHOLE);
   }
 
+  /** How many words a total has, without its tag. */
+  get size(): number {
+    return this.#sizes.units.length + this.#reals.units.length;
+  }
+
   encode({ sizes, squares, distances, silhouettes, degrees }: Around): BigUint64Array {
     const reals = [...squares, ...distances, silhouettes, ...degrees];
     return joined(

@@ -217,10 +217,12 @@ export class RowsRound {
     total: BigUint64Array,
     sum: Sum,
     encoding: {
+      readonly size: number;
       fits(words: BigUint64Array): boolean;
       decode(words: BigUint64Array, rows: number): T;
     },
   ): T {
+    if (total.length !== encoding.size + 1) wrongSize();
     const member = sumMember(this.context, "column");
     const fits = (found: BigUint64Array) => encoding.fits(found);
     const rows = sumOf(sum.members.map((slot) => this.context.rowsOf(slot)));
