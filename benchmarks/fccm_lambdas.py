@@ -20,7 +20,7 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from benchmarks.datasets import MissingDataError, load
-from clustering_protocols.protocols.fccm import CoClustering, pooled
+from clustering_protocols.protocols.fccm import CoClustering, reference
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 COUNTS: Final = ("terrorist", "digits", "mnist", "fmnist", "coil20")
@@ -107,7 +107,7 @@ def main() -> None:
     for known in sets(given.rows):
         print(f"{known.name:26}", end="")
         for params in settings(known):
-            labels = pooled.labels(params, known.R, None)
+            labels = reference.cluster_pooled(params, known.R, None)
             index = adjusted_rand_score(known.classes, labels)
             print(f"{len(np.unique(labels)):>8}{index:7.3f}", end="", flush=True)
         print()

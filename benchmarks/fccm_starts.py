@@ -31,7 +31,7 @@ from benchmarks.fccm_experiments import Matrix, planted
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.numerics.randomness import public_stream
-from clustering_protocols.protocols.fccm import CoClustering, kernels, pooled
+from clustering_protocols.protocols.fccm import CoClustering, kernels, reference
 from clustering_protocols.terms.terms import Layout
 
 FOUND = 0.99
@@ -74,7 +74,7 @@ def in_a_session(X: Matrix, blocks: NDArray[np.int64], seed: int, n_init: int) -
 
 
 def on_pooled_rows(
-    X: Matrix, blocks: NDArray[np.int64], starts: list[pooled.PooledCoclustering]
+    X: Matrix, blocks: NDArray[np.int64], starts: list[reference.PooledCoclustering]
 ) -> Found:
     """Return what the best of some starts is."""
     best = max(starts, key=lambda each: each.criterion)
@@ -85,7 +85,7 @@ def on_pooled_rows(
 def _found(
     X: Matrix, blocks: NDArray[np.int64], labels: NDArray[np.int64], criterion: float
 ) -> Found:
-    truth = pooled.run_from(chosen(1), csr_array(X), np.eye(3)[blocks])
+    truth = reference.run_from(chosen(1), csr_array(X), np.eye(3)[blocks])
     reached = criterion >= truth.criterion * (1 - kernels.TIE)
     return Found(float(adjusted_rand_score(blocks, labels)), reached)
 
@@ -130,11 +130,11 @@ def main() -> None:
     sys.exit(0 if met else 1)
 
 
-def _runs(X: Matrix, seed: int, n_starts: int) -> list[pooled.PooledCoclustering]:
+def _runs(X: Matrix, seed: int, n_starts: int) -> list[reference.PooledCoclustering]:
     """Return FCCM from each of some starts."""
     streams = [public_stream(seed, lane) for lane in range(n_starts)]
     starts = [kernels.first_memberships(len(X), 3, stream) for stream in streams]
-    return [pooled.run_from(chosen(1), csr_array(X), U) for U in starts]
+    return [reference.run_from(chosen(1), csr_array(X), U) for U in starts]
 
 
 if __name__ == "__main__":

@@ -128,7 +128,8 @@ def federated(
     run = simulation.run(params, layout, data, seed, dictionary=said)
     labels = np.concatenate([run.outcomes[name].labels for name in layout.names])
     order = np.concatenate(clients.rows)
-    pooled = catalogue.protocol("llf").cluster_pooled(params, X[order], run.trace)
+    reference = catalogue.protocol("llf").reference()
+    pooled = reference.cluster_pooled(params, X[order], run.trace)
     truth = adjusted_rand_score(y[order], labels)
     return adjusted_rand_score(pooled, labels), truth
 

@@ -25,7 +25,7 @@ from benchmarks.datasets import MissingDataError, load
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.dbscan import dbscan
 from clustering_protocols.numerics.scores import kappa
-from clustering_protocols.protocols.omnifc import OmniFC, pooled, quantisation
+from clustering_protocols.protocols.omnifc import OmniFC, quantisation, reference
 from clustering_protocols.protocols.omnifc.distances import field_distances
 from clustering_protocols.secrecy import field
 from clustering_protocols.terms.terms import Layout
@@ -79,7 +79,7 @@ def run(X: Any, y: Any, variant: dict[str, Any], seed: int) -> float:
 def best_dbscan(X: Any, y: Any) -> float:
     """Return the largest kappa of DBSCAN over a grid; distances as the analyst's."""
     params = OmniFC(algorithm="dbscan", scaling="unit_norm")
-    distances = pdist(pooled.scale(params, X))
+    distances = pdist(reference.scale(params, X))
     radii = np.quantile(distances, [0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08])
     return max(
         kappa(y, dbscan(distances, float(eps), least))

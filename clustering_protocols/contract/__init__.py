@@ -24,7 +24,15 @@ from .party import (
     content_of,
 )
 from .privacy_spending import PrivacySpending
-from .protocol import USUAL_FIGURES, ClusteringProtocol, Example, Exchange, Stage, Trace
+from .protocol import (
+    USUAL_FIGURES,
+    ClusteringProtocol,
+    Example,
+    Exchange,
+    Reference,
+    Stage,
+    Trace,
+)
 from .row_history import RowHistory
 from .session import Params, SessionContext
 
@@ -46,6 +54,7 @@ __all__ = [
     "Placement",
     "PrivacySpending",
     "Reader",
+    "Reference",
     "Relay",
     "Reopen",
     "Reply",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from clustering_protocols.common.suitability import Method
 from clustering_protocols.contract.sizing import Sizes
@@ -126,6 +126,38 @@ class Trace(Generic[P_co]):
     def summary_as(self, kind: type[R]) -> R | None:
         """Return the summary with its type; None where the session left none."""
         return None if self.summary is None else kind.narrow(self.summary)
+
+
+class Reference(Protocol[P]):
+    """What sessions of a protocol are shown on and measured by; a module can be one."""
+
+    def examples(self) -> Sequence[Example[P]]:
+        """Return small examples that together use what the parameters offer."""
+
+    def cluster_pooled(
+        self, params: P, X: FloatArray, trace: Trace[P] | None
+    ) -> IntArray:
+        """Return the labels of the same clustering on pooled data.
+
+        X: float64 (n, m); all rows, in the order in which they travelled, columns by
+            column group.
+        trace: what a simulated session left, from which equal starts are taken.
+        """
+
+    def objectives(
+        self,
+        params: P,
+        X: FloatArray,
+        clustered: tuple[IntArray, FloatArray | None],
+        trace: Trace[P],
+    ) -> Objectives | None:
+        """Return what the clustering minimises, of a session and of pooled runs.
+
+        None where it minimises nothing, or knows no starts.
+
+        X: as of :meth:`cluster_pooled`.
+        clustered: labels (n,) of the session and, if it has any, memberships (n, k).
+        """
 
 
 class ClusteringProtocol(ABC, Generic[P]):
@@ -269,33 +301,5 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Return the chain of stages."""
 
     @abstractmethod
-    def examples(self) -> Sequence[Example[P]]:
-        """Return small examples that together use what the parameters offer."""
-
-    @abstractmethod
-    def cluster_pooled(
-        self, params: P, X: FloatArray, trace: Trace[P] | None
-    ) -> IntArray:
-        """Return the labels of the same clustering on pooled data.
-
-        X: float64 (n, m); all rows, in the order in which they travelled, columns by
-            column group.
-        trace: what a simulated session left, from which equal starts are taken.
-        """
-
-    def objectives(
-        self,
-        params: P,
-        X: FloatArray,
-        clustered: tuple[IntArray, FloatArray | None],
-        trace: Trace[P],
-    ) -> Objectives | None:
-        """Return what the clustering minimises, of a session and of pooled runs.
-
-        None where it minimises nothing, or knows no starts.
-
-        X: as of :meth:`cluster_pooled`.
-        clustered: labels (n,) of the session and, if it has any, memberships (n, k).
-        """
-        del params, X, clustered, trace
-        return None
+    def reference(self) -> Reference[P]:
+        """Return what sessions are shown on and measured by: the module ``reference``."""

@@ -108,7 +108,7 @@ class MessageTable(_Table):
 def build_message_table(name: str) -> MessageTable:
     """Return the messages of a protocol; InvalidParameters if there is none such."""
     known = catalogue.protocol(name)
-    chains = [(each, _chain(name, each)) for each in known.examples()]
+    chains = [(each, _chain(name, each)) for each in known.reference().examples()]
     return MessageTable(
         protocol=name,
         version=known.version,

@@ -78,7 +78,7 @@ def measure(
     if can_be_pooled(X, parts):
         order, params, rows = _pool(simulated, X, parts)
         known = catalogue.protocol(catalogue.name_of(params))
-        pooled[order] = known.cluster_pooled(params, rows, simulated.trace)
+        pooled[order] = known.reference().cluster_pooled(params, rows, simulated.trace)
         agreement = fidelity(pooled[order], labels[order])
     return SessionEvaluation(
         labels=labels, pooled=pooled, fidelity=agreement, simulated=simulated
@@ -104,7 +104,9 @@ def compare_objectives(
     ]
     memberships = np.vstack(degrees) if len(degrees) == len(pairs) else None
     known = catalogue.protocol(catalogue.name_of(params))
-    return known.objectives(params, rows, (labels, memberships), simulated.trace)
+    return known.reference().objectives(
+        params, rows, (labels, memberships), simulated.trace
+    )
 
 
 def can_be_pooled(X: FloatArray, parts: Split) -> bool:

@@ -215,7 +215,7 @@ def test_two_shares_are_counted_and_the_larger_one_limits() -> None:
 
 # Attempts
 
-EXAMPLES = catalogue.protocol("dc").examples()
+EXAMPLES = catalogue.protocol("dc").reference().examples()
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))

@@ -24,7 +24,7 @@ def test_a_readme_names_the_stages_with_envelopes(name: str) -> None:
     known, rows = catalogue.protocol(name), list(rows_of(name))
     stages = [
         stage
-        for example in known.examples()
+        for example in known.reference().examples()
         for stage in known.stages(example.params, example.layout)
     ]
     sealing = {stage.name for stage in stages if stage.envelopes}

@@ -42,7 +42,7 @@ def test_every_protocol_and_release_has_its_line() -> None:
 def test_the_line_of_every_example_is_in_the_table_of_security() -> None:
     listed = {(way.name, way.shown) for way in (*shown.DEFAULTS, *shown.OTHERS)}
     for name, known in catalogue.catalogue().items():
-        for example in known.examples():
+        for example in known.reference().examples():
             found = known.shows(example.params, example.layout)
             if can_be_opened(example.params):
                 assert (name, found) in listed, (name, example.params)
@@ -51,7 +51,7 @@ def test_the_line_of_every_example_is_in_the_table_of_security() -> None:
 @pytest.mark.threat(155)
 def test_no_example_that_is_accepted_clashes() -> None:
     for known in catalogue.catalogue().values():
-        for example in known.examples():
+        for example in known.reference().examples():
             kinds = known.shows(example.params, example.layout)
             kinds |= of_release(example.sections.get("release"), example.layout)
             assert not list(clashes(kinds))

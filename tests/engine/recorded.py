@@ -91,7 +91,9 @@ class Recorded(simulation.Session):
 @cache
 def honest(name: str, number: int = 0, session: str = "simulation") -> Recorded:
     """Return an example of a protocol that went to its end."""
-    recorded = Recorded(catalogue.protocol(name).examples()[number], session)
+    recorded = Recorded(
+        catalogue.protocol(name).reference().examples()[number], session
+    )
     recorded.to_the_end()
     return recorded
 
@@ -101,7 +103,7 @@ def small(name: str) -> list[int]:
 
     The first, and the first of each way in which rows are selected, or else the second.
     """
-    known = catalogue.protocol(name).examples()
+    known = catalogue.protocol(name).reference().examples()
     ways: dict[bool, int] = {}
     for number, example in enumerate(known):
         if example.missing:

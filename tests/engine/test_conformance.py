@@ -29,7 +29,7 @@ MINIMUM_ROWS = 10
 EXAMPLES = [
     pytest.param(name, example, id=f"{name}-{number}")
     for name, known in catalogue.catalogue().items()
-    for number, example in enumerate(known.examples())
+    for number, example in enumerate(known.reference().examples())
 ]
 # of module scope: the tests of one example come together, and share its sessions
 every_example = pytest.mark.parametrize(("name", "example"), EXAMPLES, scope="module")
@@ -38,7 +38,7 @@ every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 SOME = [
     pytest.param(name, example, id=f"{name}-{number}")
     for name, known in catalogue.catalogue().items()
-    for number, example in enumerate(some(known.examples(), ci=2))
+    for number, example in enumerate(some(known.reference().examples(), ci=2))
 ]
 some_examples = pytest.mark.parametrize(("name", "example"), SOME, scope="module")
 
@@ -198,7 +198,7 @@ def test_the_catalogue_lists_readers_and_risks(
     assert {"analyst", "party"} <= set(known.learns)
     for risk in known.risks.values():
         assert all(text.endswith(".") for text in risk.texts)
-    for example in known.examples():
+    for example in known.reference().examples():
         brought = known.risks_of(example.params, example.layout)
         assert set(brought) <= set(known.risks)
         known.check(example.params, example.layout)
@@ -212,7 +212,7 @@ def test_every_parameter_has_a_description_and_survives_json(name: str) -> None:
             info.annotation, "model_fields"
         )
         assert info.description or nested, f"{name}: {field} has no description"
-    for example in known.examples():
+    for example in known.reference().examples():
         values = example.params.model_dump(mode="json")
         assert catalogue.parse_params(name, values) == example.params
 

@@ -204,7 +204,7 @@ FOUND = {
 @pytest.mark.parametrize("what", FOUND)
 def test_what_was_found_once_is_refused(what: str) -> None:
     name, seed, how = FOUND[what]
-    examples = list(range(len(catalogue.protocol(name).examples())))
+    examples = list(range(len(catalogue.protocol(name).reference().examples())))
     assert check(draw(name, examples, f"{name}:{seed}")) == how
 
 
@@ -213,7 +213,7 @@ def test_what_was_found_once_is_refused(what: str) -> None:
 def test_a_party_stops_or_sends_what_an_honest_run_has_it_send(name: str) -> None:
     examples, seed = small(name), "0"
     if NIGHTLY:
-        examples = list(range(len(catalogue.protocol(name).examples())))
+        examples = list(range(len(catalogue.protocol(name).reference().examples())))
         seed = secrets.token_hex(4)
     count = thorough(ci=100, nightly=2000)
     met = run(name, examples, seed, count)

@@ -125,7 +125,7 @@ def test_who_has_stopped_answers_nothing_more(name: str) -> None:
 
 
 def test_a_party_that_refused_once_stays_stopped() -> None:
-    session = Recorded(catalogue.protocol("llf").examples()[0])
+    session = Recorded(catalogue.protocol("llf").reference().examples()[0])
     session.turn()
     slot = last_slot(session)
     first = session.standings[slot][0].task

@@ -146,7 +146,7 @@ def test_what_is_the_papers_alone_is_simulated_and_not_opened(
 def test_former_risks_come_with_no_session_that_is_opened() -> None:
     for known in catalogue.catalogue().values():
         assert known.former_risks <= known.risks.keys()
-        for example in known.examples():
+        for example in known.reference().examples():
             if known.former_risks & {*known.risks_of(example.params, example.layout)}:
                 with pytest.raises(InvalidParameters):
                     example.params.check_retired()

@@ -40,7 +40,7 @@ def dummies(**params: Any) -> simulation.Session:
 
 
 def example(name: str) -> simulation.Session:
-    one = catalogue.protocol(name).examples()[0]
+    one = catalogue.protocol(name).reference().examples()[0]
     return begun(one, SEED, simulation.Session)
 
 
@@ -285,7 +285,7 @@ class TwoCamps(simulation.Session):
         self.begin = begin
         self.story: list[str] = []
         self.named = name
-        one = catalogue.protocol(name).examples()[0]
+        one = catalogue.protocol(name).reference().examples()[0]
         parts = dealt(one, SEED)
         self.victim = one.layout.names[-1]
         super().__init__(one.params, one.layout, parts.data, SEED)
@@ -359,7 +359,9 @@ def test_other_labels_than_were_signed_are_refused() -> None:
 
 def test_a_quorum_of_signatures_is_enough_where_a_quorum_goes_on() -> None:
     name = "llf"
-    one = next(e for e in catalogue.protocol(name).examples() if e.params.quorum)
+    one = next(
+        e for e in catalogue.protocol(name).reference().examples() if e.params.quorum
+    )
     session = begun(one, SEED, simulation.Session)
     late = one.layout.names[-1]
     while not session.is_over:

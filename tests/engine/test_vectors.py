@@ -44,7 +44,7 @@ MAX_BYTES = 4096
 def stages(name: str) -> Iterator[Stage]:
     """Yield the stages of all examples of a protocol; the same stage may come again."""
     known = catalogue.protocol(name)
-    for example in known.examples():
+    for example in known.reference().examples():
         yield from known.stages(example.params, example.layout)
         if release := example.sections.get("release"):  # the engine puts it behind them
             yield profiling.stage(release, labelled_by(()), "slot")

@@ -587,7 +587,7 @@ def test_progress_says_how_far_it_has_come() -> None:
 
 def test_every_example_has_the_labels_of_the_pooled_run() -> None:
     known = catalogue.protocol("fccm")
-    for example in known.examples():
+    for example in known.reference().examples():
         parts = simulation.split(example.X, example.layout, 3)
         found = simulation.evaluate(example.params, example.X, parts, 3)
         if example.params.is_global:

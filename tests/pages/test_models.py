@@ -35,7 +35,7 @@ MODELS = {
 
 def examples() -> Iterator[Any]:
     for name, protocol in catalogue.catalogue().items():
-        for number, example in enumerate(protocol.examples()):
+        for number, example in enumerate(protocol.reference().examples()):
             yield pytest.param(example, id=f"{name}-{number}")
 
 

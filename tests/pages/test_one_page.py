@@ -31,7 +31,7 @@ ABOUT = About(
 EXAMPLES = [
     pytest.param(example, id=f"{name}-{place}")
     for name, known in catalogue.catalogue().items()
-    for place, example in enumerate(known.examples())
+    for place, example in enumerate(known.reference().examples())
 ]
 
 
@@ -101,7 +101,7 @@ def test_the_page_tells_of_no_other_split(
 
 
 def test_an_assessment_holds_all_risks_and_no_tag() -> None:
-    [example, *_] = catalogue.protocol("llf").examples()
+    [example, *_] = catalogue.protocol("llf").reference().examples()
     terms = terms_of(example)
     about = ABOUT.model_copy(update={"purpose": "<b>a | b</b>"})
     made = assessment(sheet(terms.model_copy(update={"about": about})))

@@ -33,7 +33,7 @@ ADDRESS = packets.Address(
 EXAMPLES = [
     pytest.param(example, id=f"{name}-{place}")
     for name, known in catalogue.catalogue().items()
-    for place, example in enumerate(known.examples())
+    for place, example in enumerate(known.reference().examples())
 ]
 LLF = [param for param in EXAMPLES if str(param.id).startswith("llf")]
 

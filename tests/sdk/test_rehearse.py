@@ -74,7 +74,7 @@ def test_what_is_told_is_what_a_session_of_these_terms_sends(
 def test_every_example_of_every_protocol_can_be_rehearsed(
     name: str, which: slice
 ) -> None:
-    for example in catalogue.protocol(name).examples()[which]:
+    for example in catalogue.protocol(name).reference().examples()[which]:
         played = begun(example, 3, simulation.Session)
         slot = example.layout.names[-1]
         data = dealt(example, 3).data[slot]

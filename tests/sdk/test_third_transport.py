@@ -149,7 +149,7 @@ def invitation(terms: bytes, agreed: Terms, key: bytes, slot: str) -> str:
 def test_parties_in_memory_get_the_labels_of_a_simulation(
     name: str, tmp_path: Path
 ) -> None:
-    example = catalogue.protocol(name).examples()[0]
+    example = catalogue.protocol(name).reference().examples()[0]
     data, session = dealt(example, SEED).data, begun(example, SEED, Session)
     agreed, keys = session.session.terms, session.entropies
     terms = session.session.agreement.terms.encode()

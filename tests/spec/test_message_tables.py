@@ -23,7 +23,7 @@ def table(request: pytest.FixtureRequest) -> MessageTable:
 
 def own_stages(name: str) -> Iterator[Stage]:
     known = catalogue.protocol(name)
-    for example in known.examples():
+    for example in known.reference().examples():
         yield from known.stages(example.params, example.layout)
 
 

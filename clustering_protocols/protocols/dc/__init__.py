@@ -8,18 +8,15 @@ from clustering_protocols.contract import (
     AnalystRole,
     ClusteringProtocol,
     Disclosure,
-    Example,
     Exchange,
     Kind,
     PartyRole,
     Reader,
+    Reference,
     Stage,
-    Trace,
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.shared_stages.statistics import pooling
@@ -187,34 +184,11 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
         return DcSizes()
 
-    def examples(self) -> Sequence[Example[DataCollaboration]]:
-        """Return the defaults, the paper's text, and each alternative."""
-        from . import examples
+    def reference(self) -> Reference[DataCollaboration]:
+        """Return examples, and the pooled run."""
+        from . import reference
 
-        return examples.examples()
-
-    def cluster_pooled(
-        self,
-        params: DataCollaboration,
-        X: FloatArray,
-        trace: Trace[DataCollaboration] | None,
-    ) -> IntArray:
-        """Return k-means labels on the pooled features."""
-        from . import pooled
-
-        return pooled.labels(params, X, trace)
-
-    def objectives(
-        self,
-        params: DataCollaboration,
-        X: FloatArray,
-        clustered: tuple[IntArray, FloatArray | None],
-        trace: Trace[DataCollaboration],
-    ) -> Objectives | None:
-        """Return the inertia; rules leave dimensions of each party out."""
-        from . import pooled
-
-        return pooled.objectives(params, X, clustered, trace)
+        return reference
 
 
 def _pooled_statistics(params: DataCollaboration) -> dict[str, bool]:

@@ -7,19 +7,15 @@ parties, memory, a state, a result per row group. It fails and repeats on demand
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from clustering_protocols.contract import (
     AnalystRole,
     ClusteringProtocol,
     Disclosure,
-    Example,
     Exchange,
     PartyRole,
+    Reference,
     Stage,
-    Trace,
 )
-from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
 
 from .params import Dummy
@@ -78,21 +74,11 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
             ),
         )
 
-    def examples(self) -> Sequence[Example[Dummy]]:
-        """Return a plain run and one with void attempts."""
-        X = np.random.default_rng(0).normal(size=(40, 6))
-        return [
-            Example(params=Dummy(n_clusters=3), layout=Layout.lattice(2, 2), X=X),
-            Example(params=Dummy(void_attempts=1), layout=Layout.lattice(1), X=X),
-        ]
+    def reference(self) -> Reference[Dummy]:
+        """Return examples, and the pooled run."""
+        from . import reference
 
-    def cluster_pooled(
-        self, params: Dummy, X: FloatArray, trace: Trace[Dummy] | None
-    ) -> IntArray:
-        """Return the labels of all rows in turn."""
-        from . import pooled
-
-        return pooled.labels(params, X)
+        return reference
 
 
 def _make_analyst_greeter() -> AnalystRole[Any, Any, Any]:

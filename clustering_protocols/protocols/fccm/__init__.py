@@ -9,18 +9,15 @@ from clustering_protocols.contract import (
     AnalystRole,
     ClusteringProtocol,
     Disclosure,
-    Example,
     Exchange,
     Kind,
     PartyRole,
     Reader,
+    Reference,
     Stage,
-    Trace,
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.terms.terms import Layout
@@ -159,31 +156,11 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
         return CoClusteringSizes()
 
-    def examples(self) -> Sequence[Example[CoClustering]]:
-        """Return both normalisations and both views."""
-        from . import examples
+    def reference(self) -> Reference[CoClustering]:
+        """Return examples, and the pooled run."""
+        from . import reference
 
-        return examples.examples()
-
-    def cluster_pooled(
-        self, params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
-    ) -> IntArray:
-        """Return the clusters of the objects by FCCM on the pooled matrix."""
-        from . import pooled
-
-        return pooled.labels(params, X, trace)
-
-    def objectives(
-        self,
-        params: CoClustering,
-        X: FloatArray,
-        clustered: tuple[IntArray, FloatArray | None],
-        trace: Trace[CoClustering],
-    ) -> Objectives | None:
-        """Return the criterion, which is maximised, upside down."""
-        from . import pooled
-
-        return pooled.objectives(params, X, clustered, trace)
+        return reference
 
 
 def _make_fccm_analyst() -> AnalystRole[Any, Any, Any]:

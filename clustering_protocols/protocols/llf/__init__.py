@@ -8,13 +8,10 @@ from clustering_protocols.contract import (
     USUAL_FIGURES,
     ClusteringProtocol,
     Disclosure,
-    Example,
+    Reference,
     Stage,
-    Trace,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.shared_stages.statistics import pooling
 from clustering_protocols.terms.terms import Layout
@@ -231,34 +228,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         return LlfSizes()
 
-    def examples(self) -> Sequence[Example[LosslessFederated]]:
-        """Return both algorithms, split both ways."""
-        from . import examples
+    def reference(self) -> Reference[LosslessFederated]:
+        """Return examples, and the pooled run."""
+        from . import reference
 
-        return examples.examples()
-
-    def cluster_pooled(
-        self,
-        params: LosslessFederated,
-        X: FloatArray,
-        trace: Trace[LosslessFederated] | None,
-    ) -> IntArray:
-        """Return the labels of the same algorithm on pooled data."""
-        from . import pooled
-
-        return pooled.labels(params, X, trace)
-
-    def objectives(
-        self,
-        params: LosslessFederated,
-        X: FloatArray,
-        clustered: tuple[IntArray, FloatArray | None],
-        trace: Trace[LosslessFederated],
-    ) -> Objectives | None:
-        """Return the inertia or its fuzzy form; rules keep clusters of few rows."""
-        from . import pooled
-
-        return pooled.objectives(params, X, clustered, trace)
+        return reference
 
 
 def _rows_split(layout: Layout) -> bool:

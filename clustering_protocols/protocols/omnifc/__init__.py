@@ -8,19 +8,16 @@ from clustering_protocols.contract import (
     AnalystRole,
     ClusteringProtocol,
     Disclosure,
-    Example,
     Exchange,
     Kind,
     PartyRole,
     Reader,
+    Reference,
     Relay,
     Stage,
-    Trace,
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.statistics import pooling
 from clustering_protocols.terms.terms import Layout
@@ -173,31 +170,11 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
         return OmniFcSizes()
 
-    def examples(self) -> Sequence[Example[OmniFC]]:
-        """Return the defaults, the paper's settings, and each alternative."""
-        from . import examples
+    def reference(self) -> Reference[OmniFC]:
+        """Return examples, and the pooled run."""
+        from . import reference
 
-        return examples.examples()
-
-    def cluster_pooled(
-        self, params: OmniFC, X: FloatArray, trace: Trace[OmniFC] | None
-    ) -> IntArray:
-        """Return labels of the same algorithm on the pooled features."""
-        from . import pooled
-
-        return pooled.labels(params, X, trace)
-
-    def objectives(
-        self,
-        params: OmniFC,
-        X: FloatArray,
-        clustered: tuple[IntArray, FloatArray | None],
-        trace: Trace[OmniFC],
-    ) -> Objectives | None:
-        """Return what k-means, fuzzy c-means or k-medoids minimise."""
-        from . import pooled
-
-        return pooled.objectives(params, X, clustered, trace)
+        return reference
 
 
 def _pooled_statistics(params: OmniFC) -> dict[str, bool]:

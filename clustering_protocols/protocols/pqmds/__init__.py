@@ -8,18 +8,15 @@ from clustering_protocols.contract import (
     AnalystRole,
     ClusteringProtocol,
     Disclosure,
-    Example,
     Exchange,
     Kind,
     PartyRole,
     Reader,
+    Reference,
     Stage,
-    Trace,
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.terms.terms import Layout
@@ -163,34 +160,11 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
         return PqmdsSizes()
 
-    def examples(self) -> Sequence[Example[ProductQuantisation]]:
-        """Return the defaults, the paper's setting, and features left over."""
-        from . import examples
+    def reference(self) -> Reference[ProductQuantisation]:
+        """Return examples, and the pooled run."""
+        from . import reference
 
-        return examples.examples()
-
-    def cluster_pooled(
-        self,
-        params: ProductQuantisation,
-        X: FloatArray,
-        trace: Trace[ProductQuantisation] | None,
-    ) -> IntArray:
-        """Return k-means labels on the pooled features."""
-        from . import pooled
-
-        return pooled.labels(params, X, trace)
-
-    def objectives(
-        self,
-        params: ProductQuantisation,
-        X: FloatArray,
-        clustered: tuple[IntArray, FloatArray | None],
-        trace: Trace[ProductQuantisation],
-    ) -> Objectives | None:
-        """Return the inertia."""
-        from . import pooled
-
-        return pooled.objectives(params, X, clustered, trace)
+        return reference
 
 
 def _make_pqmds_analyst() -> AnalystRole[Any, Any, Any]:

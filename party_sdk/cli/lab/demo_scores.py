@@ -65,7 +65,7 @@ class DemoClasses:
         known = catalogue.protocol(catalogue.name_of(params))
         for slot in self.parts.layout.slots:
             own: FloatArray = matrix(self.parts.data[slot.name])
-            labels = known.cluster_pooled(params, own, None)
+            labels = known.reference().cluster_pooled(params, own, None)
             scores[slot.name] = self._score(self.parts.rows[slot.row], labels, pooled)
         each = list(scores.values())
         mean = Score(

@@ -18,7 +18,7 @@ _SHOW_GEOMETRY = {"dc", "omnifc"}  # whose profiles may be told to members alone
 
 def cases(protocol: str) -> dict[str, Example[Any]]:
     """Return the examples of a protocol by number, and what they do not join, by name."""
-    examples = catalogue.protocol(protocol).examples()
+    examples = catalogue.protocol(protocol).reference().examples()
     numbered = {str(number): each for number, each in enumerate(examples)}
     return numbered | dict(_joined(protocol, examples))
 

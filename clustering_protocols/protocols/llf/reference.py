@@ -1,11 +1,13 @@
-"""The same clustering on pooled data: what the fidelity of `llf` is measured by.
+"""What `llf` is shown on and measured by: examples, and the same clustering of pooled rows.
 
-Plain numpy in float64, one matrix, no parties: it shares nothing with the compiled
+Examples are made data: three groups of rows, features of different units. The pooled
+run is plain numpy in float64, one matrix, no parties: it shares nothing with the compiled
 passes but the start, the nudges of empty clusters and what counts as coinciding.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,19 +15,29 @@ from scipy.spatial.distance import cdist
 from sklearn.cluster import kmeans_plusplus
 
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
-from clustering_protocols.contract import Trace
+from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import KeyedStream, generator
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.shared_stages.alignment.examples import (
+    BY_MATCH_KEYS,
+    LEFT_OUT,
+)
+from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.secrets import RowSecret, key_from
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.preparation import Preparation, Treatment
+from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
+from clustering_protocols.terms.terms import Layout
 
 from . import messages, starts
 from .centroids import drawn_nudge, move, nudge, nudge_purpose
 from .features import scaler
-from .params import LlfSession, LosslessFederated
+from .params import LlfSession, LosslessFederated as Llf
 
-_Trace = Trace[LosslessFederated]
+_Trace = Trace[Llf]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -38,12 +50,12 @@ class PooledRun:
     n_updates: int
 
 
-def labels(params: LosslessFederated, X: FloatArray, trace: _Trace | None) -> IntArray:
+def cluster_pooled(params: Llf, X: FloatArray, trace: _Trace | None) -> IntArray:
     """Return the labels of the same algorithm on X, from the same start."""
     return run(params, X, trace).labels
 
 
-def run(params: LosslessFederated, X: FloatArray, trace: _Trace | None) -> PooledRun:
+def run(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
     """Return the same clustering of X (n, m), columns by column group."""
     params = params.settle(*X.shape)
     if trace is None:
@@ -70,7 +82,7 @@ def _n_columns(session: LlfSession) -> int:
 
 
 def _scale_features(
-    params: LosslessFederated, X: FloatArray, session: LlfSession | None
+    params: Llf, X: FloatArray, session: LlfSession | None
 ) -> FloatArray:
     if params.scaling == "none":
         return X
@@ -89,7 +101,7 @@ def _scale_features(
 
 
 def _updates(
-    params: LosslessFederated,
+    params: Llf,
     Z: FloatArray,
     V: FloatArray,
     trace: _Trace | None,
@@ -121,13 +133,13 @@ def _updates(
     )
 
 
-def _rests(params: LosslessFederated, D: FloatArray, before: FloatArray) -> bool:
+def _rests(params: Llf, D: FloatArray, before: FloatArray) -> bool:
     if params.fuzzy:
         return bool(np.linalg.norm(np.sqrt(D) - np.sqrt(before)) <= params.tol)
     return bool((D.argmin(axis=1) == before.argmin(axis=1)).all())
 
 
-def _memberships(params: LosslessFederated, D: FloatArray) -> FloatArray:
+def _memberships(params: Llf, D: FloatArray) -> FloatArray:
     """Return degrees (n, k), equation 6; 0 and 1 for c-means."""
     if not params.fuzzy:
         hard: FloatArray = np.eye(D.shape[1])[D.argmin(axis=1)]
@@ -167,7 +179,7 @@ def _unit(trace: _Trace | None, width: int) -> FloatArray:
 
 
 def objectives(
-    params: LosslessFederated,
+    params: Llf,
     X: FloatArray,
     clustered: tuple[IntArray, FloatArray | None],
     trace: _Trace,
@@ -217,3 +229,148 @@ def _end(trace: _Trace) -> FloatArray:
             raise ValueError("the trace holds no centroids")
         found.append(ended.centroids)
     return np.hstack(found)
+
+
+_WIDTH = 6
+
+
+def examples() -> Sequence[Example[Llf]]:
+    """Return both algorithms on split rows and columns, each alternative once."""
+    X, centres = _draw_rows(np.random.default_rng(0))
+    start = tuple(tuple(map(float, row)) for row in centres)
+    variants = (
+        ((3, 1), Llf(n_clusters=3)),
+        (
+            (4, 1),
+            Llf(
+                n_clusters=3,
+                algorithm="fuzzy_cmeans",
+                output="memberships",
+                small_cohorts="allow",
+            ),
+        ),
+        (
+            (5, 1),
+            Llf(
+                n_clusters=3,
+                init="random_party",
+                analyst_view="sums",
+                participation=0.6,
+                quorum=3,
+                max_iter=12,
+            ),
+        ),
+        (
+            (3, 1),
+            Llf(
+                n_clusters=3,
+                algorithm="fuzzy_cmeans",
+                fuzzifier=1.7,
+                scaling="minmax",
+                init="bounds",
+                analyst_view="sums",
+                max_iter=12,
+            ),
+        ),
+        (
+            (2, 1),
+            Llf(
+                n_clusters=3,
+                scaling="none",
+                init="given",
+                initial_centroids=start,
+                aggregation="plain",
+            ),
+        ),
+        ((1, 3), Llf(n_clusters=3)),
+        (
+            (1, 3),
+            Llf(n_clusters=3, algorithm="fuzzy_cmeans", output="memberships", tol=1e-3),
+        ),
+        (
+            (1, 2),
+            Llf(
+                n_clusters=3,
+                scaling="minmax",
+                init="bounds",
+                aggregation="plain",
+                publish="nothing",
+            ),
+        ),
+    )
+    given = [_example(params, Layout.lattice(*cells), X) for cells, params in variants]
+    racing = Llf(n_clusters=3, n_init=2, allow_two_parties=True, publish="sizes")
+    aligned = Llf(n_clusters=3, alignment=Alignment(method="ecdh"))
+    linked = Llf(n_clusters=3, alignment=BY_MATCH_KEYS)
+    left_out = Llf(n_clusters=3, alignment=LEFT_OUT, max_iter=6)
+    return [
+        *given,
+        Example(
+            params=racing,
+            layout=Layout.lattice(2),
+            X=X,
+            sections={"evaluation": Evaluation(n_clusters=(2, 3))},
+        ),
+        Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
+        _build_prepared(X),
+        Example(params=linked, layout=Layout.lattice(1, 3), X=X[:60], missing=0.1),
+        Example(params=left_out, layout=Layout.lattice(3), X=X[:60]),
+    ]
+
+
+def _example(params: Llf, layout: Layout, X: FloatArray) -> Example[Llf]:
+    """Return an example, with a dictionary where its parameters need one."""
+    bounded = params.scaling != "standard" or params.init == "bounds"
+    names = np.array_split(
+        [f"x{index}" for index in range(_WIDTH)], layout.n_column_groups
+    )
+    schemas = [numbers(group.tolist(), -60.0, 60.0) for group in names]
+    return Example(
+        params=params,
+        layout=layout,
+        X=X,
+        sections={"dictionary": schemas} if bounded else {},
+    )
+
+
+def _build_prepared(X: FloatArray) -> Example[Llf]:
+    """Return an example with gaps that are filled, levels and a weight."""
+    fields = X[:, :4].copy()
+    fields[:, 1] = np.round(fields[:, 1])
+    fields[:, 2] = np.searchsorted(np.quantile(X[:, 2], [1 / 3, 2 / 3]), X[:, 2])
+    fields[np.random.default_rng(1).random(fields.shape) < 0.1] = np.nan
+    bounds = Constraints(minimum=-100, maximum=100)
+    schema = Schema(
+        fields=(
+            Field(name="dose"),
+            Field(name="score", type="integer", constraints=bounds),
+            Field(name="ward", type="string", categories=("c", "a", "b")),
+            Field(name="crp"),
+        )
+    )
+    preparation = Preparation(
+        fields=(
+            Treatment(name="dose", missing="mean", indicator=True),
+            Treatment(name="score", missing="median", weight=0.5),
+            Treatment(name="ward", missing="most_frequent"),
+            Treatment(name="crp", missing="drop"),
+        )
+    )
+    return Example(
+        params=Llf(n_clusters=3),
+        layout=Layout.lattice(3),
+        X=fields,
+        sections={
+            "dictionary": [schema],
+            "preparation": [preparation],
+            "release": Release(profiles="everybody"),
+        },
+    )
+
+
+def _draw_rows(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Return rows and the centres that they were drawn around."""
+    units = np.array([1.0, 3.0, 0.1, 1.0, 2.0, 0.5])
+    centres = 4.0 * rng.normal(size=(3, _WIDTH))
+    rows = centres[rng.integers(3, size=150)] + rng.normal(size=(150, _WIDTH))
+    return rows * units, centres * units

@@ -1,0 +1,40 @@
+"""Examples of the dummy, and the same on pooled data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clustering_protocols.contract import Example, Trace
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms.terms import Layout
+
+from . import kernels
+from .params import Dummy
+
+
+def examples() -> Sequence[Example[Dummy]]:
+    """Return a plain run and one with void attempts."""
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    return [
+        Example(params=Dummy(n_clusters=3), layout=Layout.lattice(2, 2), X=X),
+        Example(params=Dummy(void_attempts=1), layout=Layout.lattice(1), X=X),
+    ]
+
+
+def cluster_pooled(
+    params: Dummy, X: FloatArray, trace: Trace[Dummy] | None
+) -> IntArray:
+    """Return the labels of all rows in turn."""
+    del trace
+    return kernels.turns(0, len(X), params.n_clusters)
+
+
+def objectives(
+    params: Dummy,
+    X: FloatArray,
+    clustered: tuple[IntArray, FloatArray | None],
+    trace: Trace[Dummy],
+) -> None:
+    """Return nothing: the dummy minimises nothing."""
