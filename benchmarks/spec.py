@@ -37,8 +37,8 @@ _CALLS: Final = {
     "stream": (0, "purpose"),
     "MaskedSum": (1, "name"),
 }
-_PASSED_ON: Final = {"Phase": "MaskedSum"}
-"""What takes the name of a sum and hands it on, always by its keyword."""
+_PASSED_ON: Final = {"SumStage": "MaskedSum"}
+"""What takes the name of sums and hands it on, always by its keyword."""
 _HEAD: Final = (
     "# Versions, purposes and names are written by: python -m benchmarks.spec\n"
     "# The sentence of a label ('use') is written by hand.\n"

@@ -128,7 +128,7 @@ class Trace(Generic[P_co]):
         return None if self.summary is None else kind.narrow(self.summary)
 
 
-class Reference(Protocol[P]):
+class PooledReference(Protocol[P]):
     """What sessions of a protocol are shown on and measured by; a module can be one."""
 
     def examples(self) -> Sequence[Example[P]]:
@@ -301,5 +301,5 @@ class ClusteringProtocol(ABC, Generic[P]):
         """Return the chain of stages."""
 
     @abstractmethod
-    def reference(self) -> Reference[P]:
+    def reference(self) -> PooledReference[P]:
         """Return what sessions are shown on and measured by: the module ``reference``."""

@@ -142,17 +142,15 @@ class SumState(Record):
 S = TypeVar("S", bound=SumState, default=Any)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Phase(Generic[S]):
     """One sum of a stage, as a party plays it.
 
-    name: of the sum; masks are bound to it.
     words: returns a party's own ring elements (m,).
     fits: returns whether members can have sent such a total (m,).
     learn: returns the fields of the state that follow from the total.
     """
 
-    name: str
     words: Callable[[PartyContext[Any], S, DataSource], WordArray]
     fits: Callable[[PartyContext[Any], S, WordArray], bool]
     learn: Callable[[PartyContext[Any], S, WordArray], Mapping[str, object]]
@@ -167,6 +165,7 @@ def _sum_of_columns(context: PartyContext[Any]) -> CheckedSum:
 class SumStage(Generic[S]):
     """A party's side of checked sums in phases.
 
+    name: of each phase's sum, ``{}`` its number; masks are bound to it.
     phases: those in which something is added up; one more reads the last total.
     state: what a party remembers from phase to phase.
     n_words: returns the size of a share, its tag included, given context and state.
@@ -175,6 +174,7 @@ class SumStage(Generic[S]):
     keeps_own: whether own words are kept beside the sum, to be compared with the total.
     """
 
+    name: str
     phases: Sequence[Phase[S]]
     state: type[S]
     n_words: Callable[[PartyContext[Any], S], int]
@@ -221,7 +221,7 @@ class SumStage(Generic[S]):
         known = known.model_copy(update={"own": kept})
         if alone:
             return _no_words(), known
-        hiding, of = self.hiding(context), _sum_of(context, phase, known)
+        hiding, of = self.hiding(context), self._sum_of(context, known)
         words = hiding.share(context, own, of)
         if not hiding.masked:  # there is room for a tag, though there is none
             words = np.append(words, np.uint64(0))
@@ -243,18 +243,16 @@ class SumStage(Generic[S]):
             task.require({"before": 0})
             return before.own
         task.require({"before": self.n_words(context, before)})
-        hiding, of = self.hiding(context), _sum_of(context, phase, before)
+        hiding, of = self.hiding(context), self._sum_of(context, before)
 
         def fits(words: WordArray) -> bool:
             return phase.fits(context, before, words)
 
         return hiding.read(context, total if hiding.masked else total[:-1], of, fits)
 
-
-def _sum_of(context: PartyContext[Any], phase: Phase[S], at: S) -> MaskedSum:
-    return MaskedSum(
-        members=members(context), name=phase.name, transcript=at.transcript
-    )
+    def _sum_of(self, context: PartyContext[Any], at: S) -> MaskedSum:
+        name = self.name.format(at.phase)
+        return MaskedSum(members=members(context), name=name, transcript=at.transcript)
 
 
 def add_shares(shares: Sequence[WordArray]) -> WordArray:

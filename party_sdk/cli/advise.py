@@ -120,7 +120,7 @@ def advise(
 
 def _answers(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer to every question: given, asked for, or the default."""
-    asked = _in_terminal()
+    asked = sys.stdin.isatty()
     answers: dict[str, Any] = {}
     for name, question in QUESTIONS.items():
         default = question.default
@@ -134,10 +134,6 @@ def _answers(ctx: click.Context, given: Mapping[str, Any]) -> dict[str, Any]:
             raise click.UsageError(f"Missing option '--{name}'.", ctx)
         answers[name] = default if known is None else known
     return answers
-
-
-def _in_terminal() -> bool:
-    return sys.stdin.isatty()
 
 
 def _document(

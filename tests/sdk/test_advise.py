@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -289,7 +290,8 @@ def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         return {"How many parties": 3}.get(question, options["default"]) or "vertical"
 
     monkeypatch.setattr(click, "prompt", prompt)
-    monkeypatch.setattr("party_sdk.cli.advise._in_terminal", lambda: True)
+    there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("party_sdk.cli.advise.sys", there)
     done = run("advise", "--shape", "spherical", *TRUSTING)
     assert done.exit_code == 0, done.output
     assert "pqmds" in done.stdout

@@ -11,8 +11,8 @@ from clustering_protocols.contract import (
     Exchange,
     Kind,
     PartyRole,
+    PooledReference,
     Reader,
-    Reference,
     Stage,
     to,
 )
@@ -184,7 +184,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
         return DcSizes()
 
-    def reference(self) -> Reference[DataCollaboration]:
+    def reference(self) -> PooledReference[DataCollaboration]:
         """Return examples, and the pooled run."""
         from . import reference
 

@@ -13,7 +13,7 @@ from clustering_protocols.contract import (
     Disclosure,
     Exchange,
     PartyRole,
-    Reference,
+    PooledReference,
     Stage,
 )
 from clustering_protocols.terms.terms import Layout
@@ -74,7 +74,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
             ),
         )
 
-    def reference(self) -> Reference[Dummy]:
+    def reference(self) -> PooledReference[Dummy]:
         """Return examples, and the pooled run."""
         from . import reference
 

@@ -12,8 +12,8 @@ from clustering_protocols.contract import (
     Exchange,
     Kind,
     PartyRole,
+    PooledReference,
     Reader,
-    Reference,
     Stage,
     to,
 )
@@ -156,7 +156,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
         return CoClusteringSizes()
 
-    def reference(self) -> Reference[CoClustering]:
+    def reference(self) -> PooledReference[CoClustering]:
         """Return examples, and the pooled run."""
         from . import reference
 

@@ -8,7 +8,7 @@ from clustering_protocols.contract import (
     USUAL_FIGURES,
     ClusteringProtocol,
     Disclosure,
-    Reference,
+    PooledReference,
     Stage,
 )
 from clustering_protocols.contract.sizing import Sizes
@@ -228,7 +228,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
         return LlfSizes()
 
-    def reference(self) -> Reference[LosslessFederated]:
+    def reference(self) -> PooledReference[LosslessFederated]:
         """Return examples, and the pooled run."""
         from . import reference
 

@@ -230,7 +230,8 @@ def _share_size(context: LlfContext, known: messages.StartComparison) -> int:
 
 
 _SUMS: Final = SumStage(
-    phases=[Phase(name="race", words=_words, fits=_fits, learn=_learn)],
+    name="race",
+    phases=[Phase(_words, _fits, _learn)],
     state=messages.StartComparison,
     n_words=_share_size,
     hiding=_choose_hiding,

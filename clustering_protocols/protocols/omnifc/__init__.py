@@ -11,8 +11,8 @@ from clustering_protocols.contract import (
     Exchange,
     Kind,
     PartyRole,
+    PooledReference,
     Reader,
-    Reference,
     Relay,
     Stage,
     to,
@@ -170,7 +170,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
         return OmniFcSizes()
 
-    def reference(self) -> Reference[OmniFC]:
+    def reference(self) -> PooledReference[OmniFC]:
         """Return examples, and the pooled run."""
         from . import reference
 

@@ -11,8 +11,8 @@ from clustering_protocols.contract import (
     Exchange,
     Kind,
     PartyRole,
+    PooledReference,
     Reader,
-    Reference,
     Stage,
     to,
 )
@@ -160,7 +160,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
         return PqmdsSizes()
 
-    def reference(self) -> Reference[ProductQuantisation]:
+    def reference(self) -> PooledReference[ProductQuantisation]:
         """Return examples, and the pooled run."""
         from . import reference
 

@@ -282,15 +282,12 @@ def _choose_hiding(context: PartyContext) -> CheckedSum:
     return CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS)
 
 
-_PLAYED: Final = (
-    (_count_first, _fits_first, _learn_first),
-    (_count_second, _fits_second, _learn_second),
-)
 _SUMS: Final = SumStage(
-    phases=[
-        Phase(name=f"filling-{number}", words=words, fits=fits, learn=learn)
-        for number, (words, fits, learn) in enumerate(_PLAYED, 1)
-    ],
+    name="filling-{}",
+    phases=(
+        Phase(_count_first, _fits_first, _learn_first),
+        Phase(_count_second, _fits_second, _learn_second),
+    ),
     state=PartialFillings,
     n_words=_share_size,
     hiding=_choose_hiding,

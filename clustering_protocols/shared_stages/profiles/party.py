@@ -188,10 +188,8 @@ def _schema(context: PartyContext) -> Schema:
 
 
 _SUMS: Final = SumStage(
-    phases=[
-        Phase(name=f"profile-{number}", words=_count, fits=_fits, learn=_learn)
-        for number in range(1, N_SUMS + 1)
-    ],
+    name="profile-{}",
+    phases=[Phase(_count, _fits, _learn)] * N_SUMS,
     state=messages.ProfileState,
     n_words=_share_size,
     alone_below=MINIMUM_MEMBERS,

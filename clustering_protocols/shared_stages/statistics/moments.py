@@ -257,17 +257,14 @@ def _share_size(context: PartyContext, known: PartialMoments) -> int:
     return _width(context.session, context.slot.name, known.phase)
 
 
-_PLAYED: Final = (
-    (_count_values, _fits_powers, _learn_powers),
-    (_add_values, _fits_values, _learn_mean),
-    (_count_deviations, _fits_powers, _learn_powers),
-    (_add_squares, _fits_squares, _learn_squares),
-)
 _SUMS: Final = SumStage(
-    phases=[
-        Phase(name=f"phase-{number}", words=words, fits=fits, learn=learn)
-        for number, (words, fits, learn) in enumerate(_PLAYED, 1)
-    ],
+    name="phase-{}",
+    phases=(
+        Phase(_count_values, _fits_powers, _learn_powers),
+        Phase(_add_values, _fits_values, _learn_mean),
+        Phase(_count_deviations, _fits_powers, _learn_powers),
+        Phase(_add_squares, _fits_squares, _learn_squares),
+    ),
     state=PartialMoments,
     n_words=_share_size,
 )
