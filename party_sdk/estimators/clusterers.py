@@ -231,6 +231,11 @@ class FederatedCoClustering(FederatedClusterer):
     attributes are those of :class:`FederatedKMeans` without ``cluster_centers_``; no
     dictionary is known, and the default layout is 'columns'.
 
+    A table needs three columns, one for each of three parties. Of two parties each could
+    take its own share off every total, and totals are of single objects: no terms allow
+    two. A simulation refuses what a session would, so the checks of scikit-learn that
+    have two columns fail.
+
     Parameters
     ----------
     protocol : {'fccm'}
