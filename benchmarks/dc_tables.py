@@ -9,11 +9,19 @@ classes, mean over trials. Central clustering is scikit-learn's on the pooled, r
 features. "like the tables" is centred features and the isometric target, from which the
 paper's printed numbers come; "text" is what its text says; "defaults" are ours.
 
+"like the tables, all" is the same with all dimensions: fidelity 1, so that what is left of
+a difference is the one dimension that each party leaves out.
+
 Phoneme under spectral clustering does not come from these settings: its columns are five,
 dealt out to two parties, and the dimension that each leaves out turns the graph of
 neighbours. With all dimensions the figures are those of central clustering, as the paper
-prints them. So that set is printed with all dimensions too, and the average difference to
-central without it, ours and that of the paper's own rows.
+prints them.
+
+Table 5 averages differences to central clustering in per cent of the central figure. Of a
+central figure near 0 a small difference is a large share: .025 instead of .008 counts for
+more than 200 %. So averages are printed over all sets, without sets that do not come from
+these settings, and without those whose central ARI is below 0.05. The line "paper" has the
+paper's rows beside the same central run.
 
 Ends with 1 if a mean of "like the tables" is further from the table than the table's own
 standard deviation, or the average difference to central exceeds that of the paper's rows:
@@ -65,13 +73,14 @@ TABLES = {"kmeans": TABLE_4, "spectral": TABLE_6}
 TABLE_5 = {"kmeans": 1.2, "spectral": 15.0}  # average difference to central, per cent
 NOT_REPRODUCED = {("spectral", "phoneme")}
 PRINTED_DIGITS = 0.0005
+LEAST_ARI = 0.05  # of central clustering: a difference is no share of less
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "like the tables": {"scaling": "center"},
+    "like the tables, all": {"scaling": "center", "dimensions": "all"},
     "text": {"scaling": "local", "target": "orthonormal"},
     "defaults": {},
 }
-ALL = "like the tables, all"
 
 
 def params(variant: str, algorithm: str, k: int, n_rows: int) -> DataCollaboration:
@@ -81,7 +90,7 @@ def params(variant: str, algorithm: str, k: int, n_rows: int) -> DataCollaborati
         n_clusters=k,
         algorithm=algorithm,
         **({"anchor": anchor} if variant != "defaults" else {}),
-        **VARIANTS.get(variant, {"scaling": "center", "dimensions": "all"}),
+        **VARIANTS[variant],
     )
 
 
@@ -113,6 +122,7 @@ def open_data(algorithm: str, trials: int) -> bool:
     print(f"\nTable {number}: {algorithm}, {trials} trials; ARI NMI ACC")
     held = True
     differences: dict[str, dict[str, Matrix]] = {}
+    bases: dict[str, Matrix] = {}
     for name, table in TABLES[algorithm].items():
         try:
             X, y = load(name)
@@ -123,12 +133,12 @@ def open_data(algorithm: str, trials: int) -> bool:
         k = len(np.unique(y))
         pooled = [central(algorithm, X, k, seed) for seed in range(trials)]
         base = np.mean([agreement(y, labels) for labels in pooled], axis=0)
+        bases[name] = base
         show(name, "paper", [mean for mean, _ in table], [sd for _, sd in table])
         show(name, "central, scikit-learn", base)
         printed = np.array([mean for mean, _ in table])
         differences.setdefault("paper", {})[name] = _relative(printed, base)
-        more = [ALL] if (algorithm, name) in NOT_REPRODUCED else []
-        for variant in [*VARIANTS, *more]:
+        for variant in VARIANTS:
             given = params(variant, algorithm, k, len(X))
             found = [
                 run(X, simulation.split(X, Layout.lattice(10, 2), seed), given, seed)
@@ -142,21 +152,42 @@ def open_data(algorithm: str, trials: int) -> bool:
             differences.setdefault(variant, {})[name] = _relative(mean, base)
             if variant == "like the tables" and (algorithm, name) not in NOT_REPRODUCED:
                 held &= within(name, mean, table)
-    differences.pop(ALL, None)
-    averages = {}
-    for variant, found_differences in differences.items():
-        kept = {
-            name: each
-            for name, each in found_differences.items()
-            if (algorithm, name) not in NOT_REPRODUCED
-        }
-        averages[variant] = float(np.mean(list(kept.values())))
-        told = f"{np.mean(list(found_differences.values())):.2f} %"
-        if kept.keys() != found_differences.keys():
-            told += f"; of sets that come from these settings {averages[variant]:.2f} %"
-        print(f"  average |Δ| to central, {variant}: {told}")
-    print(f"  the paper's Table 5 says {TABLE_5[algorithm]} %")
-    return held & (averages["like the tables"] <= averages["paper"])
+    near = show_averages(algorithm, differences, bases)
+    return held & near
+
+
+def show_averages(
+    algorithm: str,
+    differences: dict[str, dict[str, Matrix]],
+    bases: dict[str, Matrix],
+) -> bool:
+    """Print average differences; return whether ours is no more than the paper's rows'."""
+    print(
+        f"  average |Δ| to central, per cent; the paper's Table 5: {TABLE_5[algorithm]}"
+    )
+    kept = [name for name in bases if (algorithm, name) not in NOT_REPRODUCED]
+    subsets = {
+        "all sets": list(bases),
+        "from these settings": kept,
+        f"central ARI {LEAST_ARI} or more": [
+            name for name in bases if bases[name][0] >= LEAST_ARI
+        ],
+        "both": [name for name in kept if bases[name][0] >= LEAST_ARI],
+    }
+    for variant, each in differences.items():
+        told = [
+            f"{what} {_average(each, names):6.2f}" for what, names in subsets.items()
+        ]
+        print(f"  {variant:22} {'   '.join(told)}")
+    ours, theirs = (
+        _average(differences[w], kept) for w in ("like the tables", "paper")
+    )
+    return ours <= theirs
+
+
+def _average(differences: dict[str, Matrix], names: Iterable[str]) -> float:
+    """Return the mean over some sets and all metrics."""
+    return float(np.mean([differences[name] for name in names]))
 
 
 def _relative(mean: Matrix, base: Matrix) -> Matrix:
