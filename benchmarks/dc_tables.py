@@ -9,8 +9,8 @@ classes, mean over trials. Central clustering is scikit-learn's on the pooled, r
 features. "like the tables" is centred features and the isometric target, from which the
 paper's printed numbers come; "text" is what its text says; "defaults" are ours.
 
-"like the tables, all" is the same with all dimensions: fidelity 1, so that what is left of
-a difference is the one dimension that each party leaves out.
+"like the tables, all" is the same with all dimensions: what is less there is what the one
+dimension costs that each party leaves out.
 
 Phoneme under spectral clustering does not come from these settings: its columns are five,
 dealt out to two parties, and the dimension that each leaves out turns the graph of

@@ -9,10 +9,11 @@ objectives  fidelity and objective ratio of sessions of each protocol, median an
             many clusters ten starts are few, in a session as on pooled rows. `llf` over
             rows starts from clusters of five rows of one party: a party that has fewer
             than ten rows per cluster is named
-k           which of 2 to 10 clusters (of more, to 5 more) sessions choose, beside the
-            silhouette of pooled k-means; how many are right, also after each set. What
-            compares runs and decides nothing (gap, stability, prediction strength) is not
-            computed
+k           which of 2 to 10 clusters (of more, to 5 more) sessions choose, beside pooled
+            k-means by the silhouette, and by the index of Caliński and Harabasz, which
+            is all that `llf` over columns can tell; how many are right, also after each
+            set. What compares runs and decides nothing (gap, stability, prediction
+            strength) is not computed
 others      inertia over the best pooled one: our protocols beside federated k-means as
             others have it (averaged centroids, mini-batches with counts, one shot), each
             from one start, rows dealt at random
@@ -34,7 +35,7 @@ from unittest import mock
 
 import numpy as np
 from sklearn.cluster import KMeans
-from sklearn.metrics import silhouette_score
+from sklearn.metrics import calinski_harabasz_score, silhouette_score
 from threadpoolctl import threadpool_limits
 
 from benchmarks.quality_others import OTHERS
@@ -48,6 +49,8 @@ from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout, Slot
 
 MEDIAN, WORST = 1.005, 1.02
+
+_Pick = Callable[[Known, Sequence[int], int], int | None]
 
 
 def lattice(split: str, n_columns: int) -> Layout:
@@ -189,8 +192,9 @@ def choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
 
 
 def _choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
-    names = ["pooled", *(f"{way.protocol}, {way.split}" for way in ways)]
-    picks = [_pooled_pick, *map(_session_pick, ways)]
+    indices = {"silhouette": silhouette_score, "Caliński": calinski_harabasz_score}
+    names = [*indices, *(f"{way.protocol}, {way.split}" for way in ways)]
+    picks = [*map(_pooled_pick, indices.values()), *map(_session_pick, ways)]
     right = np.zeros(len(names), dtype=int)
     n_sets = 0
     print(f"{'set, clusters':22}" + "".join(f"{each:>16}" for each in names))
@@ -205,21 +209,21 @@ def _choose(ways: Sequence[Way], sets: Sets, seeds: int) -> bool:
         n_sets += known.k > 1
         totals = "".join(f"{each / seeds:>16.1f}" for each in right)
         print(f"\n{f'  right of {n_sets}':22}{totals}", flush=True)
-    return bool((right >= right[0] - seeds).all())
+    return bool((right[len(indices) :] >= right[0] - seeds).all())
 
 
-def _pooled_pick(known: Known, numbers: Sequence[int], seed: int) -> int:
-    """Return the number of clusters of the largest silhouette of pooled k-means."""
-    found = {
-        k: silhouette_score(
-            known.X, KMeans(k, n_init=10, random_state=seed).fit_predict(known.X)
-        )
-        for k in numbers
-    }
-    return max(found, key=lambda k: found[k])
+def _pooled_pick(index: Callable[..., float]) -> _Pick:
+    """Return what picks the number of clusters of the largest index of pooled k-means."""
+
+    def pick(known: Known, numbers: Sequence[int], seed: int) -> int:
+        fitted = (KMeans(k, n_init=10, random_state=seed) for k in numbers)
+        found = [index(known.X, each.fit_predict(known.X)) for each in fitted]
+        return numbers[int(np.argmax(found))]
+
+    return pick
 
 
-def _session_pick(way: Way) -> Callable[[Known, Sequence[int], int], int | None]:
+def _session_pick(way: Way) -> _Pick:
     def pick(known: Known, numbers: Sequence[int], seed: int) -> int | None:
         try:
             run, _ = play(way, known, seed, numbers)
