@@ -71,7 +71,7 @@ export const LINKAGE: Readonly<Record<string, Call>> = {
     const answer = bytesIn(given, "point");
     const value = point("protocol-failed", () => maskPoint(answer, inverse));
     const label = lengthPrefixed("coterie/token/1", idsBoundTo(given));
-    const token = digest(concat(label, value, utf8(textIn(given, "id"))));
+    const token = digest(concat([label, value, utf8(textIn(given, "id"))]));
     return { value: hex(value), token: hex(token) };
   },
   "match-values"(given) {
@@ -89,7 +89,7 @@ export const LINKAGE: Readonly<Record<string, Call>> = {
   "mask-point"(given) {
     const mask = new JointMask(streamIn(given));
     const made = point("guard-refused", () => mask.goOn(bytesIn(given, "point")));
-    const token = digest(concat(keysBoundTo(given, "token"), made));
+    const token = digest(concat([keysBoundTo(given, "token"), made]));
     return { point: hex(made), token: hex(token) };
   },
 };

@@ -7,7 +7,7 @@
 
 import { randomBytes } from "node:crypto";
 import { arrive, putBack, type Arrival } from "./alignment/arrival.ts";
-import { Analyst, type Preview } from "./analyst/analyst.ts";
+import { Analyst } from "./analyst/analyst.ts";
 import { checkReceipt } from "./analyst/receipts.ts";
 import { Transport } from "./analyst/transport.ts";
 import { PartyFolder, type Identity } from "./home/folder.ts";
@@ -15,12 +15,12 @@ import { loadInstitution, type Institution } from "./home/institution.ts";
 import { protocolOf } from "./protocols/index.ts";
 import { readInvitation, type Invitation } from "./roster/invitation.ts";
 import {
-  enrol,
-  proveJoin,
-  readAgreement,
-  type Agreement,
-  type Member,
-} from "./roster/roster.ts";
+  checkAcceptable,
+  checkPreview,
+  checkSameInvitation,
+  takeSlot,
+} from "./roster/joining.ts";
+import { enrol, readAgreement, type Agreement, type Member } from "./roster/roster.ts";
 import { readShownTerms, type Terms } from "./roster/terms.ts";
 import { derive } from "./secrecy/chance.ts";
 import { partyKeys, safetyNumber, verifyingKey } from "./secrecy/keys.ts";
@@ -33,7 +33,6 @@ import { hex, unhex } from "./wire/bytes.ts";
 import { asProblem, Problem, refuse } from "./wire/problems.ts";
 
 const KEY_BYTES = 32;
-const JOIN_ATTEMPTS = 5;
 
 export interface PartyOptions {
   /** The folder in which the party keeps its identity and its state. */
@@ -156,16 +155,25 @@ export class Party {
   async #enrol(table: Table): Promise<void> {
     const digest = digestTable(table);
     if (this.#identity.tableDigest && this.#identity.tableDigest !== digest) {
-      refuse("guard-refused", "This party joined with other rows.");
+      refuse(
+        "guard-refused",
+        "This party joined with other rows: bring that table again.",
+      );
     }
     if (this.#identity.token) return;
     const { terms } = this;
     if (table.rows.length < terms.guards.minimum_rows) {
-      refuse("guard-refused", `The terms ask for ${terms.guards.minimum_rows} rows.`);
+      refuse(
+        "guard-refused",
+        `The terms ask for ${terms.guards.minimum_rows} rows; here are fewer.`,
+      );
     }
     const member = this.#identity.member ?? this.#makeMember(table);
     this.#keep({ member, tableDigest: digest });
-    this.#keep({ token: await this.#takeSlot(member) });
+    const { session, slot, code } = this.#invitation;
+    const { signing } = partyKeys(this.#entropy, session, slot);
+    const analyst = new Analyst(this.#transport, session);
+    this.#keep({ token: await takeSlot(analyst, terms, member, code, signing) });
   }
 
   #makeMember(table: Table): Member {
@@ -180,24 +188,6 @@ export class Party {
       identity: verifyingKey(key),
     };
     return enrol(this.terms, secret, line, key);
-  }
-
-  /** Joins; a repeat after a lost answer needs another proof. */
-  async #takeSlot(member: Member): Promise<string> {
-    const { session, slot, code } = this.#invitation;
-    const { signing } = partyKeys(this.#entropy, session, slot);
-    const analyst = new Analyst(this.#transport, session);
-    for (let attempt = 1; ; attempt++) {
-      const { joins } = await analyst.preview(code);
-      const proof = proveJoin(this.terms, member, code, joins, signing);
-      try {
-        return await analyst.join(code, member, proof);
-      } catch (error) {
-        const isLate = asProblem(error).type === "key-not-authentic";
-        if (!isLate || attempt === JOIN_ATTEMPTS) throw error;
-        if ((await analyst.preview(code)).joins === joins) throw error;
-      }
-    }
   }
 
   async #toTheEnd(table: Table): Promise<Outcome> {
@@ -251,7 +241,10 @@ export class Party {
       told !== undefined &&
       told.replaceAll(/\s/g, "") !== number.replaceAll(" ", "")
     ) {
-      refuse("key-not-authentic", "The others read another safety number.");
+      refuse(
+        "key-not-authentic",
+        "The others read another safety number: ask them, and leave the session.",
+      );
     }
   }
 
@@ -322,28 +315,6 @@ export class Party {
   #say(line: string): void {
     this.#options.onProgress?.(line);
   }
-}
-
-function checkPreview(preview: Preview, invitation: Invitation): Terms {
-  const terms = readShownTerms(preview.terms, invitation);
-  if (preview.slot !== invitation.slot) {
-    refuse("agreement-mismatch", "The analyst previews another slot.");
-  }
-  return terms;
-}
-
-/** Refuses terms with risks that nobody accepted, or that this client cannot keep. */
-function checkAcceptable(terms: Terms, accepted: readonly string[]): void {
-  const open = terms.risks.filter((code) => !accepted.includes(code));
-  if (open.length) refuse("risk-not-accepted", `Not accepted: ${open.join(", ")}.`);
-  protocolOf(terms);
-}
-
-function checkSameInvitation(first: Invitation, later: Invitation): void {
-  const [a, b] = [first, later].map(({ url, secret, terms, coordinator }) =>
-    [url, hex(secret), terms, coordinator].join(),
-  );
-  if (a !== b) refuse("guard-refused", "This party joined with another invitation.");
 }
 
 function isCompleted(error: unknown): boolean {

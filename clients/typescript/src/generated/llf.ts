@@ -51,6 +51,8 @@ import {
   PROFILES_READ_PROFILES_TASK,
   PROFILES_PROFILES_READ_CONTRIBUTION,
   CLOSING_CONCLUDE_TASK,
+  type Figures,
+  FIGURES,
 } from "./shared.ts";
 import type { Bytes, Floats, Ints, Words } from "../wire/arrays.ts";
 import type { MessageSpec } from "../wire/messages.ts";
@@ -161,24 +163,7 @@ export interface UpdatesTold {
   readonly n_updates: number;
   readonly n_coinciding: number | null;
   readonly digest: string;
-  readonly figures: {
-    readonly n_clusters: number;
-    readonly inertia: number | null;
-    readonly simplified_silhouette: number | null;
-    readonly silhouette: number | null;
-    readonly calinski_harabasz: number | null;
-    readonly davies_bouldin: number | null;
-    readonly partition_coefficient: number | null;
-    readonly xie_beni: number | null;
-    readonly criterion: number | null;
-    readonly gap: number | null;
-    readonly gap_error: number | null;
-    readonly gap_of_one: number | null;
-    readonly stability: number | null;
-    readonly prediction_strength: number | null;
-    readonly n_iter: number | null;
-    readonly converged: boolean | null;
-  } | null;
+  readonly figures: Figures | null;
   readonly clusters: Ints;
   readonly centroids: Floats;
   readonly sizes: Ints;
@@ -270,24 +255,7 @@ export interface UpdatesGrouped {
   readonly kind: "grouped";
   readonly n_updates: number;
   readonly n_coinciding: number;
-  readonly figures: {
-    readonly n_clusters: number;
-    readonly inertia: number | null;
-    readonly simplified_silhouette: number | null;
-    readonly silhouette: number | null;
-    readonly calinski_harabasz: number | null;
-    readonly davies_bouldin: number | null;
-    readonly partition_coefficient: number | null;
-    readonly xie_beni: number | null;
-    readonly criterion: number | null;
-    readonly gap: number | null;
-    readonly gap_error: number | null;
-    readonly gap_of_one: number | null;
-    readonly stability: number | null;
-    readonly prediction_strength: number | null;
-    readonly n_iter: number | null;
-    readonly converged: boolean | null;
-  };
+  readonly figures: Figures;
   readonly labels: Ints;
   readonly memberships: Floats;
   readonly cluster_sizes: Ints;
@@ -306,24 +274,7 @@ export interface ClosingGrouped {
   readonly kind: "grouped";
   readonly n_updates: number;
   readonly n_coinciding: number;
-  readonly figures: {
-    readonly n_clusters: number;
-    readonly inertia: number | null;
-    readonly simplified_silhouette: number | null;
-    readonly silhouette: number | null;
-    readonly calinski_harabasz: number | null;
-    readonly davies_bouldin: number | null;
-    readonly partition_coefficient: number | null;
-    readonly xie_beni: number | null;
-    readonly criterion: number | null;
-    readonly gap: number | null;
-    readonly gap_error: number | null;
-    readonly gap_of_one: number | null;
-    readonly stability: number | null;
-    readonly prediction_strength: number | null;
-    readonly n_iter: number | null;
-    readonly converged: boolean | null;
-  };
+  readonly figures: Figures;
   readonly labels: Ints;
   readonly memberships: Floats;
   readonly cluster_sizes: Ints;
@@ -672,94 +623,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       { name: "sizes", dtype: "int64", shape: ["p"], bounds: [0, null] },
     ],
     values: {
-      $defs: {
-        Figures: {
-          additionalProperties: false,
-          description:
-            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
-          properties: {
-            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
-            inertia: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Inertia",
-            },
-            simplified_silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Simplified Silhouette",
-            },
-            silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Silhouette",
-            },
-            calinski_harabasz: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Calinski Harabasz",
-            },
-            davies_bouldin: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Davies Bouldin",
-            },
-            partition_coefficient: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Partition Coefficient",
-            },
-            xie_beni: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Xie Beni",
-            },
-            criterion: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Criterion",
-            },
-            gap: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap",
-            },
-            gap_error: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Error",
-            },
-            gap_of_one: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Of One",
-            },
-            stability: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Stability",
-            },
-            prediction_strength: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Prediction Strength",
-            },
-            n_iter: {
-              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
-              default: null,
-              title: "N Iter",
-            },
-            converged: {
-              anyOf: [{ type: "boolean" }, { type: "null" }],
-              default: null,
-              title: "Converged",
-            },
-          },
-          required: ["n_clusters"],
-          title: "Figures",
-          type: "object",
-        },
-      },
+      $defs: { Figures: FIGURES },
       additionalProperties: false,
       description:
         "Contribution: a mark of the result, and what the leader lets out.\n\ndigest: HMAC-SHA256 under the group's secret; all parties say the same one.\nfigures: of the labels, to six digits.",
@@ -1049,94 +913,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       { name: "cluster_sizes", dtype: "int64", shape: ["clusters"], bounds: [0, null] },
     ],
     values: {
-      $defs: {
-        Figures: {
-          additionalProperties: false,
-          description:
-            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
-          properties: {
-            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
-            inertia: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Inertia",
-            },
-            simplified_silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Simplified Silhouette",
-            },
-            silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Silhouette",
-            },
-            calinski_harabasz: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Calinski Harabasz",
-            },
-            davies_bouldin: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Davies Bouldin",
-            },
-            partition_coefficient: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Partition Coefficient",
-            },
-            xie_beni: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Xie Beni",
-            },
-            criterion: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Criterion",
-            },
-            gap: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap",
-            },
-            gap_error: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Error",
-            },
-            gap_of_one: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Of One",
-            },
-            stability: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Stability",
-            },
-            prediction_strength: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Prediction Strength",
-            },
-            n_iter: {
-              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
-              default: null,
-              title: "N Iter",
-            },
-            converged: {
-              anyOf: [{ type: "boolean" }, { type: "null" }],
-              default: null,
-              title: "Converged",
-            },
-          },
-          required: ["n_clusters"],
-          title: "Figures",
-          type: "object",
-        },
-      },
+      $defs: { Figures: FIGURES },
       additionalProperties: false,
       description: "Result for the row group, in the order in which rows travelled.",
       title: "GroupLabels",
@@ -1191,94 +968,7 @@ export const MESSAGES: readonly MessageSpec[] = [
       { name: "cluster_sizes", dtype: "int64", shape: ["clusters"], bounds: [0, null] },
     ],
     values: {
-      $defs: {
-        Figures: {
-          additionalProperties: false,
-          description:
-            'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
-          properties: {
-            n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
-            inertia: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Inertia",
-            },
-            simplified_silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Simplified Silhouette",
-            },
-            silhouette: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Silhouette",
-            },
-            calinski_harabasz: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Calinski Harabasz",
-            },
-            davies_bouldin: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Davies Bouldin",
-            },
-            partition_coefficient: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Partition Coefficient",
-            },
-            xie_beni: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Xie Beni",
-            },
-            criterion: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Criterion",
-            },
-            gap: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap",
-            },
-            gap_error: {
-              anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Error",
-            },
-            gap_of_one: {
-              anyOf: [{ type: "number" }, { type: "null" }],
-              default: null,
-              title: "Gap Of One",
-            },
-            stability: {
-              anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Stability",
-            },
-            prediction_strength: {
-              anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-              default: null,
-              title: "Prediction Strength",
-            },
-            n_iter: {
-              anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
-              default: null,
-              title: "N Iter",
-            },
-            converged: {
-              anyOf: [{ type: "boolean" }, { type: "null" }],
-              default: null,
-              title: "Converged",
-            },
-          },
-          required: ["n_clusters"],
-          title: "Figures",
-          type: "object",
-        },
-      },
+      $defs: { Figures: FIGURES },
       additionalProperties: false,
       description: "Result for the row group, in the order in which rows travelled.",
       title: "GroupLabels",

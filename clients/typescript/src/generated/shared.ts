@@ -34,24 +34,7 @@ export interface FillingShare {
 
 export interface ProfilesTakeLabels {
   readonly kind: "take-labels";
-  readonly figures: readonly {
-    readonly n_clusters: number;
-    readonly inertia: number | null;
-    readonly simplified_silhouette: number | null;
-    readonly silhouette: number | null;
-    readonly calinski_harabasz: number | null;
-    readonly davies_bouldin: number | null;
-    readonly partition_coefficient: number | null;
-    readonly xie_beni: number | null;
-    readonly criterion: number | null;
-    readonly gap: number | null;
-    readonly gap_error: number | null;
-    readonly gap_of_one: number | null;
-    readonly stability: number | null;
-    readonly prediction_strength: number | null;
-    readonly n_iter: number | null;
-    readonly converged: boolean | null;
-  }[];
+  readonly figures: readonly Figures[];
   readonly chosen: number;
   readonly result: Bytes;
 }
@@ -94,24 +77,7 @@ export interface ProfilesProfilesRead {
 
 export interface ClosingConclude {
   readonly kind: "conclude";
-  readonly figures: readonly {
-    readonly n_clusters: number;
-    readonly inertia: number | null;
-    readonly simplified_silhouette: number | null;
-    readonly silhouette: number | null;
-    readonly calinski_harabasz: number | null;
-    readonly davies_bouldin: number | null;
-    readonly partition_coefficient: number | null;
-    readonly xie_beni: number | null;
-    readonly criterion: number | null;
-    readonly gap: number | null;
-    readonly gap_error: number | null;
-    readonly gap_of_one: number | null;
-    readonly stability: number | null;
-    readonly prediction_strength: number | null;
-    readonly n_iter: number | null;
-    readonly converged: boolean | null;
-  }[];
+  readonly figures: readonly Figures[];
   readonly chosen: number;
 }
 
@@ -277,6 +243,108 @@ export interface LinkageMaskedKeys {
   readonly points: Bytes;
 }
 
+export interface Figures {
+  readonly n_clusters: number;
+  readonly inertia: number | null;
+  readonly simplified_silhouette: number | null;
+  readonly silhouette: number | null;
+  readonly calinski_harabasz: number | null;
+  readonly davies_bouldin: number | null;
+  readonly partition_coefficient: number | null;
+  readonly xie_beni: number | null;
+  readonly criterion: number | null;
+  readonly gap: number | null;
+  readonly gap_error: number | null;
+  readonly gap_of_one: number | null;
+  readonly stability: number | null;
+  readonly prediction_strength: number | null;
+  readonly n_iter: number | null;
+  readonly converged: boolean | null;
+}
+
+export const FIGURES = {
+  additionalProperties: false,
+  description:
+    'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
+  properties: {
+    n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
+    inertia: {
+      anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Inertia",
+    },
+    simplified_silhouette: {
+      anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Simplified Silhouette",
+    },
+    silhouette: {
+      anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Silhouette",
+    },
+    calinski_harabasz: {
+      anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Calinski Harabasz",
+    },
+    davies_bouldin: {
+      anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Davies Bouldin",
+    },
+    partition_coefficient: {
+      anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Partition Coefficient",
+    },
+    xie_beni: {
+      anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Xie Beni",
+    },
+    criterion: {
+      anyOf: [{ type: "number" }, { type: "null" }],
+      default: null,
+      title: "Criterion",
+    },
+    gap: { anyOf: [{ type: "number" }, { type: "null" }], default: null, title: "Gap" },
+    gap_error: {
+      anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Gap Error",
+    },
+    gap_of_one: {
+      anyOf: [{ type: "number" }, { type: "null" }],
+      default: null,
+      title: "Gap Of One",
+    },
+    stability: {
+      anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Stability",
+    },
+    prediction_strength: {
+      anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
+      default: null,
+      title: "Prediction Strength",
+    },
+    n_iter: {
+      anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
+      default: null,
+      title: "N Iter",
+    },
+    converged: {
+      anyOf: [{ type: "boolean" }, { type: "null" }],
+      default: null,
+      title: "Converged",
+    },
+  },
+  required: ["n_clusters"],
+  title: "Figures",
+  type: "object",
+};
+
 export const OPENING_SIGN_TASK: MessageSpec = {
   stage: "opening",
   kind: "sign",
@@ -386,94 +454,7 @@ export const PROFILES_TAKE_LABELS_TASK: MessageSpec = {
   role: "task",
   arrays: [{ name: "result", dtype: "uint8", shape: ["result"], bounds: [null, null] }],
   values: {
-    $defs: {
-      Figures: {
-        additionalProperties: false,
-        description:
-          'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
-        properties: {
-          n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
-          inertia: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Inertia",
-          },
-          simplified_silhouette: {
-            anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Simplified Silhouette",
-          },
-          silhouette: {
-            anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Silhouette",
-          },
-          calinski_harabasz: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Calinski Harabasz",
-          },
-          davies_bouldin: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Davies Bouldin",
-          },
-          partition_coefficient: {
-            anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Partition Coefficient",
-          },
-          xie_beni: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Xie Beni",
-          },
-          criterion: {
-            anyOf: [{ type: "number" }, { type: "null" }],
-            default: null,
-            title: "Criterion",
-          },
-          gap: {
-            anyOf: [{ type: "number" }, { type: "null" }],
-            default: null,
-            title: "Gap",
-          },
-          gap_error: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Gap Error",
-          },
-          gap_of_one: {
-            anyOf: [{ type: "number" }, { type: "null" }],
-            default: null,
-            title: "Gap Of One",
-          },
-          stability: {
-            anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Stability",
-          },
-          prediction_strength: {
-            anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Prediction Strength",
-          },
-          n_iter: {
-            anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
-            default: null,
-            title: "N Iter",
-          },
-          converged: {
-            anyOf: [{ type: "boolean" }, { type: "null" }],
-            default: null,
-            title: "Converged",
-          },
-        },
-        required: ["n_clusters"],
-        title: "Figures",
-        type: "object",
-      },
-    },
+    $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
       "Task: keep the labels of the chosen run; its result comes with it.\n\nfigures, chosen: as in the task of the last round.\nresult: the slot's result, as it will be handed out.",
@@ -621,94 +602,7 @@ export const CLOSING_CONCLUDE_TASK: MessageSpec = {
   role: "task",
   arrays: [],
   values: {
-    $defs: {
-      Figures: {
-        additionalProperties: false,
-        description:
-          'Intrinsic figures of one partition; None where one is not defined or not known.\n\nn_clusters: clusters that have rows.\ninertia: sum of squared distances of rows to the mean of their cluster.\nsimplified_silhouette: mean over rows of (b - a) / max(a, b), a and b the distances\n    to the means of the own and of the nearest other cluster (E. R. Hruschka,\n    L. N. de Castro, R. J. G. B. Campello, "Evolutionary algorithms for clustering\n    gene-expression data", 2004).\nsilhouette: the same of mean distances to the rows (P. J. Rousseeuw, 1987).\ncalinski_harabasz: T. Caliński and J. Harabasz, 1974.\ndavies_bouldin: D. L. Davies and D. W. Bouldin, 1979.\npartition_coefficient: mean over rows of Σ_c μ_c² (J. C. Bezdek, 1973).\nxie_beni: X. L. Xie and G. Beni, 1991.\ncriterion: what the algorithm itself optimises, where that is not the inertia.\ngap, gap_error: the gap statistic and the standard error of its reference; gap_of_one\n    that of one cluster (R. Tibshirani, G. Walther, T. Hastie, 2001). Of several runs.\nstability: mean adjusted Rand index of clusterings of halves. Of several runs.\nprediction_strength: least share of pairs of a cluster of half the rows that the other\n    half keeps together (R. Tibshirani, G. Walther, 2005). Of several runs.\nn_iter: how many updates were made.\nconverged: whether they stopped before the last one that was allowed.',
-        properties: {
-          n_clusters: { minimum: 1, title: "N Clusters", type: "integer" },
-          inertia: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Inertia",
-          },
-          simplified_silhouette: {
-            anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Simplified Silhouette",
-          },
-          silhouette: {
-            anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Silhouette",
-          },
-          calinski_harabasz: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Calinski Harabasz",
-          },
-          davies_bouldin: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Davies Bouldin",
-          },
-          partition_coefficient: {
-            anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Partition Coefficient",
-          },
-          xie_beni: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Xie Beni",
-          },
-          criterion: {
-            anyOf: [{ type: "number" }, { type: "null" }],
-            default: null,
-            title: "Criterion",
-          },
-          gap: {
-            anyOf: [{ type: "number" }, { type: "null" }],
-            default: null,
-            title: "Gap",
-          },
-          gap_error: {
-            anyOf: [{ minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Gap Error",
-          },
-          gap_of_one: {
-            anyOf: [{ type: "number" }, { type: "null" }],
-            default: null,
-            title: "Gap Of One",
-          },
-          stability: {
-            anyOf: [{ maximum: 1, minimum: -1, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Stability",
-          },
-          prediction_strength: {
-            anyOf: [{ maximum: 1, minimum: 0, type: "number" }, { type: "null" }],
-            default: null,
-            title: "Prediction Strength",
-          },
-          n_iter: {
-            anyOf: [{ minimum: 0, type: "integer" }, { type: "null" }],
-            default: null,
-            title: "N Iter",
-          },
-          converged: {
-            anyOf: [{ type: "boolean" }, { type: "null" }],
-            default: null,
-            title: "Converged",
-          },
-        },
-        required: ["n_clusters"],
-        title: "Figures",
-        type: "object",
-      },
-    },
+    $defs: { Figures: FIGURES },
     additionalProperties: false,
     description:
       "Task of a session of several runs, and memory: sign, given the figures of all.\n\nfigures: of each run, in order; none where the protocol computes none.\nchosen: the number of the run whose results these are, from 0.",

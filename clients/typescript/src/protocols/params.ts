@@ -2,6 +2,10 @@
 
 import { refuse } from "../wire/problems.ts";
 
+/** What helps where terms ask for what this client does not have. */
+export const INSTEAD =
+  "Take part with 'coterie party run', or ask the coordinator for other terms.";
+
 /** Any value, or one of these. */
 type Known = "any" | readonly unknown[];
 
@@ -16,6 +20,9 @@ export function checkParams(
   });
   if (unknown.length) {
     const names = unknown.map(([name, value]) => `${name} ${JSON.stringify(value)}`);
-    refuse("invalid-parameters", `This client does not speak: ${names.join(", ")}.`);
+    refuse(
+      "invalid-parameters",
+      `This client does not speak: ${names.join(", ")}. ${INSTEAD}`,
+    );
   }
 }

@@ -70,7 +70,10 @@ export function readTerms(text: string): Terms {
   }
   const unknown = Object.keys(fields).filter((name) => !KNOWN_SECTIONS.has(name));
   if (unknown.length) {
-    refuse("invalid-parameters", `This client does not read: ${unknown.join(", ")}.`);
+    refuse(
+      "invalid-parameters",
+      `This client does not read: ${unknown.join(", ")}. Take part with 'coterie party run'.`,
+    );
   }
   // the coordinator signed them, and the analyst checked their form
   return { ...(fields as unknown as Terms), text, digest: hexDigest(text) };

@@ -25,7 +25,7 @@ const SUITE = new CipherSuite({
 });
 
 /** The bytes that are HPKE's `info` and stand under the signature. */
-export function envelopeInfo(bound: Binding): Uint8Array {
+function envelopeInfo(bound: Binding): Uint8Array {
   return lengthPrefixed(
     "coterie/envelope/3",
     bound.transcript,
@@ -54,8 +54,8 @@ export async function sealEnvelope(
     info: bufferOf(info),
   });
   const ciphertext = await sender.seal(bufferOf(content));
-  const sealed = concat(new Uint8Array(sender.enc), new Uint8Array(ciphertext));
-  return concat(sign(own.signing, signedBytes(info, sealed)), sealed);
+  const sealed = concat([new Uint8Array(sender.enc), new Uint8Array(ciphertext)]);
+  return concat([sign(own.signing, signedBytes(info, sealed)), sealed]);
 }
 
 /** The content of an envelope; `envelope-refused` if anything differs. */

@@ -1,6 +1,6 @@
 /** The last stage: all sign what they were told, and read the result of the run that counts. */
 
-import type { ClosingConclude } from "../generated/shared.ts";
+import type { ClosingConclude, Figures } from "../generated/shared.ts";
 import type { Agreement } from "../roster/roster.ts";
 import type { Evaluation } from "../roster/terms.ts";
 import { refuse } from "../wire/problems.ts";
@@ -8,7 +8,6 @@ import type { PartyContext, Role, Stage } from "./contract.ts";
 import { lastStages } from "./runs.ts";
 import { CLOSING, signer } from "./signatures.ts";
 
-export type Figures = ClosingConclude["figures"][number];
 type Rule = keyof Figures;
 
 /** Under which a stage remembers the figures that it added up, unless it has none. */

@@ -8,7 +8,6 @@ import {
   decodeMessage,
   readMessage,
   writeMessage,
-  type Message,
   type MessageSpec,
   type Role as MessageRole,
 } from "../wire/messages.ts";
@@ -305,5 +304,3 @@ function checkFresh(
     refuse("envelope-refused", "It was not sealed since the last answer, or in vain.");
   }
 }
-
-export type { Message };

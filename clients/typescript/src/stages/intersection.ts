@@ -202,7 +202,9 @@ function blindedIds(
 /** SHA-256 of each value and id, sorted: not the value, which is the key's. */
 function tokensOf(context: PartyContext, { ids }: Identified, values: Points) {
   const label = lengthPrefixed("coterie/token/1", contextOf(context));
-  const made = ids.map((id, place) => digest(concat(label, values[place]!, utf8(id))));
+  const made = ids.map((id, place) =>
+    digest(concat([label, values[place]!, utf8(id)])),
+  );
   const order = [...made.keys()].sort((a, b) => Buffer.compare(made[a]!, made[b]!));
   return { tokens: order.map((place) => made[place]!), order };
 }
@@ -231,7 +233,7 @@ function counted(own: Identified, tokens: Points): IntersectionCounted {
 }
 
 function pointsArray(points: Points): Bytes {
-  return { shape: [points.length, POINT_BYTES], data: concat(...points) };
+  return { shape: [points.length, POINT_BYTES], data: concat(points) };
 }
 
 function pointsIn({ shape, data }: Bytes): Points {

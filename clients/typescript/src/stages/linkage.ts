@@ -94,7 +94,7 @@ function maskOwn(
     );
   });
   const shape = [matchKeys.length, size, POINT_BYTES];
-  const sent = toNext(context, { shape, data: concat(...points) }, 1);
+  const sent = toNext(context, { shape, data: concat(points) }, 1);
   return { ...sent, contribution: MASKED, remember: { [ORDER]: order } };
 }
 
@@ -118,7 +118,9 @@ function showTokens(context: PartyContext): Reply {
     refuse("protocol-failed", "The analyst asks for tokens out of turn.");
   }
   const label = boundTo(context, "token");
-  const made = maskFurther(context, held).map((point) => digest(concat(label, point)));
+  const made = maskFurther(context, held).map((point) =>
+    digest(concat([label, point])),
+  );
   const contribution: LinkageKeyTokens = {
     kind: "key-tokens",
     tokens: pointsArray(held.points, made),
@@ -202,7 +204,7 @@ function maskFurther(
 }
 
 function pointsArray({ shape }: Bytes, points: readonly Uint8Array[]): Bytes {
-  return { shape, data: concat(...points) };
+  return { shape, data: concat(points) };
 }
 
 /** What is left to mask: memory is written in every later round. */

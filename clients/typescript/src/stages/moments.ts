@@ -80,6 +80,7 @@ function learn(
   total: BigUint64Array,
 ): Progress {
   if (!before) {
+    if (total.length) refuse("invalid-array", "There is no total before the first.");
     return { phase: 0, transcript: "", powers: [], mean: [], deviationPowers: [] };
   }
   switch (before.phase) {

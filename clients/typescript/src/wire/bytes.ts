@@ -26,7 +26,8 @@ export function unhex(digits: string): Uint8Array {
   return new Uint8Array(Buffer.from(digits, "hex"));
 }
 
-export function concat(...parts: readonly Uint8Array[]): Uint8Array {
+/** Parts one after the other; no arguments, of which there may be too many. */
+export function concat(parts: readonly Uint8Array[]): Uint8Array {
   return new Uint8Array(Buffer.concat(parts));
 }
 
@@ -42,7 +43,7 @@ export function hexDigest(content: Uint8Array | string): string {
 /** `lp(a, b, …)`: each part behind its length in 8 bytes, big-endian. */
 export function lengthPrefixed(...parts: readonly Part[]): Uint8Array {
   return concat(
-    ...parts.flatMap((part) => {
+    parts.flatMap((part) => {
       const bytes = bytesOf(part);
       return [bigEndian(bytes.length), bytes];
     }),
@@ -58,8 +59,4 @@ function bigEndian(value: number | bigint): Uint8Array {
   const bytes = new Uint8Array(8);
   new DataView(bytes.buffer).setBigUint64(0, BigInt(value));
   return bytes;
-}
-
-export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  return Buffer.compare(a, b) === 0;
 }

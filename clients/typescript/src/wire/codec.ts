@@ -72,7 +72,7 @@ export function encode(header: Json, arrays: Arrays = {}): Uint8Array {
   const length = new Uint8Array(8);
   new DataView(length.buffer).setBigUint64(0, BigInt(text.length + padding), true);
   const data = ordered.map(([, array]) => rawBytes(array.data));
-  return concat(length, text, utf8(" ".repeat(padding)), ...data);
+  return concat([length, text, utf8(" ".repeat(padding)), ...data]);
 }
 
 /** Header and arrays of a file; throws `malformed` or `invalid-array`. */

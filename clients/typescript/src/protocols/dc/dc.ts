@@ -22,7 +22,7 @@ import { poolingStages } from "../../stages/pooling.ts";
 import { SECRETS } from "../../stages/secrets.ts";
 import { floats, numbers } from "../../wire/arrays.ts";
 import { drawAnchors } from "./anchors.ts";
-import { pooledBy, readParams, type DcParams } from "./params.ts";
+import { checkRoster, pooledBy, readParams, type DcParams } from "./params.ts";
 import { applyMap, fitMap } from "./private-map.ts";
 
 export function dc(terms: Terms): Protocol {
@@ -32,12 +32,15 @@ export function dc(terms: Terms): Protocol {
     version: VERSION,
     messages: MESSAGES,
     alignment,
-    stages: (agreement, slot) => [
-      SECRETS,
-      alignmentStage(alignment, agreement, slot),
-      ...poolingStages(agreement, slot, pooledBy(params)),
-      uploadStage(params),
-    ],
+    stages(agreement, slot) {
+      checkRoster(params, agreement);
+      return [
+        SECRETS,
+        alignmentStage(alignment, agreement, slot),
+        ...poolingStages(agreement, slot, pooledBy(params)),
+        uploadStage(params),
+      ];
+    },
   };
 }
 

@@ -1,7 +1,9 @@
 /** Parameters of `dc` that this client speaks, with their defaults. */
 
-import { paramsOf, type Terms } from "../../roster/terms.ts";
-import type { Pooled } from "../../stages/pooled.ts";
+import type { Agreement } from "../../roster/roster.ts";
+import { audiences, paramsOf, type Terms } from "../../roster/terms.ts";
+import { sumOf, type Pooled } from "../../stages/pooled.ts";
+import { refuse } from "../../wire/problems.ts";
 import { checkParams } from "../params.ts";
 
 export interface DcParams {
@@ -10,9 +12,13 @@ export interface DcParams {
   readonly anchorRows: number | undefined;
   readonly scaling: "shared" | "center" | "local" | "none";
   readonly leavesOneOut: boolean;
+  readonly clusters: number;
 }
 
+const LEAST_WIDTH = 2; // of one column every map is that column
+
 interface Given {
+  readonly n_clusters: number;
   readonly anchor?: {
     readonly kind?: DcParams["anchors"];
     readonly n_rows?: number | null;
@@ -47,14 +53,33 @@ const SPOKEN_ANCHOR = {
 export function readParams(terms: Terms): DcParams {
   checkParams(paramsOf(terms), SPOKEN);
   // the analyst checked their form, and the coordinator signed them
-  const given = paramsOf(terms) as Given;
+  const given = paramsOf(terms) as unknown as Given;
   checkParams(given.anchor ?? {}, SPOKEN_ANCHOR);
   return {
     anchors: given.anchor?.kind ?? "gaussian",
     anchorRows: given.anchor?.n_rows ?? undefined,
     scaling: given.scaling ?? "shared",
     leavesOneOut: given.dimensions !== "all",
+    clusters: given.n_clusters,
   };
+}
+
+/** Refuses a roster that these parameters do not fit. */
+export function checkRoster(
+  { leavesOneOut, clusters }: DcParams,
+  { roster, terms }: Agreement,
+): void {
+  const narrow = roster.filter(({ n_columns }) => n_columns < LEAST_WIDTH);
+  if (leavesOneOut && narrow.length) {
+    const slots = narrow.map(({ slot }) => slot).join(", ");
+    refuse("protocol-failed", `One column alone of ${slots} would be sent as it is.`);
+  }
+  const leaders = audiences(terms, "row").map(([first]) => first);
+  const members = roster.filter(({ slot }) => leaders.includes(slot));
+  const rows = sumOf(members.map(({ n_rows }) => n_rows));
+  if (clusters > rows) {
+    refuse("protocol-failed", `There are ${rows} rows for ${clusters} clusters.`);
+  }
 }
 
 /** What parties pool of their columns, given these parameters. */

@@ -73,7 +73,7 @@ export function digestOf(centroids: Points, update: number): Uint8Array {
     ({ buffer, byteOffset, byteLength }) =>
       new Uint8Array(buffer, byteOffset, byteLength),
   );
-  return digest(concat(number, ...bits));
+  return digest(concat([number, ...bits]));
 }
 
 /** Whether the centroids have come to rest. */

@@ -1,7 +1,7 @@
 /**
  * The party of `llf` (lossless federated c-means).
  *
- * Not spoken are the starts `random_party` and `random_rows`, and memberships.
+ * Not spoken are the start `random_rows`, and memberships.
  */
 
 import { MESSAGES, VERSION } from "../../generated/llf.ts";
@@ -17,7 +17,7 @@ import { poolingStages } from "../../stages/pooling.ts";
 import { SECRETS } from "../../stages/secrets.ts";
 import { columnUpdatesStage } from "./columns/party.ts";
 import { columnStartStage } from "./columns/start.ts";
-import { readGiven, settle, type LlfParams } from "./params.ts";
+import { isFromParties, readGiven, settle, type LlfParams } from "./params.ts";
 import { checkCohorts } from "./rows/cohorts.ts";
 import { raceStage } from "./rows/race.ts";
 import { updatesStage } from "./rows/party.ts";
@@ -51,7 +51,7 @@ function runStages(params: LlfParams, agreement: Agreement): readonly Stage[] {
     ? [startStage(params), updatesStage(params)]
     : [columnStartStage(params), columnUpdatesStage(params)];
   return [
-    ...(params.init === "careful" ? [start] : []),
+    ...(isFromParties(params) ? [start] : []),
     ...(params.starts > 1 ? [raceStage(params)] : []),
     updates,
   ];

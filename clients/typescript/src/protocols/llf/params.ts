@@ -14,7 +14,7 @@ export interface LlfParams {
   readonly clustersOfRuns: number;
   /** How many starts race. */
   readonly starts: number;
-  readonly init: "careful" | "bounds" | "given";
+  readonly init: "careful" | "random_party" | "bounds" | "given";
   readonly scaling: "standard" | "minmax" | "none";
   readonly initialCentroids: readonly (readonly number[])[];
   readonly maxIterations: number;
@@ -41,7 +41,7 @@ const SPOKEN = {
   alignment: "any",
   small_cohorts: "any",
   fuzzifier: "any",
-  init: [null, "careful", "bounds", "given"],
+  init: [null, "careful", "random_party", "bounds", "given"],
   n_init: "any",
   algorithm: ["cmeans", "fuzzy_cmeans"],
   scaling: ["standard", "minmax", "none"],
@@ -101,6 +101,11 @@ export function settle(given: Given, agreement: Agreement): readonly LlfParams[]
     fuzzifier: given.algorithm === "fuzzy_cmeans" ? exponent : undefined,
     allowsSmallCohorts: given.small_cohorts === "allow",
   }));
+}
+
+/** Whether a start comes from rows of parties, in a stage of its own. */
+export function isFromParties({ init }: LlfParams): boolean {
+  return init === "careful" || init === "random_party";
 }
 
 /** Whether rows belong to all clusters by degrees. */

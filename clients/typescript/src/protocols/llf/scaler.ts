@@ -6,7 +6,7 @@ import type { PartyContext } from "../../session/contract.ts";
 import { POOLED, squared, sumOf, unitsOf, type Moments } from "../../stages/pooled.ts";
 import { groupStream } from "../../stages/secrets.ts";
 import { rangesOf, type Range } from "../../table/dictionary.ts";
-import type { LlfParams } from "./params.ts";
+import { isFromParties, type LlfParams } from "./params.ts";
 
 export const START = "start-centroids";
 const ROUNDING = 1.001;
@@ -114,7 +114,7 @@ function widthOf([low, high]: Range): number {
 
 /** This party's coordinates of the start, given by the terms or found in a stage. */
 export function startOf(context: PartyContext, params: LlfParams): Points {
-  if (params.init === "careful") return context.recall<Points>(START);
+  if (isFromParties(params)) return context.recall<Points>(START);
   if (params.init === "bounds") return drawWithin(context, params, 0);
   const { terms, roster } = context.agreement;
   const widths = audiences(terms, "column").map(

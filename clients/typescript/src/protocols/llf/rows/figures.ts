@@ -1,6 +1,6 @@
 /** Quality measures of labels, from sums over the rows of all parties. */
 
-import type { Figures } from "../../../session/closing.ts";
+import type { Figures } from "../../../generated/shared.ts";
 import { squaredDistance, type Points } from "../../../numerics/points.ts";
 import { sumOf } from "../../../stages/pooled.ts";
 import type { Around } from "./encodings.ts";

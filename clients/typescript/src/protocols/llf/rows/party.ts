@@ -201,7 +201,7 @@ function finalLabels(here: RowsRound, rows: Points, known: Known): readonly numb
 function markOf(here: RowsRound, known: Known, sizes: readonly number[]): string {
   const { data } = ints(sizes);
   const bits = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  const result = concat(digestOf(known.centroids, known.number), bits);
+  const result = concat([digestOf(known.centroids, known.number), bits]);
   return groupDigestOfBytes(here.context, "column", "told", result);
 }
 

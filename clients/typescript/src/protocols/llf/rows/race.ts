@@ -18,7 +18,7 @@ import { refuse } from "../../../wire/problems.ts";
 import { move } from "../centroids.ts";
 import type { ClusterSums } from "../cluster-sums.ts";
 import { degreesOf, raised } from "../fuzziness.ts";
-import { isFuzzy, leastRowsMoved, type LlfParams } from "../params.ts";
+import { isFromParties, isFuzzy, leastRowsMoved, type LlfParams } from "../params.ts";
 import { drawWithin, START } from "../scaler.ts";
 import { KNOWN, RowsRound, type Known } from "./following.ts";
 import { sumRows } from "./passes.ts";
@@ -49,7 +49,7 @@ export function raceStage(params: LlfParams): Stage {
           refuse("protocol-failed", "The analyst asks for a phase out of order.");
         }
         const race = new Race(new RowsRound(context, params));
-        return before ? race.choose(before, total.data) : race.add(table);
+        return before ? race.choose(before, total.data) : race.add(table, total.data);
       },
     },
   };
@@ -71,7 +71,8 @@ class Race {
   }
 
   /** Adds an update of each start, and what the own rows come to around it. */
-  add(table: Table): Reply {
+  add(table: Table, total: BigUint64Array): Reply {
+    if (total.length) refuse("invalid-array", "There is no total before the race.");
     const { context, params, updates } = this.#here;
     const rows = this.#here.scaledRows(table.rows);
     const sums = this.#lanes.map((lane) => sumRows(this.#here, rows, lane));
@@ -184,7 +185,7 @@ function valueOf(
 
 /** V(0) of each start: they came from a party, or all find the same. */
 function lanesOf({ context, params }: RowsRound): readonly Points[] {
-  return params.init === "careful"
+  return isFromParties(params)
     ? context.recall<readonly Points[]>(LANES)
     : Array.from({ length: params.starts }, (_, lane) =>
         drawWithin(context, params, lane),

@@ -3,7 +3,12 @@
 import { roundToEven } from "../../../numerics/floats.ts";
 import { drawCentroids, lloyd } from "../../../numerics/k-means.ts";
 import { labelRows } from "./passes.ts";
-import { meanOf, type Point, type Points } from "../../../numerics/points.ts";
+import {
+  meanOf,
+  squaredDistance,
+  type Point,
+  type Points,
+} from "../../../numerics/points.ts";
 import { roundUp } from "../../../numerics/round-numbers.ts";
 import type { KeyedStream } from "../../../secrecy/chance.ts";
 import { squared, sumOf } from "../../../stages/pooled.ts";
@@ -81,6 +86,17 @@ export function mergeClusters(
   }
   const weights = given.map(({ weight }) => weight);
   return bestOf(STARTS_OF_MERGING, points, weights, clusters, stream);
+}
+
+/** Means of random rows and of the four nearest to each. */
+export function drawMeans(rows: Points, clusters: number, stream: KeyedStream): Points {
+  const sample = rows.length > SAMPLE_ROWS ? drawRows(rows, stream) : rows;
+  const chosen = stream.permutation(sample.length).slice(0, clusters);
+  return chosen.map((number) => {
+    const away = sample.map((row) => squaredDistance(row, sample[number]!));
+    const nearest = [...away.keys()].sort((a, b) => away[a]! - away[b]!);
+    return meanOf(nearest.slice(0, LEAST_ROWS).map((row) => sample[row]!));
+  });
 }
 
 function bestOf(

@@ -26,7 +26,12 @@ import { ints, numbers } from "../../../wire/arrays.ts";
 import { refuse } from "../../../wire/problems.ts";
 import { checkRows, type LlfParams } from "../params.ts";
 import { Scaler, START } from "../scaler.ts";
-import { describeRows, mergeClusters, type Clusters } from "./start-clusters.ts";
+import {
+  describeRows,
+  drawMeans,
+  mergeClusters,
+  type Clusters,
+} from "./start-clusters.ts";
 
 const PROPOSED_BY_ALL = "proposed-by-all";
 /** Where starts that race are remembered. */
@@ -40,7 +45,7 @@ export function startStage(params: LlfParams): Stage {
   return {
     name: "start",
     exchanges: [
-      { task: "propose", answer: "proposed" },
+      ...(params.init === "careful" ? [{ task: "propose", answer: "proposed" }] : []),
       { task: "settle", answer: "settled" },
       { task: "confirm", answer: "confirmed" },
     ],
@@ -54,7 +59,7 @@ function startRole(params: LlfParams): Role {
     reply(context, task, table): Reply {
       if (task.kind === "propose") return propose(context, params, table);
       if (task.kind === "confirm") return { contribution: CONFIRMED };
-      return settle(context, params);
+      return settle(context, params, table);
     },
     receive(context, envelopes) {
       const [leader, ...others] = context.slots;
@@ -88,13 +93,40 @@ function propose(context: PartyContext, params: LlfParams, table: Table): Reply 
   return { contribution: PROPOSED, envelopes: [{ peer: leader!, content }] };
 }
 
-function settle(context: PartyContext, params: LlfParams): Reply {
+function settle(context: PartyContext, params: LlfParams, table: Table): Reply {
   const [leader, ...others] = context.slots;
   if (context.slot !== leader) return { contribution: SETTLED };
+  const lanes =
+    params.init === "careful"
+      ? mergedLanes(context, params)
+      : drawnLanes(context, params, table);
+  const content = settledBy(params, lanes, widthOf(context));
+  return {
+    contribution: SETTLED,
+    envelopes: others.map((peer) => ({ peer, content })),
+    remember: rememberedOf(lanes),
+  };
+}
+
+/** Means of some of the leader's own rows and of those next to them. */
+function drawnLanes(
+  context: PartyContext,
+  params: LlfParams,
+  table: Table,
+): readonly Points[] {
+  const scaler = Scaler.of(context, params);
+  checkRows(params, table);
+  const rows = table.rows.map((row) => scaler.scaled(row));
+  return streamsOf(context, params, "start").map((stream) =>
+    drawMeans(rows, params.clusters, stream),
+  );
+}
+
+function mergedLanes(context: PartyContext, params: LlfParams): readonly Points[] {
   const proposed = context.recall<readonly Clusters[]>(PROPOSED_BY_ALL);
   const rows = context.slots.map((slot) => context.rowsOf(slot));
   const { clusters } = params;
-  const lanes = streamsOf(context, params, "merge").map((stream, lane) => {
+  return streamsOf(context, params, "merge").map((stream, lane) => {
     const [from, to] = [lane * clusters, (lane + 1) * clusters];
     const ofLane = proposed.map(({ centroids, sizes }) => ({
       centroids: centroids.slice(from, to),
@@ -102,12 +134,6 @@ function settle(context: PartyContext, params: LlfParams): Reply {
     }));
     return mergeClusters(ofLane, rows, clusters, stream);
   });
-  const content = settledBy(params, lanes, widthOf(context));
-  return {
-    contribution: SETTLED,
-    envelopes: others.map((peer) => ({ peer, content })),
-    remember: rememberedOf(lanes),
-  };
 }
 
 /** A stream for each start that races; the first as if it were alone. */
