@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from benchmarks.vectors.files import VECTORS
+from clustering_protocols.contract.row_history import RowHistory
 from party_sdk.conformance.checker import Checker
 from party_sdk.conformance.programs import ProgramProcess
 from party_sdk.conformance.vectors import read_layers, read_sessions
@@ -38,3 +39,27 @@ def test_normal_numbers_are_those_of_scipy_in_both_tails() -> None:
     )
     found = json.loads(run_client("--input-type=module", "--eval", script))
     np.testing.assert_allclose(found, ndtri(chances), rtol=1e-13, atol=1e-15)
+
+
+def test_as_many_own_rows_follow_from_sums_as_in_python() -> None:
+    drawn = np.random.default_rng(0)
+    tables = [
+        drawn.integers(0, 3, (n_sums, n_rows)).tolist()
+        for n_sums in (1, 4, 9, 14)
+        for n_rows in (5, 12, 30)
+    ]
+    script = (
+        "import { countFollowing, extend } from './src/protocols/llf/rows/audit.ts';"
+        "const of = (table) => ({ sums: 0, ofRow: table[0].map(() => 0), labels: [] });"
+        f"const found = {tables}.map((table) => countFollowing("
+        "table.reduce((history, labels) => extend(history, labels), of(table)), 0));"
+        "console.log(JSON.stringify(found));"
+    )
+    expected = []
+    for table in tables:
+        history = RowHistory.of_none(len(table[0]))
+        for labels in table:
+            history = history.after(np.array(labels))
+        expected.append(history.n_following())
+    assert json.loads(run_client("--input-type=module", "--eval", script)) == expected
+    assert 0 < sum(map(bool, expected)) < len(expected)

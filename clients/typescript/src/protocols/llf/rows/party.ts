@@ -21,6 +21,7 @@ import { concat } from "../../../wire/bytes.ts";
 import { refuse } from "../../../wire/problems.ts";
 import type { LlfParams } from "../params.ts";
 import { digestOf, isAtRest } from "../centroids.ts";
+import { audit, auditSums } from "./audit.ts";
 import { figuresOf, rounded } from "./figures.ts";
 import {
   KNOWN,
@@ -93,6 +94,7 @@ function update(here: RowsRound, asked: UpdatesUpdate, table: Table): Reply {
   const known = here.follow(asked);
   checkOrder(here, asked.number, known);
   const rows = here.scaledRows(table.rows);
+  const audited = auditSums(here, rows, [known.centroids]);
   const sums = sumRows(here, rows, known.centroids);
   const leads = asked.members[0] === context.slot;
   const contribution: UpdatesSums = {
@@ -104,7 +106,7 @@ function update(here: RowsRound, asked: UpdatesUpdate, table: Table): Reply {
   };
   const counts = sums.counts.map((count) => count / here.updates.weightUnit);
   const own: OwnShare = { asked: asked.number, counts };
-  return { contribution, remember: { [KNOWN]: known, [OWN_SHARE]: own } };
+  return { contribution, remember: { [KNOWN]: known, [OWN_SHARE]: own, ...audited } };
 }
 
 /** Refuses an update that was made, by whomever; who was late may have missed some. */
@@ -121,6 +123,7 @@ function close(here: RowsRound, asked: UpdatesClose, table: Table): Reply {
   const known = here.followToTheEnd(asked);
   const rows = here.scaledRows(table.rows);
   const labels = labelRows(rows, known.centroids);
+  const audited = audit(here.context, [labels]);
   const { units } = here.labels;
   const own = here.labels.encode(
     sumLabelled(rows, labels, here.params.clusters, units),
@@ -129,7 +132,7 @@ function close(here: RowsRound, asked: UpdatesClose, table: Table): Reply {
     kind: "closing",
     ...here.share(own, asked.members, `closing/${known.number}`),
   };
-  return { contribution, remember: { [KNOWN]: known, [LABELS]: labels } };
+  return { contribution, remember: { [KNOWN]: known, [LABELS]: labels, ...audited } };
 }
 
 function gather(here: RowsRound, asked: UpdatesGather, table: Table): Reply {

@@ -20,6 +20,7 @@ import type { ClusterSums } from "../cluster-sums.ts";
 import { degreesOf, raised } from "../fuzziness.ts";
 import { isFromParties, isFuzzy, leastRowsMoved, type LlfParams } from "../params.ts";
 import { drawWithin, START } from "../scaler.ts";
+import { auditSums } from "./audit.ts";
 import { KNOWN, RowsRound, type Known } from "./following.ts";
 import { sumRows } from "./passes.ts";
 import { LANES } from "./start.ts";
@@ -75,6 +76,7 @@ class Race {
     if (total.length) refuse("invalid-array", "There is no total before the race.");
     const { context, params, updates } = this.#here;
     const rows = this.#here.scaledRows(table.rows);
+    const audited = auditSums(this.#here, rows, this.#lanes);
     const sums = this.#lanes.map((lane) => sumRows(this.#here, rows, lane));
     const values = this.#lanes.map((lane) => valueOf(rows, lane, params.fuzzifier));
     const own = [
@@ -90,7 +92,10 @@ class Race {
     );
     const weights = sums.map(({ counts }) => counts.map((n) => n / updates.weightUnit));
     const progress: Progress = { transcript, own: weights };
-    return { contribution: shared(hidden), remember: { [PROGRESS]: progress } };
+    return {
+      contribution: shared(hidden),
+      remember: { [PROGRESS]: progress, ...audited },
+    };
   }
 
   /** Keeps the start of least value after its update, and nothing of the others. */
