@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.vectors.forgery import (
+    Change,
+    FalsifiedSum,
     Forger,
     add,
     cut,
@@ -15,6 +17,7 @@ from benchmarks.vectors.forgery import (
     tell_all,
 )
 from clustering_protocols.engine.packets import Packet
+from clustering_protocols.shared_stages.secrets import RowSecret
 from party_sdk.conformance.vectors import Refusal
 
 
@@ -73,6 +76,8 @@ def _of_the_totals(forger: Forger) -> list[Refusal]:
                 "the total of the sums before": lambda p: tell_all(
                     hold(p, total=before)
                 ),
+                "a sum below zero, by a site that lies": _lower(forger, 0),
+                "less than the site's own, by one that lies": _lower(forger, -2),
             },
             nth=2,
         ),
@@ -112,6 +117,17 @@ def _of_the_end(forger: Forger) -> list[Refusal]:
             },
         ),
     ]
+
+
+def _lower(forger: Forger, place: int) -> Change:
+    """Return what lowers a word of a total below zero, with the right tag."""
+    of = FalsifiedSum(RowSecret, "sums-2", forger.task("add", 1).address.round)
+
+    def change(packet: Packet) -> Packet:
+        word = place % len(packet.arrays["total"])
+        return forger.falsify(packet, "total", of, {word: -(1 << 57)})
+
+    return change
 
 
 def _say(packet: Packet, **values: object) -> Packet:

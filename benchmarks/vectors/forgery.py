@@ -5,21 +5,34 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks.vectors.recordings import Recording, as_text
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy import tags
 from clustering_protocols.secrecy.envelopes import Binding, seal
 from clustering_protocols.secrecy.keys import PartyKeys
+from clustering_protocols.secrecy.prime import P
+from clustering_protocols.shared_stages.masked_sums import MaskedSum
+from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret, key_from
 from clustering_protocols.simulation import Session
 from party_sdk.conformance.vectors import Refusal, VectorCase
 
 Change = Callable[[Packet], Packet | bytes]
+
+
+class FalsifiedSum(NamedTuple):
+    """A sum of all slots: under which secret, its name, the round of its shares."""
+
+    secret: type[RowSecret | ColumnSecret]
+    name: str
+    round: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,15 +42,17 @@ class Forger:
     recording: Recording
     session: Session
 
+    @property
+    def _sent(self) -> list[Packet]:
+        """Return the tasks that the slot was sent, in order."""
+        own = self.recording.slot
+        return [packets.read(m.payload) for m in self.session.sent if m.receiver == own]
+
     def change(
         self, kind: str, problem: str, changes: Mapping[str, Change], *, nth: int = 0
     ) -> list[Refusal]:
         """Return refusals of the nth task of a kind, changed in each of these ways."""
-        sent = [
-            packets.read(message.payload)
-            for message in self.session.sent
-            if message.receiver == self.recording.slot
-        ]
+        sent = self._sent
         places = [n for n, p in enumerate(sent) if p.header.record["kind"] == kind]
         place = places[nth]
         return [
@@ -47,9 +62,7 @@ class Forger:
 
     def task(self, kind: str, nth: int) -> Packet:
         """Return the nth task of a kind as it was sent."""
-        own = self.recording.slot
-        sent = [packets.read(m.payload) for m in self.session.sent if m.receiver == own]
-        return [p for p in sent if p.header.record["kind"] == kind][nth]
+        return [p for p in self._sent if p.header.record["kind"] == kind][nth]
 
     def change_result(
         self, problem: str, changes: Mapping[str, Change]
@@ -88,6 +101,37 @@ class Forger:
         )
         to = self.session.session.member(own).keys
         return Envelope(label=label, sealed=seal(content.encode(), bound, sender, to))
+
+    def falsify(
+        self, packet: Packet, name: str, of: FalsifiedSum, by: Mapping[int, int]
+    ) -> Packet:
+        """Return a packet with another total, to which a member gave the right tag.
+
+        name: of the array that holds the total.
+        by: how much each of some words is raised.
+        """
+        total = packet.arrays[name].copy()
+        words, change = total.reshape(-1), np.zeros(total.size - 1, np.int64)
+        change[list(by)] = list(by.values())
+        raised = change.view(np.uint64)
+        words[:-1] += raised
+        words[-1] = (int(words[-1]) + tags.tag(raised, self._tag_stream(of))) % P
+        return tell_all(hold(packet, **{name: total}))
+
+    def _tag_stream(self, of: FalsifiedSum) -> KeyedStream:
+        known = self.session.memories[self.recording.slot].get(of.secret)
+        if known is None:
+            raise ValueError("the group has no secret")
+        session, made = self.session.session, self.task_of_round(of.round)
+        transcript = hash_chain.digest(made.history[-1])
+        label = MaskedSum(
+            members=session.slots, name=of.name, transcript=transcript
+        ).label
+        return KeyedStream(key_from(session, known.secret, f"tag/{label}"))
+
+    def task_of_round(self, number: int) -> Packet:
+        """Return the last task of a round that the slot was sent."""
+        return [p for p in self._sent if p.address.round == number][-1]
 
     def _transcript(self, label: EnvelopeLabel) -> str:
         for message in self.session.sent:

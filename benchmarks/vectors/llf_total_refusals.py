@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.vectors.forgery import Change, Forger, add, cut, hold, tell_all
+from benchmarks.vectors.forgery import (
+    Change,
+    FalsifiedSum,
+    Forger,
+    add,
+    cut,
+    hold,
+    tell_all,
+)
 from clustering_protocols.engine.packets import Packet
+from clustering_protocols.shared_stages.secrets import ColumnSecret
 from party_sdk.conformance.vectors import Refusal
+
+_FIRST_ROUND = 8
+"""The round before the first update."""
+_PLACES = {"sum_0": 0, "sum_1": 3, "count_0": 9, "count_1": 10}
+"""Words of a total: sums of the first column, and counts, of two clusters."""
 
 
 def list_refusals(forger: Forger) -> list[Refusal]:
     """Return them, of the first of three that starts from given centroids."""
-    return [*_of_the_updates(forger), *_of_the_end(forger)]
+    return [
+        *_of_the_updates(forger),
+        *_of_members_who_lie(forger),
+        *_of_the_end(forger),
+    ]
 
 
 def _of_the_updates(forger: Forger) -> list[Refusal]:
@@ -43,6 +61,43 @@ def _of_the_updates(forger: Forger) -> list[Refusal]:
                 "an array that nobody knows": lambda p: tell_all(hold(p, x=np.eye(1))),
             },
             nth=1,
+        ),
+    ]
+
+
+def _of_members_who_lie(forger: Forger) -> list[Refusal]:
+    """Return totals that are not of the same rows, though their tags are right."""
+    first, second = (
+        FalsifiedSum(ColumnSecret, f"update/{number}", _FIRST_ROUND + number)
+        for number in (1, 2)
+    )
+
+    def falsify(of: FalsifiedSum, **by: int) -> Change:
+        places = {_PLACES[name]: value for name, value in by.items()}
+        return lambda packet: forger.falsify(packet, "totals", of, places)
+
+    far = 1 << 44
+    return [
+        *forger.change(
+            "update",
+            "protocol-failed",
+            {
+                "one row too many": falsify(first, count_0=1),
+                "fewer rows than none": falsify(first, count_0=-60, count_1=60),
+                "fewer rows than the party's own": falsify(
+                    first, count_0=-17, count_1=17
+                ),
+            },
+            nth=1,
+        ),
+        *forger.change(
+            "update",
+            "protocol-failed",
+            {
+                "sums of other rows": falsify(second, sum_0=1000),
+                "rows that went farther away": falsify(second, sum_0=far, sum_1=-far),
+            },
+            nth=2,
         ),
     ]
 
