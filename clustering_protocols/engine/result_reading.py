@@ -27,11 +27,17 @@ def outcome_of(
     """Return what the protocol makes of a result.
 
     ``lasts``: the protocol's last stage, or that of each run.
+
+    Raises ProtocolFailed if a label names no cluster.
     """
     last = lasts[min(chosen, len(lasts) - 1)]
     role: PartyRole[Any, Any, Any, Any] = last.party()
     context = replace(context.of_run(last.run), stage=last.name)
-    return number_outcome(context.session, role.conclude(context, result, data))
+    found = role.conclude(context, result, data)
+    sizes = found.cluster_sizes
+    if sizes is not None and (found.labels >= len(sizes)).any():
+        raise ProtocolFailed("A label names no cluster.")
+    return number_outcome(context.session, found)
 
 
 def labelled_by(lasts: Sequence[Stage]) -> Labelled:

@@ -22,6 +22,8 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
     TaskRefused,
 )
+from clustering_protocols.engine import packets, stages as engine_stages
+from clustering_protocols.engine.result_reading import outcome_of
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
@@ -140,6 +142,25 @@ def test_an_analyst_cannot_choose_another_run_than_the_terms_say(
     with pytest.raises(ProtocolFailed, match="another run than the terms say"):
         to_the_end(Chooser)
     to_the_end(Chooser, "later")  # there it is the coordinator's word
+
+
+@pytest.mark.parametrize("way", ["dc", "omnifc", "pqmds"])
+@pytest.mark.parametrize(("label", "taken"), [(4, True), (5, False)])
+def test_a_label_names_a_cluster(way: str, label: int, *, taken: bool) -> None:
+    params, layout = WAYS[way]
+    data = simulation.split(X, layout, 1).data
+    running = simulation.Session(params, layout, data, seed=1)
+    running.to_the_end()
+    slot, (_, stages) = layout.names[0], engine_stages.load(running.agreement)
+    told = packets.read(running.final_step.results[slot]).read(stages[-1].results)
+    labels = np.full_like(told.arrays["labels"], label)
+    result = told.model_copy(update={"labels": labels})
+    last, context = engine_stages.last_stages(stages), running.context(slot)
+    if taken:
+        assert outcome_of(last, context, result, None, 0).labels.max() == label
+        return
+    with pytest.raises(ProtocolFailed, match="names no cluster"):
+        outcome_of(last, context, result, None, 0)
 
 
 def test_parties_are_told_the_same_figures() -> None:

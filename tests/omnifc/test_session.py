@@ -36,9 +36,7 @@ from clustering_protocols.protocols.omnifc import (
     scaling as scales,
 )
 from clustering_protocols.protocols.omnifc.analyst import figures_of
-from clustering_protocols.protocols.omnifc.party import Comparer
 from clustering_protocols.secrecy.prime import P
-from clustering_protocols.simulation import Session
 from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
@@ -216,24 +214,6 @@ def test_memberships_come_in_the_order_of_the_party_s_rows() -> None:
         assert outcome.memberships is not None
         assert np.array_equal(outcome.memberships.argmax(axis=1), outcome.labels)
         assert np.allclose(outcome.memberships.sum(axis=1), 1.0)
-
-
-@pytest.mark.parametrize(("label", "taken"), [(-1, True), (1, True), (2, False)])
-def test_a_label_names_a_cluster_or_none(label: int, *, taken: bool) -> None:
-    n_rows = 4
-    data = {slot: MatrixSource(IRIS[:n_rows]) for slot in Layout.lattice(3).names}
-    running = Session(params_of("kmeans", 2), Layout.lattice(3), data, seed=1)
-    running.to_the_end()
-    result = messages.RowGroupLabels(
-        labels=np.array([0, 0, 1, label]), cluster_sizes=np.array([6, 6])
-    )
-    view = running.context("r1c1")
-    if taken:
-        labels = Comparer().conclude(view, result, None).labels
-        assert sorted(labels.tolist()) == sorted([0, 0, 1, label])
-        return
-    with pytest.raises(ProtocolFailed, match="names no cluster"):
-        Comparer().conclude(view, result, None)
 
 
 def test_noise_is_minus_one_and_counted() -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.common.limits import told_of_groups
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.numerics.data_source import DataSource
@@ -52,8 +51,6 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         """Return the labels in the order of the party's own rows."""
         order = context.recall(RowOrder)
         result.require({"n": len(order.order)})
-        if (result.labels >= len(result.cluster_sizes)).any():
-            raise ProtocolFailed("A label names no cluster.")
         report: dict[str, Any] = {
             "binary digits after the point": context.recall(messages.OwnShares).bits
         }

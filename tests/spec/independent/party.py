@@ -300,6 +300,9 @@ class Party:
         last = runs.last_stage(self._own, self._memory.get("chosen", 0))
         view = self._view(last, journal, when, self._memory)
         found = self._conclude(view, record)
+        sizes = record.arrays.get("cluster_sizes")
+        if sizes is not None and (found >= len(sizes)).any():
+            raise Refusal("protocol-failed")
         labels = np.full(session.n_table, _OUTSIDE)
         labels[view.session.arrived] = found
         return [int(label) for label in labels]
