@@ -11,14 +11,15 @@ that no restart undoes it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, Final
 
 import numpy as np
 from pydantic import Field
 
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, TaskRefused
-from clustering_protocols.engine.stop_reasons import find_stop_reason
 from clustering_protocols.engine.transcript import Entry
 from clustering_protocols.records import hash_chain
 from clustering_protocols.records.arrays import ByteArray, IntArray, Spec
@@ -160,3 +161,48 @@ class Journal(Record):
         """Return the journal of a party whose people took back that they left."""
         changes = {"stopped": "", "stop_reason": None, "left": False}
         return self.model_copy(update=changes)
+
+
+# In which word others are told why. A word says whose turn it is, and no more: which
+# check refused would tell others something of the rows, or of the party's policy.
+
+_BY_ROWS: Final = (
+    Problem.INVALID_DATA,
+    Problem.SHAPE_CONFLICT,
+    Problem.ROWS_NOT_ALIGNED,
+    Problem.OVERLAP_TOO_SMALL,
+    Problem.COLUMNS_NOT_ALIGNED,
+)
+_BY_PEOPLE: Final = (
+    Problem.CANCELLED,
+    Problem.DEADLINE_PASSED,
+    Problem.PARTY_STOPPED,
+    Problem.SESSION_OVER,
+)
+_BY_RULES: Final = (
+    Problem.MALFORMED,
+    Problem.INVALID_ARRAY,
+    Problem.AGREEMENT_MISMATCH,
+    Problem.PROTOCOL_FAILED,
+    Problem.RISK_NOT_ACCEPTED,
+    Problem.GUARD_REFUSED,
+    Problem.KEY_NOT_AUTHENTIC,
+    Problem.SIGNATURE_REFUSED,
+    Problem.CERTIFICATE_REFUSED,
+    Problem.ENVELOPE_REFUSED,
+    Problem.EQUIVOCATION,
+    Problem.TASK_REFUSED,
+    Problem.AUDIT_BROKEN,
+)
+
+_WORDS: Final[Mapping[Problem, StopReason]] = MappingProxyType(
+    dict.fromkeys(_BY_PEOPLE, StopReason.LEFT)
+    | dict.fromkeys(_BY_RULES, StopReason.REFUSED)
+    | dict.fromkeys(_BY_ROWS, StopReason.DATA)
+)
+"""The word for each problem that is of rows, people or rules; others are the program's."""
+
+
+def find_stop_reason(error: CoterieError) -> StopReason:
+    """Return the word for an error that stopped a party for good."""
+    return _WORDS.get(error.problem, StopReason.SOFTWARE)

@@ -12,7 +12,8 @@ import pytest
 from analyst_service.auth.service import Role
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.engine.stop_reasons import STOP_REASONS
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.engine.journal import find_stop_reason
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.terms import Layout
@@ -198,8 +199,8 @@ def test_who_answered_before_it_stopped_counts_in_that_round(api: Api) -> None:
 
 
 def test_every_problem_of_the_catalogue_has_a_word() -> None:
-    assert set(STOP_REASONS) == set(Problem)
-    assert set(STOP_REASONS.values()) == set(StopReason)
-    assert STOP_REASONS[Problem.GUARD_REFUSED] is StopReason.REFUSED
-    assert STOP_REASONS[Problem.INVALID_DATA] is StopReason.DATA
-    assert STOP_REASONS[Problem.INTERNAL] is StopReason.SOFTWARE
+    words = {each: find_stop_reason(CoterieError.of(each, "")) for each in Problem}
+    assert set(words.values()) == set(StopReason)
+    assert words[Problem.GUARD_REFUSED] is StopReason.REFUSED
+    assert words[Problem.INVALID_DATA] is StopReason.DATA
+    assert words[Problem.INTERNAL] is StopReason.SOFTWARE
