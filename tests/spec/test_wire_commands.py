@@ -357,11 +357,23 @@ def test_repeated_people_are_rehearsed(slot: str, repeated: str) -> None:
     assert "linkage, pass-keys → keys-passed: as expected" in done.output
 
 
-def rehearse_linked(slot: str, alignment: str, places: Sequence[str]) -> Result:
+def test_rows_left_out_have_labels_too() -> None:
+    said = {"method": "ecdh", "match_keys": KEYS, "repeated_people": "left-out"}
+    params = (*GIVEN[:3], 'small_cohorts="allow"')
+    rehearse_linked("west", json.dumps(said), (), "llf", params)
+
+
+def rehearse_linked(
+    slot: str,
+    alignment: str,
+    places: Sequence[str],
+    protocol: str = "dc",
+    params: Sequence[str] = ("n_clusters=3",),
+) -> Result:
     options = [("--place", place) for place in places]
-    options += [("--param", "n_clusters=3"), ("--param", f"alignment={alignment}")]
+    options += [("--param", param) for param in (*params, f"alignment={alignment}")]
     named = [each for option in options for each in option]
-    done = run("rehearse", "dc", "--slot", slot, *named, program=INDEPENDENT)
+    done = run("rehearse", protocol, "--slot", slot, *named, program=INDEPENDENT)
     assert done.exit_code == 0, done.output
     assert done.output.endswith("→ labels: as expected\n")
     return done

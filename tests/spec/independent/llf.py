@@ -8,11 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from . import degrees, llf_start, moments as sums, stages as shared
+from .centroids import nearest
 from .derivations import Refusal
 from .kinds import Kind, Record, Rule
 from .llf_race import race
 from .llf_rows import Member, find_final, find_order, publish
-from .llf_state import Here
+from .llf_state import Here, Known
 from .order import Exchange, Stage, View
 from .session import Session
 
@@ -158,12 +159,23 @@ def _check_cohorts(session: Session, params: Mapping[str, Any]) -> None:
 
 def conclude(view: View, result: Record) -> Any:
     """Section 12, llf, result: labels, numbered anew; read now where it was not."""
+    here, known, order = _number(view, result)
+    return np.argsort(order)[find_final(here, known)]
+
+
+def label_left_out(view: View, result: Record, left: Session) -> Any:
+    """Section 11, repeated people: labels of rows that were left out."""
+    here, known, order = _number(view, result)
+    return np.argsort(order)[nearest(here.scale(left.rows), known.V)]
+
+
+def _number(view: View, result: Record) -> tuple[Here, Known, Any]:
+    """Section 12, llf, result: where a member stands, and the order of clusters."""
     here = Here.of(view, _read_params(view.session))
-    known = here.follow(result)
-    final, order = find_final(here, known), view.memory.get("numbers")
+    known, order = here.follow(result), view.memory.get("numbers")
     if order is None:
         means, counts = here.means(result, known)
         sizes, _ = here.around(result, known, means)
         shown = publish(here, known, means, counts, sizes)
         order = find_order(here, known, sizes, shown)
-    return np.argsort(order)[final]
+    return here, known, order

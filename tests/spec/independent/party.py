@@ -30,7 +30,7 @@ from .common import narrow
 from .derivations import Refusal, lp, open_envelope, seal_envelope
 from .kinds import Kind, Record
 from .order import Exchange, Journal, Memory, Reply, Role, Stage, View
-from .session import open_session, read_terms
+from .session import Session, open_session, read_terms
 
 _FINAL: Final = {
     "task-refused",
@@ -111,6 +111,7 @@ class Party:
             **protocol.KINDS,
         }
         self._conclude, self._results = protocol.conclude, protocol.RESULTS
+        self._label_left_out = getattr(protocol, "label_left_out", None)
         find = _RESULTS_TO.get(terms["protocol"]["name"])
         self._results_to = find(self._session) if find else protocol.RESULTS_TO
         self._journal = Journal()
@@ -283,6 +284,18 @@ class Party:
             View(session, last.name, view.when, view.transcripts, known), found
         )
 
+    def _find_left_out(self) -> Session | None:
+        """Section 11, repeated people: rows that are left out, and find labels later."""
+        said = self._session.terms["protocol"].get("params", {}).get("alignment", {})
+        if said.get("repeated_people") != "left-out" or self._label_left_out is None:
+            return None
+        session = self._session
+        if "fillings" in self._memory:
+            session = session.prepare(self._memory["fillings"])
+        chosen = self._memory["selection"]
+        left = set(range(len(session.rows))) - set(chosen["rows"])
+        return session.select(sorted(left), chosen["counts"]) if left else None
+
     def _read_result(self, result: bytes) -> list[int]:
         """Section 7, results: the labels of a result that may come."""
         packet, record = self._read(result)
@@ -305,4 +318,7 @@ class Party:
             raise Refusal("protocol-failed")
         labels = np.full(session.n_table, _OUTSIDE)
         labels[view.session.arrived] = found
+        left = self._find_left_out()
+        if left is not None:
+            labels[left.arrived] = self._label_left_out(view, record, left)
         return [int(label) for label in labels]
