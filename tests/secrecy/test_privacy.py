@@ -204,6 +204,7 @@ def test_much_budget_changes_little_and_little_budget_hides() -> None:
         adjusted_rand(plain.outcomes["r1c1"].labels, run.outcomes["r1c1"].labels)
         for run in (quiet, loud)
     ]
+    # of eight seeds the median is 0.97, the worst 0.56; with ε 4000 they are 1.0 and 0.62
     assert agreement[0] > 0.95
     assert agreement[1] < 0.2
     assert "privacy" not in plain.outcomes["r1c1"].report
