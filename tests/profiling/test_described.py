@@ -123,6 +123,7 @@ def test_a_described_variable_changes_no_label_and_is_profiled(way: str) -> None
     )
     for slot in layout.names:
         # keys follow from the terms: maps, and with them the order of clusters, differ
+        # (dc mixed: of eight seeds the median is 0.91, the least 0.88)
         alike = adjusted_rand(held.outcomes[slot].labels, without.outcomes[slot].labels)
         assert alike > 0.85 or way == "llf columns", "starts follow from the keys"
     frame = pd.DataFrame(wide, columns=names)
