@@ -19,7 +19,7 @@ from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
     messages,
-    pooled,
+    reference as pooled,
     shifts,
     starts,
 )

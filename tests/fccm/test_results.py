@@ -30,7 +30,7 @@ from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
     messages,
-    pooled,
+    reference as pooled,
     shifts,
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -118,7 +118,7 @@ def test_the_pooled_reference_is_equations_2_and_3(
     U = after[-1][0]
     behind = U.max(axis=1, keepdims=True) - U
     lowest = (behind < 1e-10).argmax(axis=1)  # of equals
-    assert pooled.labels(chosen, X, None).tolist() == lowest.tolist()
+    assert pooled.cluster_pooled(chosen, X, None).tolist() == lowest.tolist()
 
 
 def test_the_kernels_are_the_equations_where_numbers_are_extreme() -> None:

@@ -28,7 +28,7 @@ from clustering_protocols.numerics.round_numbers import round_up
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
-    pooled,
+    reference as pooled,
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages import shared_risks

@@ -14,7 +14,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
-    pooled,
+    reference as pooled,
     starts,
 )
 from clustering_protocols.protocols.llf.centroids import move

@@ -32,7 +32,7 @@ from clustering_protocols.protocols.omnifc import (
     lagrange,
     limits,
     messages,
-    pooled,
+    reference as pooled,
     scaling as scales,
 )
 from clustering_protocols.protocols.omnifc.analyst import figures_of
