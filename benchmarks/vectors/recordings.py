@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 from clustering_protocols.engine.packets import read
 from clustering_protocols.simulation import Session
@@ -11,14 +13,29 @@ from party_sdk.conformance.contributions import TOLERANCE, leeway_of
 from party_sdk.conformance.vectors import Level, RecordedSession, Refusal, VectorCase
 from party_sdk.lab import WireRehearsal
 
+if TYPE_CHECKING:
+    from benchmarks.vectors.forgery import Forger
+
+
+ListRefusals: TypeAlias = "Callable[[Forger], list[Refusal]]"
+
+
+def list_none(_: Forger) -> list[Refusal]:
+    """Return no refusals."""
+    return []
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """A session to record, and whose side of it."""
+    """A session to record, and whose side of it.
+
+    list_refusals: returns which messages of it a party must refuse.
+    """
 
     name: str
     level: Level
     rehearsal: WireRehearsal
+    list_refusals: ListRefusals = list_none
 
     @property
     def slot(self) -> str:
