@@ -13,6 +13,7 @@ from . import moments as sums, stages as shared
 from .derivations import Refusal
 from .kinds import Kind, Record, Rule
 from .order import Exchange, Reply, Role, Stage, View
+from .params import GivenParams
 from .session import Session
 
 Floats = NDArray[np.float64]
@@ -67,14 +68,11 @@ _ANCHORS: Final = ("gaussian", "rotated", "uniform")
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(GivenParams):
     """Section 12, dc: parameters, with those that are left out."""
 
-    given: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        """Section 12, dc: one of them."""
-        return self.given.get(name, _USUAL[name])
+    usual = _USUAL
+    written = _WRITTEN
 
     @property
     def anchor(self) -> str:
@@ -113,14 +111,9 @@ def stages(session: Session) -> Sequence[Stage]:
 
 def _check(session: Session, params: Params) -> None:
     """Section 12, dc: terms that these functions know, and a roster that fits."""
-    unknown = set(params.given) - set(_USUAL) or set(params["anchor"]) - {
-        "kind",
-        "n_rows",
-        "ranges",
-    }
-    other = any(params[name] not in known for name, known in _WRITTEN.items())
+    unknown = set(params["anchor"]) - {"kind", "n_rows", "ranges"}
     declared = params["anchor"].get("ranges", "pooled") != "pooled"
-    if unknown or other or declared or params.anchor not in _ANCHORS:
+    if not params.are_known or unknown or declared or params.anchor not in _ANCHORS:
         raise Refusal("version-mismatch")
     first = [group[0] for group in session.groups("row")]
     widths = [session.roster[slot]["n_columns"] for slot in session.slots]

@@ -13,6 +13,7 @@ from . import moments
 from .derivations import Refusal, fixed_point
 from .kinds import Kind, Record
 from .order import Exchange, Memory, Reply, Role, Stage, View
+from .powers import Powers
 from .preparation import Piece, Plan, read_plan
 from .session import Session
 from .sums import Sum
@@ -20,7 +21,7 @@ from .sums import Sum
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 KINDS: Final[Mapping[str, Kind]] = moments.KINDS
-_POWERS: Final = np.arange(-128, 63)
+_POWERS: Final = Powers()
 _PARTS: Final = 1024
 _LAST: Final = 3
 _BITS: Final = 59
@@ -62,11 +63,7 @@ def count_first(piece: Piece, values: Floats) -> Counts:
         return _count(_parts(_positions(piece, values)), _PARTS)
     if piece.missing == "most_frequent":
         return _count(values.astype(np.int64), _n_levels(piece))
-    largest = np.abs(values).max(initial=0.0)
-    power = max(int(np.frexp(largest)[1]), -128) if largest > 0 else -128
-    if power > _POWERS[-1]:
-        raise Refusal("invalid-data")
-    return np.append(len(values), power == _POWERS).astype(np.int64)
+    return np.append(len(values), _POWERS.count(values[:, None]))
 
 
 def find_n(piece: Piece, first: Counts) -> int:
@@ -76,7 +73,7 @@ def find_n(piece: Piece, first: Counts) -> int:
 
 def _bound(piece: Piece, first: Counts) -> tuple[float, float, float]:
     """Section 11, filling: 2^p, and the bound of a sum of values and its unit."""
-    power = 2.0 ** float(_POWERS[np.flatnonzero(first[1:])[-1]])
+    power = 2.0 ** float(_POWERS.find_largest(first[1:])[0])
     bound = max(1, find_n(piece, first)) * power
     units, _ = fixed_point(np.array([bound]), _BITS, np.zeros(1))
     return power, bound, float(units[0])

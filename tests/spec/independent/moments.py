@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from .derivations import Refusal, fixed_point
 from .kinds import Kind, Record, Rule
 from .order import Exchange, Memory, Reply, Role, Stage, View
+from .powers import Powers
 from .session import Session
 from .stages import Moments
 from .sums import Sum
@@ -21,7 +22,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "add-up": Kind({"phase": "integer"}, {"total": Rule("<u8", ("before",))}),
     "share": Kind(arrays={"words": Rule("<u8", ("words",))}),
 }
-_POWERS: Final = np.arange(-128, 64)
+_POWERS: Final = Powers(63)
 _LAST: Final = 5
 _BITS: Final = 59
 
@@ -58,9 +59,10 @@ class Pooling(Role):
         """Section 11, moments: the words of a phase."""
         rows = view.session.rows
         if phase == 1:
-            return _count_powers(rows, 62)
+            return _POWERS.count(rows).view(np.uint64)
         if phase == 3:
-            return _count_powers(rows - known["mean"], 63)
+            apart = rows - known["mean"]
+            return _POWERS.count(apart, _POWERS.highest).view(np.uint64)
         if phase == 2:
             return _sum_units(rows, known["p"], _units(view, known["p"]))
         squares = np.square(rows - known["mean"])
@@ -72,7 +74,7 @@ class Pooling(Role):
         counts = phase in {1, 3}
         if total.size != 1 + m * (_POWERS.size if counts else 1):
             raise Refusal("invalid-array")
-        powers = known["p"] if phase == 2 else 2 * known.get("q", np.zeros(m, int))
+        powers = known["p"] if phase == 2 else 2 * known.get("q", np.zeros(m))
         members = len(view.group("column"))
         largest = members if counts else _bounds(view, powers) * _units(view, powers)
         signed = self._sum(view, phase).read(
@@ -80,8 +82,7 @@ class Pooling(Role):
         )
         words = signed.view(np.uint64)
         if counts:
-            each = signed.reshape(m, -1)
-            good = bool((each >= 0).all() and (each.sum(axis=1) == members).all())
+            good = _POWERS.fit(signed, members)
         else:
             good = phase == 2 or bool((signed >= 0).all())
         if not good:
@@ -92,11 +93,11 @@ class Pooling(Role):
         """Section 11, moments: what the total of the phase before gives."""
         n, signed = view.session.n_rows(view.group("column")), words.view(np.int64)
         if phase == 2:
-            known["p"] = _highest(words)
+            known["p"] = _POWERS.find_largest(signed)
         elif phase == 3:
             known["mean"] = signed / _units(view, known["p"]) / n
         elif phase == 4:
-            known["q"] = _highest(words)
+            known["q"] = _POWERS.find_largest(signed)
         else:
             deviations = np.maximum(signed / _units(view, 2 * known["q"]), 0.0)
             digit = 4.0 * 2.0**-52 * np.abs(known["mean"])
@@ -107,38 +108,22 @@ class Pooling(Role):
             known["moments"] = Moments(n, known["mean"], deviations, none, none)
 
 
-def _count_powers(values: Floats, most: int) -> Words:
-    """Section 11, moments: phases 1 and 3."""
-    largest = np.abs(values).max(axis=0)
-    powers = np.maximum(np.frexp(largest)[1], _POWERS[0])
-    if (powers > most).any():
-        raise Refusal("invalid-data")
-    powers = np.where(largest == 0.0, _POWERS[0], powers)
-    return (powers[:, None] == _POWERS).astype(np.uint64).reshape(-1)
-
-
-def _sum_units(terms: Floats, powers: NDArray[Any], units: Floats) -> Words:
+def _sum_units(terms: Floats, powers: Floats, units: Floats) -> Words:
     """Section 11, moments: phases 2 and 4."""
-    if (np.abs(terms) > 2.0 ** powers.astype(np.float64)).any():
+    if (np.abs(terms) > 2.0**powers).any():
         raise Refusal("protocol-failed")
     return np.rint(terms * units).astype(np.int64).sum(axis=0).view(np.uint64)
 
 
-def _bounds(view: View, powers: NDArray[Any]) -> Floats:
+def _bounds(view: View, powers: Floats) -> Floats:
     """Section 11, moments: the bound of a sum over all rows."""
     n = view.session.n_rows(view.group("column"))
-    return n * 2.0 ** powers.astype(np.float64)
+    return n * 2.0**powers
 
 
-def _units(view: View, powers: NDArray[Any]) -> Floats:
+def _units(view: View, powers: Floats) -> Floats:
     """Section 11, moments: the unit of that bound."""
     return fixed_point(_bounds(view, powers), _BITS, np.zeros(1))[0]
-
-
-def _highest(words: Words) -> NDArray[Any]:
-    """Section 11, moments: the highest power that somebody counted."""
-    counts = words.reshape(-1, _POWERS.size)
-    return np.array([_POWERS[np.flatnonzero(each)[-1]] for each in counts])
 
 
 def moments(session: Session) -> Stage:

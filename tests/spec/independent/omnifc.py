@@ -17,6 +17,7 @@ from .derivations import P, Refusal, Stream, derive, exchange
 from .kinds import Kind, Record, Rule
 from .landmarks import draw_landmarks
 from .order import Exchange, Memory, Reply, Role, Stage, View
+from .params import GivenParams
 from .session import Session
 
 Floats = NDArray[np.float64]
@@ -76,14 +77,11 @@ _BLOCK: Final = 65_536
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(GivenParams):
     """Section 12, omnifc, stages: parameters, with those that are left out."""
 
-    given: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        """Section 12, omnifc, stages: one of them."""
-        return self.given.get(name, _USUAL[name])
+    usual = _USUAL
+    written = _WRITTEN
 
     @property
     def enough(self) -> int:
@@ -134,8 +132,7 @@ def stages(session: Session) -> Sequence[Stage]:
 
 def _check(session: Session, params: Params) -> None:
     """Section 12, omnifc, stages: terms that these functions know, a roster that fits."""
-    other = any(params[name] not in known for name, known in _WRITTEN.items())
-    if set(params.given) - set(_USUAL) or other:
+    if not params.are_known:
         raise Refusal("version-mismatch")
     few = len(session.slots) < params.enough or len(session.groups("column")) > 1
     low, high = session.ranges()

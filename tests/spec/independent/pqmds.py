@@ -14,6 +14,7 @@ from .codebooks import Codebook, choose_codebook
 from .derivations import Refusal
 from .kinds import Kind, Record, Rule
 from .order import Exchange, Reply, Role, Stage, View
+from .params import GivenParams
 from .session import Session
 
 Floats = NDArray[np.float64]
@@ -59,14 +60,11 @@ _STEPS: Final = 1024
 
 
 @dataclass(frozen=True)
-class Params:
+class Params(GivenParams):
     """Section 12, pqmds, stages: parameters, with those that are left out."""
 
-    given: Mapping[str, Any]
-
-    def __getitem__(self, name: str) -> Any:
-        """Section 12, pqmds, stages: one of them."""
-        return self.given.get(name, _USUAL[name])
+    usual = _USUAL
+    written = _WRITTEN
 
     @property
     def mechanism(self) -> str:
@@ -106,9 +104,8 @@ def stages(session: Session) -> Sequence[Stage]:
 
 def _check(session: Session, params: Params) -> None:
     """Section 12, pqmds, stages: terms that these functions know, a roster that fits."""
-    other = any(params[name] not in known for name, known in _WRITTEN.items())
-    unknown = set(params.given) - set(_USUAL) or set(params["privacy"]) - _PRIVACY
-    if other or unknown or params.mechanism not in _MECHANISMS:
+    unknown = set(params["privacy"]) - _PRIVACY
+    if not params.are_known or unknown or params.mechanism not in _MECHANISMS:
         raise Refusal("version-mismatch")
     several = len(session.groups("row")) > 1
     _, delta = params.budget

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from .derivations import Refusal
 
 if TYPE_CHECKING:
-    from .profiles import Totals
+    from .profile_sums import Totals
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
