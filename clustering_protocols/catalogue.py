@@ -81,37 +81,48 @@ def name_of(params: Params) -> str:
     raise TypeError(f"{kind.__name__} are the parameters of no protocol")
 
 
+def protocol_of(params: Params) -> ClusteringProtocol[Any]:
+    """Return the protocol whose parameters these are."""
+    return protocol(name_of(params))
+
+
 def known_risks(name: str) -> dict[str, Risk]:
     """Return a protocol's closed list of risks by their codes."""
-    return {f"{name}.{code}": risk for code, risk in protocol(name).risks.items()}
+    known = protocol(name).risks
+    return _with_codes(name, known, known)
 
 
 def new_risks(name: str) -> dict[str, Risk]:
     """Return those that a session opened now may bring, worst first."""
-    former = {f"{name}.{code}" for code in protocol(name).former_risks}
-    known = known_risks(name).items()
-    return worst_first({code: risk for code, risk in known if code not in former})
+    known = protocol(name)
+    brought = (code for code in known.risks if code not in known.former_risks)
+    return worst_first(_with_codes(name, known.risks, brought))
 
 
 def house_risks() -> dict[str, Risk]:
     """Return the risks that belong to no protocol by their codes."""
-    prefix = session_risks.PREFIX
-    return {f"{prefix}.{code}": risk for code, risk in session_risks.RISKS.items()}
+    return _with_codes(session_risks.PREFIX, session_risks.RISKS, session_risks.RISKS)
+
+
+def _with_codes(
+    name: str, risks: Mapping[str, Risk], brought: Iterable[str]
+) -> dict[str, Risk]:
+    return {f"{name}.{code}": risks[code] for code in brought}
 
 
 def find_risk(code: str) -> Risk:
     """Return a risk by its code; :class:`VersionMismatch` if it is not known here."""
-    name = code.partition(".")[0]
+    name, _, own = code.partition(".")
     known: Mapping[str, Risk] = {}
     if name == session_risks.PREFIX:
-        known = house_risks()
-    elif protocol_packages.find_module(name) is not None:
-        known = known_risks(name)
-    if code not in known:
+        known = session_risks.RISKS
+    elif (module := protocol_packages.find_module(name)) is not None:
+        known = _import_protocol(module).risks
+    if own not in known:
         raise VersionMismatch(
             f"The risk {code!r} is not known here: the session needs a newer release."
         )
-    return known[code]
+    return known[own]
 
 
 def is_same_risk(accepted: str, code: str, risk: Risk) -> bool:
@@ -142,17 +153,14 @@ def risks_of(
 
     ``several``: whether it has several runs.
     """
-    name = name_of(params)
-    own, whole, known = known_risks(name), house_risks(), protocol(name)
-    brought = [*known.risks_of(params, layout)]
-    brought += known.risks_of_runs(params, layout) if several else ()
-    codes = (f"{name}.{code}" for code in brought)
-    found = {code: own[code] for code in codes}
-    for code in session_risks.risks_of(layout, identities, plans, release):
-        found[f"{session_risks.PREFIX}.{code}"] = whole[
-            f"{session_risks.PREFIX}.{code}"
-        ]
-    return found
+    name, house = name_of(params), session_risks
+    known = protocol(name)
+    own = [*known.risks_of(params, layout)]
+    own += known.risks_of_runs(params, layout) if several else ()
+    whole = house.risks_of(layout, identities, plans, release)
+    return _with_codes(name, known.risks, own) | _with_codes(
+        house.PREFIX, house.RISKS, whole
+    )
 
 
 def parse_params(name: str, values: Mapping[str, Any]) -> Params:

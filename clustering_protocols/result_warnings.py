@@ -33,7 +33,7 @@ def of_terms(terms: Terms) -> list[str]:
 
 def of_session(params: Params, layout: Layout, widths: Sequence[int]) -> list[str]:
     """Return what follows from parameters and the columns of each column group."""
-    known = catalogue.protocol(catalogue.name_of(params))
+    known = catalogue.protocol_of(params)
     return list(known.cautions(params, layout, widths))
 
 
@@ -48,7 +48,7 @@ def of_fields(
     dictionary: of each column group.
     plans: what becomes of the fields of each column group, where the terms say it.
     """
-    known = catalogue.protocol(catalogue.name_of(params))
+    known = catalogue.protocol_of(params)
     if Kind.GEOMETRY not in kinds_of(known.shows(params, layout), Reader.OUTSIDE):
         return []
     clustered = [schema.clustered_part for schema in dictionary]
@@ -79,7 +79,7 @@ def of_result(
     figures: of that run.
     sizes: rows of each cluster, over all parties.
     """
-    known = catalogue.protocol(catalogue.name_of(params))
+    known = catalogue.protocol_of(params)
     k = getattr(params, "n_clusters", None)
     alike = int(report.get("n_coinciding") or 0)
     found = []

@@ -20,13 +20,12 @@ from functools import partial
 from typing import Self, TypeVar
 
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError as PoolTimeout
-from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs import worker
 from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.repository import RoundPosition
+from analyst_service.jobs.repository import JobRepository, RoundPosition
 from analyst_service.jobs.service import JobService
 from analyst_service.monitoring.logs import describe
 from analyst_service.process_context import Service
@@ -134,11 +133,15 @@ class Driver:
     def _start_steps(self) -> None:
         # writing only where there is something to write: on SQLite a write
         # transaction holds up all others
-        while self._has_free_process and self._read(JobService.has_work):
+        while self._has_free_process and self._read(self._has_work):
             taken = self._write(JobService.close_and_take)
             if taken is None:
                 return
             self._running.append(self._begin(*taken))
+
+    def _has_work(self, jobs: JobRepository) -> bool:
+        now = self._service.clock.now()
+        return jobs.has_work(now, self._service.settings.lease_seconds)
 
     @property
     def _has_free_process(self) -> bool:
@@ -172,7 +175,8 @@ class Driver:
         """Let deadlines pass while nobody takes a step: who takes one does this first."""
         if self._free or not self._takes_steps:
             return
-        if self._read(JobService.has_rounds_to_close):
+        now = self._service.clock.now()
+        if self._read(partial(JobRepository.has_rounds_to_close, now=now)):
             self._write(JobService.close_rounds)
 
     def _tell_moves(self) -> None:
@@ -184,7 +188,7 @@ class Driver:
         awaited = self._service.notifier.waited_for
         if not awaited:
             return
-        found = self._read(partial(JobService.standings, sessions=awaited))
+        found = self._read(partial(JobRepository.standings, sessions=awaited))
         for session, standing in found.items():
             self._tell(session, standing)
         while len(self._told) > max(len(awaited), _MOST_TOLD):
@@ -262,15 +266,15 @@ class Driver:
         future.add_done_callback(lambda _: self._service.notifier.notify_driver())
         return _RunningStep(lease, process, future, self._service.clock.now())
 
-    def _read(self, query: Callable[[JobService], T]) -> T:
+    def _read(self, query: Callable[[JobRepository], T]) -> T:
         with self._service.database.read() as transaction:
-            found = query(self._jobs(transaction))
+            found = query(JobRepository(transaction))
         self._note_answer()
         return found
 
     def _write(self, change: Callable[[JobService], T]) -> T:
         changed = self._service.database.transact(
-            lambda transaction: change(self._jobs(transaction))
+            lambda transaction: change(JobService(transaction, self._service))
         )
         self._note_answer()
         return changed
@@ -280,9 +284,6 @@ class Driver:
         if self._is_away:
             log.info("driver: the database answers again")
         self._is_away = False
-
-    def _jobs(self, transaction: Transaction) -> JobService:
-        return JobService(transaction, self._service)
 
     def _new_process(self) -> Process:
         return Process(has_own=EngineChoice.of(self._service.settings).has_own)

@@ -35,6 +35,14 @@ class Lease:
         return self.session.id
 
 
+def times_of_lease(now: datetime, seconds: float) -> dict[str, datetime]:
+    """Return the times that :data:`IS_FREE` asks for.
+
+    seconds: how long a lease holds without being renewed.
+    """
+    return {"now": now, "far": now + 2 * timedelta(seconds=seconds)}
+
+
 class LeaseRepository:
     """Leases in one transaction.
 
@@ -43,18 +51,15 @@ class LeaseRepository:
 
     def __init__(self, transaction: Transaction, seconds: float) -> None:
         self._transaction = transaction
+        self._seconds = seconds
         self._span = timedelta(seconds=seconds)
-
-    def when(self, now: datetime) -> dict[str, datetime]:
-        """Return the times that :data:`IS_FREE` asks for."""
-        return {"now": now, "far": now + 2 * self._span}
 
     def take(self, now: datetime) -> Lease | None:
         """Take the step that waits longest; None if there is none.
 
         Rows that another driver is about to take are skipped instead of waited for.
         """
-        free = self.when(now)
+        free = times_of_lease(now, self._seconds)
         session = self._transaction.scalar(_NEXT, free)
         if session is None:
             return None

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.contributions.repository import ALL_ANSWERED, N_ANSWERS
-from analyst_service.jobs.leases import IS_FREE
+from analyst_service.jobs.leases import IS_FREE, times_of_lease
 from analyst_service.storage.models import Session, Task, UTCDateTime, table
 from clustering_protocols.wire.states import SessionState
 
@@ -42,11 +42,9 @@ class JobRepository:
         """Return whether there is a complete or an overdue session; takes no lock."""
         return bool(self._transaction.scalar(_TO_CLOSE, {"now": now}))
 
-    def has_work(self, when: Mapping[str, datetime]) -> bool:
-        """Return whether there is such a session, or a step to take; takes no lock.
-
-        when: see :meth:`~analyst_service.jobs.leases.LeaseRepository.when`.
-        """
+    def has_work(self, now: datetime, lease_seconds: float) -> bool:
+        """Return whether there is such a session, or a step to take; takes no lock."""
+        when = times_of_lease(now, lease_seconds)
         return bool(self._transaction.scalar(_HAS_WORK, when))
 
     def to_close(self, now: datetime) -> list[tuple[Session, bool]]:

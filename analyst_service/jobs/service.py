@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +11,7 @@ from analyst_service.blobs.claims import claim
 from analyst_service.contributions.repository import ContributionRepository
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs.leases import Lease, LeaseRepository
-from analyst_service.jobs.repository import JobRepository, RoundPosition
+from analyst_service.jobs.repository import JobRepository
 from analyst_service.jobs.worker import Failed, Followed, Job
 from analyst_service.process_context import Service
 from analyst_service.results.repository import ResultRepository
@@ -39,10 +38,6 @@ class JobService:
         self._clock = service.clock
         self._settings = service.settings
         self._blobs = service.blobs
-
-    def has_rounds_to_close(self) -> bool:
-        """Return whether :meth:`close_rounds` would move a session; takes no lock."""
-        return self._jobs.has_rounds_to_close(self._clock.now())
 
     def close_rounds(self) -> None:
         """Let complete rounds step, and expire sessions past their deadline."""
@@ -71,14 +66,6 @@ class JobService:
         more = f" and {len(names) - 20} more" if len(names) > 20 else ""
         missing = f" Missing: {', '.join(names[:20])}{more}." if names else ""
         return f"It waited {where} until its deadline.{missing}"
-
-    def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
-        """Return where these sessions stand."""
-        return self._jobs.standings(sessions)
-
-    def has_work(self) -> bool:
-        """Return whether a round can be closed or a step taken; takes no lock."""
-        return self._jobs.has_work(self._leases.when(self._clock.now()))
 
     def close_and_take(self) -> tuple[Lease, Job] | None:
         """Close rounds, and take a step if there is one."""

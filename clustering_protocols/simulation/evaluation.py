@@ -77,7 +77,7 @@ def measure(
     agreement = np.nan
     if can_be_pooled(X, parts):
         order, params, rows = _pool(simulated, X, parts)
-        known = catalogue.protocol(catalogue.name_of(params))
+        known = catalogue.protocol_of(params)
         pooled[order] = known.reference().cluster_pooled(params, rows, simulated.trace)
         agreement = fidelity(pooled[order], labels[order])
     return SessionEvaluation(
@@ -103,7 +103,7 @@ def compare_objectives(
         each.memberships[own] for each, own in pairs if each.memberships is not None
     ]
     memberships = np.vstack(degrees) if len(degrees) == len(pairs) else None
-    known = catalogue.protocol(catalogue.name_of(params))
+    known = catalogue.protocol_of(params)
     return known.reference().objectives(
         params, rows, (labels, memberships), simulated.trace
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
@@ -354,6 +354,7 @@ class Terms(SessionRequest, Section):
         return self.about.title or self.session
 
 
+@lru_cache(maxsize=256)  # sessions of an analyst that are under way
 def read_terms(text: bytes) -> Terms:
     """Return the terms in received bytes; :class:`VersionMismatch` for another version."""
     version = read_as(

@@ -336,7 +336,7 @@ def describe_audit_limit(params: Params, layout: Layout, rows: int | None) -> li
     if rows is None:
         return []
     own = rows // len(layout.slots)
-    known = catalogue.protocol(catalogue.name_of(params))
+    known = catalogue.protocol_of(params)
     fits = known.sizes().updates_that_fit([params], layout, own)
     most = getattr(params, "max_iter", 0)
     if fits is None or fits >= most:

@@ -105,7 +105,7 @@ def costs(params: Params, layout: Layout) -> Costs | None:
 def rounds_line(params: Params, layout: Layout, runs: Evaluation) -> str:
     """Return what several runs cost, before the session opens, as a sentence."""
     many = len(runs.n_clusters)
-    stages = catalogue.protocol(catalogue.name_of(params)).stages(params, layout)
+    stages = catalogue.protocol_of(params).stages(params, layout)
     if any(stage.each_run for stage in stages):
         said = (
             f"{many} runs, one after the other: about {many} times the rounds, bytes and "

@@ -29,7 +29,7 @@ _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 
 def end(params: Params, extent: Extent) -> str:
     """Return that a session of so many rows would end, and what helps; else nothing."""
-    sizes = catalogue.protocol(catalogue.name_of(params)).sizes()
+    sizes = catalogue.protocol_of(params).sizes()
     most = sizes.most_rows(params, extent.features)
     if most is None or extent.rows <= most:
         return ""
@@ -45,7 +45,7 @@ def warnings(params: Params, extent: Extent) -> list[str]:
 
 
 def _warnings(params: Params, extent: Extent) -> Iterator[str]:
-    needs = catalogue.protocol(catalogue.name_of(params)).sizes().needs(params, extent)
+    needs = catalogue.protocol_of(params).sizes().needs(params, extent)
     if needs is None:
         return
     if needs.kept >= MUCH_KEPT:

@@ -71,7 +71,7 @@ def session(
 
 def needs_of(params: Params, layout: Layout, updates: int | None = None) -> Needs:
     extent = Extent(rows=ROWS, features=FEATURES, layout=layout, updates=updates)
-    found = catalogue.protocol(catalogue.name_of(params)).sizes().needs(params, extent)
+    found = catalogue.protocol_of(params).sizes().needs(params, extent)
     assert found is not None
     return found
 

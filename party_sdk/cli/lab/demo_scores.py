@@ -62,7 +62,7 @@ class DemoClasses:
     def alone(self, params: Params, pooled: IntArray) -> dict[str, Score]:
         """Return the scores of what each party finds alone; overall is their mean."""
         scores: dict[str, Score] = {}
-        known = catalogue.protocol(catalogue.name_of(params))
+        known = catalogue.protocol_of(params)
         for slot in self.parts.layout.slots:
             own: FloatArray = matrix(self.parts.data[slot.name])
             labels = known.reference().cluster_pooled(params, own, None)
