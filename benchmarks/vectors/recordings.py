@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from clustering_protocols.contract import SessionContext
 from clustering_protocols.engine.packets import read
 from clustering_protocols.simulation import Session
 from party_sdk.conformance.contributions import TOLERANCE, leeway_of
@@ -68,14 +69,15 @@ class Recording:
         tasks = [m for m in session.sent if m.receiver == self.slot]
         answers = [m for m in session.sent if m.sender == self.slot]
         return [
-            self._build_step(task.payload, answer.payload)
+            self._build_step(session.session, task.payload, answer.payload)
             for task, answer in zip(tasks, answers, strict=True)
         ]
 
-    def _build_step(self, task: bytes, contribution: bytes) -> VectorCase:
-        asked, params = read(task), self.rehearsal.params
-        given, here = read(contribution), asked.address
-        leeway = leeway_of(asked, given, params)
+    def _build_step(
+        self, session: SessionContext, task: bytes, contribution: bytes
+    ) -> VectorCase:
+        asked, given = read(task), read(contribution)
+        here, leeway = asked.address, leeway_of(asked, given, session)
         return VectorCase(
             name=f"{asked.header.record['kind']}, round {here.round}.{here.attempt}",
             section="7" if here.stage in {"opening", "closing"} else "12",

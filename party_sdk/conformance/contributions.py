@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
 from clustering_protocols.common.errors import CoterieError, Malformed
-from clustering_protocols.contract import Params
+from clustering_protocols.contract import SessionContext
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, Packet
 from clustering_protocols.protocols.pqmds import ProductQuantisation
@@ -26,6 +26,7 @@ from party_sdk.conformance.comparison import find_difference
 TURNED: Final[Mapping[str, tuple[str, ...]]] = {"projections": ("rows", "anchors")}
 """By kind of contribution, arrays that a party may turn: its map is its own choice."""
 ROUNDED: Final[Mapping[tuple[str, str], int]] = {
+    ("moments", "share"): 1,
     ("profiles", "profile-share"): 1,
     ("race", "share"): 1,
     ("start", "group-distances"): 0,
@@ -69,6 +70,8 @@ CHOSEN: Final[Mapping[str, Mapping[str, Bounds]]] = {
 """By kind of record, arrays that are a party's own choice within bounds."""
 COUNTED: Final = frozenset({1, 2, 4, 6})
 """Sums of profiles that count, and have no real numbers."""
+COUNTED_POWERS: Final = frozenset({1, 3, 5})
+"""Phases of moments that count, or add nothing."""
 TEXTS: Final[Mapping[str, tuple[str, ...]]] = {"profile-told": ("text",)}
 """By kind of contribution, arrays that hold JSON: what it says is compared."""
 TOLERANCE: Final = 1e-9
@@ -96,19 +99,31 @@ class Leeway(NamedTuple):
 _NO_LEEWAY: Final = Leeway()
 
 
-def leeway_of(asked: Packet, given: Packet, params: Params) -> Leeway:
+def leeway_of(asked: Packet, given: Packet, session: SessionContext) -> Leeway:
     """Return in what an answer to a task may differ from another that is right."""
-    kind = given.header.record["kind"]
+    kind, params = given.header.record["kind"], session.params
     if isinstance(params, ProductQuantisation) and kind == "codes":
         return _leeway_of_codes(given, params)
     sealed = {each.label.kind for each in given.envelopes}
-    counts = asked.header.record["values"].get("sum") in COUNTED
-    rounded = (_stage(given), kind) in ROUNDED and not counts
     return Leeway(
         turned=TURNED.get(kind, ()),
-        units=UNITS if rounded else 0,
+        units=UNITS if _is_rounded(asked, given, session) else 0,
         chosen=tuple(sorted(sealed & set(CHOSEN))),
     )
+
+
+def _is_rounded(asked: Packet, given: Packet, session: SessionContext) -> bool:
+    """Return whether machines may round the words of an answer in different ways."""
+    stage, values = _stage(given), asked.header.record["values"]
+    if (stage, given.header.record["kind"]) not in ROUNDED:
+        return False
+    if stage == "moments":  # all but logarithms are the same bits everywhere
+        return values["phase"] not in COUNTED_POWERS and any(
+            field.log1p
+            for each in session.terms.preparation or ()
+            for field in each.fields
+        )
+    return values.get("sum") not in COUNTED
 
 
 def _leeway_of_codes(given: Packet, params: ProductQuantisation) -> Leeway:

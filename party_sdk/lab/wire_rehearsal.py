@@ -301,8 +301,7 @@ class WireRehearsal:
         told: list[RehearsedMessage] = []
 
         def hear(task: bytes, due: engine.TaskOutcome) -> engine.TaskOutcome:
-            before = session.memories[own]
-            message, taken = self._answer(program, reader, task, due, before)
+            message, taken = self._answer(program, reader, task, due, session)
             told.append(message)
             return taken
 
@@ -326,11 +325,11 @@ class WireRehearsal:
         reader: ContributionReader,
         task: bytes,
         due: engine.TaskOutcome,
-        before: Memory,
+        session: Session,
     ) -> tuple[RehearsedMessage, engine.TaskOutcome]:
         """Return what the program answered, and with what the session continues."""
         asked, right = packets.read(task), packets.read(due.contribution)
-        leeway = leeway_of(asked, right, self.params)
+        leeway = leeway_of(asked, right, session.session)
         kind = right.header.record["kind"]
         answer = program.ask("step", {"task": _text(task)})
         if "output" not in answer:
@@ -340,7 +339,11 @@ class WireRehearsal:
             task, due.contribution, found, tolerance=TOLERANCE, leeway=leeway
         )
         if leeway.chosen and not wrong:
-            memory = _take_over(reader.open_chosen(task, found), before, due.memory)
+            memory = _take_over(
+                reader.open_chosen(task, found),
+                session.memories[self.slot],
+                due.memory,
+            )
             due = due._replace(contribution=found, memory=memory)
         return _message(asked, kind, wrong), due
 

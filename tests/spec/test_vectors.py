@@ -16,6 +16,7 @@ from benchmarks.vectors.files import BUILDERS, VECTORS
 from benchmarks.vectors.sessions import PROTOCOLS, build_sessions
 from clustering_protocols.engine import packets
 from party_sdk.conformance.checker import Checker, find_wrong
+from party_sdk.conformance.comparison import find_difference
 from party_sdk.conformance.programs import Answer
 from party_sdk.conformance.vectors import (
     SCHEMA,
@@ -109,7 +110,9 @@ def test_a_file_has_the_sessions_that_are_built(protocol: str) -> None:
             [step.name for step in old.steps],
             [r.name for r in old.refusals],
         ), REMEDY
-        assert new.steps[0] == old.steps[0], REMEDY
+        begun = [each.steps[0].model_dump() for each in (old, new)]
+        # tables of examples are computed, and last bits differ between machines
+        assert not find_difference(*begun, tolerance=1e-12), REMEDY
 
 
 def test_files_are_of_the_schema_that_lies_beside_them() -> None:
