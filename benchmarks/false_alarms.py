@@ -22,8 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks import datasets
-from party_sdk.tables import How, examine
-from party_sdk.tables.codes import lone_values
+from party_sdk.tables import How, examine, lone_values
 
 MESSY = Path(__file__).resolve().parents[1] / "tests" / "messy"
 CODES = (-9.0, -99.0, 99.0, 999.0)

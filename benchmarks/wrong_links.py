@@ -39,8 +39,8 @@ from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from party_sdk.tables import How
-from party_sdk.tables.linkage.made_people import MadeHospital, make_hospitals
-from party_sdk.tables.linkage.proposed_keys import link_ids, propose_match_keys
+from party_sdk.tables.linkage import link_ids, propose_match_keys
+from party_sdk.tables.linkage_trials import MadeHospital, make_hospitals
 
 Pattern = tuple[bool, ...]
 Shares = dict[Pattern, float]

@@ -35,7 +35,8 @@ from clustering_protocols.terms.terms import Terms
 
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
-    from party_sdk.tables import IdColumns, TableMapping
+    from party_sdk.tables import IdColumns
+    from party_sdk.tables.mapping import TableMapping
 
 
 UNSCALED: Final = frozenset({"none", "center", "unit_norm"})

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from clustering_protocols.terms.terms import Terms
     from party_sdk.admission.table_admission import SlotFields
-    from party_sdk.tables import CheckReport, How, TableMapping
+    from party_sdk.tables import CheckReport, How
+    from party_sdk.tables.mapping import TableMapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +55,7 @@ class NamedTable:
             from party_sdk.tables import open_as
 
             return open_as(self.path, how)
-        from party_sdk.tables.long_form import LongForm, open_long, read_objects
+        from party_sdk.tables import LongForm, open_long, read_objects
 
         form = LongForm.parse(self.long_form)
         objects = read_objects(self.objects_file) if self.objects_file else None
@@ -83,9 +84,8 @@ class NamedTable:
         from party_sdk.admission.own_match_keys import found_keys
         from party_sdk.admission.table_admission import agreed_in, arrival_of
         from party_sdk.home.policy import Policy
-        from party_sdk.tables import examine
-        from party_sdk.tables.linkage.key_preview import preview_keys
-        from party_sdk.tables.report import Finding
+        from party_sdk.tables import Finding, examine
+        from party_sdk.tables.linkage import preview_keys
 
         report, read = examine(self.path, self._build_how(agreed_in(terms, slot)))
         found = () if read is None else tuple(read.unfit.shown)

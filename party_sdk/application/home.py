@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from coterie_pages.models import TermsSheet
     from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
-    from party_sdk.tables import TableMapping
-    from party_sdk.tables.linkage.unlinked_rows import UnlinkedRow
+    from party_sdk.tables.linkage import UnlinkedRow
+    from party_sdk.tables.mapping import TableMapping
 
 RowsT = TypeVar("RowsT", bound=Rows)
 
@@ -311,7 +311,7 @@ class Home:
         self, member: Party, rows: Rows, result: Result
     ) -> list[UnlinkedRow]:
         """Return the own rows that match keys linked to nobody, if these link rows."""
-        from party_sdk.tables.linkage.unlinked_rows import unlinked_rows
+        from party_sdk.tables.linkage import unlinked_rows
 
         params = check_terms(member.terms)
         if not member.slot_fields.match_columns:

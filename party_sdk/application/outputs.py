@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from party_sdk.party.participant import Party
     from party_sdk.results.results import Result
-    from party_sdk.tables import IdColumns, TableMapping
+    from party_sdk.tables import IdColumns
+    from party_sdk.tables.mapping import TableMapping
 
 
 class Rows(Protocol):

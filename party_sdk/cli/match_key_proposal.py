@@ -12,15 +12,15 @@ from party_sdk.home.id_quota import describe_quota
 
 if TYPE_CHECKING:
     from party_sdk.tables import How
-    from party_sdk.tables.report import KeyPreview
+    from party_sdk.tables.linkage import KeyPreview
 
 
 def show_match_keys(
     file: str, how: How, mapping_file: Path | None, *, as_json: bool
 ) -> None:
     """Print the proposed keys, and how the table's rows look by each of all."""
-    from party_sdk.tables import read_mapping
-    from party_sdk.tables.linkage.proposed_keys import propose_match_keys
+    from party_sdk.tables.linkage import propose_match_keys
+    from party_sdk.tables.mapping import read_mapping
 
     if mapping_file is not None:
         how = replace(how, mapping=read_mapping(mapping_file))

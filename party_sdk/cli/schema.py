@@ -20,7 +20,7 @@ from party_sdk.results.output_files import keep_others, try_outputs
 
 if TYPE_CHECKING:
     from party_sdk.tables import How
-    from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft
+    from party_sdk.tables.dictionaries import DictionaryDraft
 
 _EVERY: Final = "*"
 """Stands for --levels alone."""
@@ -163,7 +163,7 @@ def build(file: Path, out: Path | None, *, force: bool) -> None:
 
     Its columns are those that --csv-out writes; name alone is needed.
     """
-    from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft
+    from party_sdk.tables.dictionaries import DictionaryDraft
 
     try_outputs([out], file, force=force)
     keep_others([out], None, force=force)
@@ -197,7 +197,7 @@ def _write(draft: DictionaryDraft, out: Path | None, table_out: Path | None) -> 
 
 def _changes(said: Mapping[str, Any]) -> dict[str, dict[str, str]]:
     """Return the cells to change, by the name of the variable."""
-    from party_sdk.tables.drafts.variables import parse_bounds
+    from party_sdk.tables.dictionaries import parse_bounds
 
     found: dict[str, dict[str, str]] = {}
     for option, role in _ROLES.items():

@@ -14,7 +14,7 @@ from party_sdk.cli.terminal.output_files import force_option
 
 if TYPE_CHECKING:
     from party_sdk.tables import CheckReport, How
-    from party_sdk.tables.mapping.model import Limit
+    from party_sdk.tables.mapping import Limit
 
 INPUT_UNUSABLE = 5
 CELLS: Final[Any] = {"cells": True, "match_keys": {"__all__": {"first"}}}
@@ -100,7 +100,8 @@ def table(
         raise click.UsageError(
             "--terms, --slot, --limits and --force go with --propose."
         )
-    from party_sdk.tables import examine, read_mapping
+    from party_sdk.tables import examine
+    from party_sdk.tables.mapping import read_mapping
 
     if mapping_file is not None:
         how = replace(how, mapping=read_mapping(mapping_file))

@@ -14,9 +14,9 @@ from party_sdk.results.output_files import keep_others, try_outputs, write_whole
 
 if TYPE_CHECKING:
     from clustering_protocols.terms.schema import Schema
-    from party_sdk.tables import How, Proposal
-    from party_sdk.tables.mapping.model import Limit
-    from party_sdk.tables.proposals.proposal import ColumnProposal, LevelProposal
+    from party_sdk.tables import How
+    from party_sdk.tables.mapping import Limit
+    from party_sdk.tables.proposals import ColumnProposal, LevelProposal, Proposal
 
 _MOST_CELLS = 20
 
@@ -47,7 +47,8 @@ def propose_mapping(
     as_json: bool,
 ) -> Proposal:
     """Draft a mapping, write it where a file is named, and print how certain it is."""
-    from party_sdk.tables import propose, write_mapping
+    from party_sdk.tables.mapping import write_mapping
+    from party_sdk.tables.proposals import propose
 
     if out is not None:
         try_outputs([out], Path(file), force=force)

@@ -17,7 +17,7 @@ from coterie_pages.models.fields import Option
 from party_sdk.desk.responses import Form
 
 if TYPE_CHECKING:
-    from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft
+    from party_sdk.tables.dictionaries import DictionaryDraft
 
 MOST_VARIABLES: Final = 150
 """More do not fit a form: they are written in a file."""
@@ -148,8 +148,7 @@ class TableDraft:
 
         Raises InvalidData if there are none.
         """
-        from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft
-        from party_sdk.tables.drafts.variables import Variable
+        from party_sdk.tables.dictionaries import DictionaryDraft, Variable
 
         if not self.rows:
             raise InvalidData("No variable is listed.")

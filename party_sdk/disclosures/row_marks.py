@@ -173,7 +173,7 @@ def _of_ids(key: bytes, ids: Sequence[str] | None) -> WordArray | None:
     # not above: who joins or coordinates has no table yet, and starts without Arrow
     import pyarrow as pa
 
-    from party_sdk.tables.spool import ArrowIds
+    from party_sdk.tables import ArrowIds
 
     if not isinstance(ids, ArrowIds):
         ids = ArrowIds([pa.array(ids, pa.large_string())])

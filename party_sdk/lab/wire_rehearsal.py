@@ -34,7 +34,7 @@ from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.conformance.comparison import find_difference
 from party_sdk.conformance.contributions import TOLERANCE, ContributionReader, leeway_of
 from party_sdk.conformance.programs import Answer, Program
-from party_sdk.tables.linkage.made_people import Cells, make_register
+from party_sdk.tables.linkage_trials import Cells, make_register
 
 _SESSION: Final = "wards"
 _ABOUT: Final = About(title="Größe und Gewicht")

@@ -18,7 +18,7 @@ from party_sdk.home.files import private_folder
 
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
-    from party_sdk.tables import TableMapping
+    from party_sdk.tables.mapping import TableMapping
 
 _PATTERN: Final = "mapping-*.toml"
 
@@ -79,7 +79,7 @@ class KeptMappings:
         """
         if not (version := self.version):
             return None
-        from party_sdk.tables.mapping.mapping_files import parse_mapping
+        from party_sdk.tables.mapping import parse_mapping
 
         path = self._file(version)
         return parse_mapping(self._files.read(path), path.name)
@@ -91,7 +91,7 @@ class KeptMappings:
 
     def keep(self, mapping: TableMapping) -> int:
         """Keep a mapping behind those that are there, and return its number."""
-        from party_sdk.tables import write_mapping
+        from party_sdk.tables.mapping import write_mapping
 
         number = self.version + 1
         private_folder(self._path)
@@ -109,7 +109,7 @@ class KeptMappings:
         kept = self.last()
         if given is None or kept is None or given == kept:
             return given or kept
-        from party_sdk.tables.mapping.differences import describe_differences
+        from party_sdk.tables.mapping import describe_differences
 
         parts = tuple(describe_differences(kept, given)) or ("the order of columns",)
         change = MappingChange(digest=self.digest(given), parts=parts)
@@ -123,7 +123,7 @@ class KeptMappings:
 
     def digest(self, mapping: TableMapping) -> str:
         """Return a keyed digest (hex): without the home's key no level can be tried."""
-        from party_sdk.tables.mapping.mapping_files import mapping_digest
+        from party_sdk.tables.mapping import mapping_digest
 
         return mapping_digest(mapping, self._key())
 

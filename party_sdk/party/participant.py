@@ -48,7 +48,8 @@ from party_sdk.party.watch import OnProgress, SessionWatch
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
     from party_sdk.results.results import Result
-    from party_sdk.tables import IdColumns, TableMapping
+    from party_sdk.tables import IdColumns
+    from party_sdk.tables.mapping import TableMapping
 
 
 class Party(PartyAtHome):

@@ -34,7 +34,8 @@ from party_sdk.party.resume_checks import check_same_rows, data_digest
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
-    from party_sdk.tables import IdColumns, TableMapping
+    from party_sdk.tables import IdColumns
+    from party_sdk.tables.mapping import TableMapping
 
 
 class PartyAtHome:

@@ -21,7 +21,8 @@ from clustering_protocols.terms.schema import Schema
 from party_sdk.results.html import summary
 from party_sdk.results.label_files import naming_of, write_labels
 from party_sdk.results.row_labels import append_columns, check_ids, check_size, drawable
-from party_sdk.tables import IdColumns, Table, TableMapping, open_table
+from party_sdk.tables import IdColumns, Table, open_table
+from party_sdk.tables.mapping import TableMapping
 
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import NewRows, Review

@@ -14,7 +14,8 @@ from clustering_protocols.numerics.data_source import DataSource, MatrixSource, 
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
-from party_sdk.tables import How, TableMapping, open_table, read_table
+from party_sdk.tables import How, open_table, read_table
+from party_sdk.tables.mapping import TableMapping
 
 
 def check_size(n_rows: int, labelled: int) -> None:

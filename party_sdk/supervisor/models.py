@@ -61,7 +61,7 @@ class OrderedTable(_StoredModel):
         Raises InvalidData if the mapping does.
         """
         from party_sdk.tables import Dialect, How
-        from party_sdk.tables.mapping.mapping_files import parse_mapping
+        from party_sdk.tables.mapping import parse_mapping
 
         said = None
         if self.mapping is not None:

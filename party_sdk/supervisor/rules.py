@@ -15,8 +15,8 @@ from clustering_protocols.common.validation_messages import explain
 from clustering_protocols.terms.terms import Terms
 from party_sdk.home.policy_files import ORDERS, policy_file
 from party_sdk.supervisor.models import Order, OrderedTable
-from party_sdk.tables import read_mapping, write_mapping
 from party_sdk.tables.dictionaries import read_schema
+from party_sdk.tables.mapping import read_mapping, write_mapping
 
 
 class OrderRule(BaseModel):

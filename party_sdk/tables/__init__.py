@@ -5,30 +5,41 @@ SAS, Stata), databases by psycopg, data frames by narwhals. What cannot be read 
 with its line.
 """
 
-from party_sdk.tables.mapping.mapping_files import read_mapping, write_mapping
-from party_sdk.tables.mapping.model import TableMapping
+from party_sdk.tables.codes import as_date, lone_values
+from party_sdk.tables.long_form import LongForm, open_long, read_objects
 from party_sdk.tables.names import IdColumns
 from party_sdk.tables.parsing.dialect import Dialect
-from party_sdk.tables.proposals.proposal import Proposal
-from party_sdk.tables.proposals.proposer import propose
 from party_sdk.tables.read_options import How
-from party_sdk.tables.report import CheckReport
+from party_sdk.tables.report import CheckReport, Finding
+from party_sdk.tables.single_columns import (
+    column_names,
+    first_rows,
+    read_column,
+    sheet_names,
+)
+from party_sdk.tables.spool import ArrowIds
 from party_sdk.tables.table import Table
 from party_sdk.tables.table_opening import examine, open_as, open_table, read_table
 
 __all__ = [
+    "ArrowIds",
     "CheckReport",
     "Dialect",
+    "Finding",
     "How",
     "IdColumns",
-    "Proposal",
+    "LongForm",
     "Table",
-    "TableMapping",
+    "as_date",
+    "column_names",
     "examine",
+    "first_rows",
+    "lone_values",
     "open_as",
+    "open_long",
     "open_table",
-    "propose",
-    "read_mapping",
+    "read_column",
+    "read_objects",
     "read_table",
-    "write_mapping",
+    "sheet_names",
 ]

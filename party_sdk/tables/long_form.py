@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 from pyarrow import compute
-from scipy.sparse import coo_array
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import did_you_mean
@@ -53,6 +52,8 @@ def occurrences(
     Raises InvalidData if a column is missing, has gaps, or the count is no number; if a
         line names an object that is not among ``objects``.
     """
+    from scipy.sparse import coo_array  # not above: pages of tables need none
+
     rows, known = _codes(table, form.object)
     columns, items = _codes(table, form.item)
     counts = _counts(table, form.count)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from party_sdk.tables.mapping.model import TableMapping
-from party_sdk.tables.names import IdColumns
+from party_sdk.tables.names import IdColumns, normalise_id_columns
 from party_sdk.tables.parsing.dialect import Dialect
 
 
@@ -41,6 +41,11 @@ class How:
     mapping: TableMapping | None = None
     query: str | None = None
     allow: Sequence[str] = ()
+
+    @property
+    def id_columns(self) -> tuple[str, ...]:
+        """Return the columns that together name the rows; none without ids."""
+        return normalise_id_columns(self.id_column)
 
     @property
     def file_dialect(self) -> Dialect:

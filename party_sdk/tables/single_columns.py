@@ -13,7 +13,6 @@ import pyarrow as pa
 from party_sdk.tables.columns import Column, texts
 from party_sdk.tables.isolation import parent
 from party_sdk.tables.isolation.jobs import CellsRead, ReadCells, cells_of
-from party_sdk.tables.names import normalise_id_columns
 from party_sdk.tables.parsing.column_kinds import is_date
 from party_sdk.tables.read_options import How
 from party_sdk.tables.scratch import new_scratch
@@ -78,7 +77,7 @@ def first_rows(
 
     Columns that name the rows, or whose values might be ids, are left out.
     """
-    ids = normalise_id_columns(how.id_column)
+    ids = how.id_columns
     names = [name for name in column_names(path, how) if name not in ids]
     names = names[:most_columns]
     batches = read_cells(path, how, naming=names).batches if names else []

@@ -30,7 +30,7 @@ def examine(
     Raises InvalidParameters if a guard is to be switched off that does not exist.
     """
     allow = guards.check_switches(how.allow)
-    own_ids = named.normalise_id_columns(how.id_column)
+    own_ids = how.id_columns
     columns = _columns(source, how, own_ids)
     naming = named.normalise_id_columns(how.match_columns) or own_ids
     source.names.require(naming)

@@ -16,7 +16,7 @@ from support.standing import supervised
 
 from party_sdk.home.policy import Policy
 from party_sdk.supervisor.files import OrderFiles
-from party_sdk.tables.linkage.made_people import make_hospitals
+from party_sdk.tables.linkage_trials import make_hospitals
 from tests.desk.plans import NEW, hidden, invitations, plan
 
 CELLS = ("given_name", "surname", "birth_date", "sex", "postcode")

@@ -18,7 +18,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
 from party_sdk.supervisor.files import OrderFiles
 from party_sdk.tables import How, read_table
-from party_sdk.tables.mapping.mapping_files import parse_mapping
+from party_sdk.tables.mapping import parse_mapping
 
 DICTIONARY = Schema.model_validate(
     {

@@ -11,8 +11,8 @@ import pytest
 from xlsxwriter import Workbook
 
 from clustering_protocols.terms.schema import Field, Schema
-from party_sdk.tables import Dialect, How, examine
-from party_sdk.tables.codes import DATES, lone_values, n_coded
+from party_sdk.tables import Dialect, How, examine, lone_values
+from party_sdk.tables.codes import DATES, n_coded
 
 rng = np.random.default_rng(5)
 BMI = rng.normal(28, 3, 300).round(1)

@@ -14,10 +14,14 @@ from hypothesis import given, settings, strategies as st
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.cli import main
-from party_sdk.tables.dictionaries import infer, read_draft, read_schema
-from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft
-from party_sdk.tables.drafts.variables import Variable
-from party_sdk.tables.read_options import How
+from party_sdk.tables import How
+from party_sdk.tables.dictionaries import (
+    DictionaryDraft,
+    Variable,
+    infer,
+    read_draft,
+    read_schema,
+)
 
 SCHEMA = Schema.model_validate(
     {

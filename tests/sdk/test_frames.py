@@ -24,8 +24,7 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from party_sdk.results.results import Result
-from party_sdk.tables import Table, open_table
-from party_sdk.tables.single_columns import column_names, read_column
+from party_sdk.tables import Table, column_names, open_table, read_column
 
 COLUMNS = {
     "id": ["007", "8", "x,9"],

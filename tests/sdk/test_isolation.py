@@ -21,11 +21,10 @@ from support.hostile_tables import MEBIBYTE, repeated
 
 from clustering_protocols.common.errors import InvalidData, StorageFull
 from clustering_protocols.numerics.data_source import matrix
-from party_sdk.tables import How, examine, open_table
+from party_sdk.tables import How, column_names, examine, open_table, read_column
 from party_sdk.tables.isolation import parent
 from party_sdk.tables.parsing.limits import LARGE_FILE
 from party_sdk.tables.scratch import PREFIX, private_folder, sweep
-from party_sdk.tables.single_columns import column_names, read_column
 
 pytestmark = pytest.mark.usefixtures("cold_readers")
 

@@ -24,8 +24,7 @@ from party_sdk.party.folder import PartyFolder
 from party_sdk.supervisor import Orders, QuestionKind
 from party_sdk.supervisor.files import OrderFiles
 from party_sdk.supervisor.pending_questions import DecisionPending, OrderAsker
-from party_sdk.tables import TableMapping
-from party_sdk.tables.mapping.mapping_files import parse_mapping
+from party_sdk.tables.mapping import TableMapping, parse_mapping
 
 if TYPE_CHECKING:
     from support.in_process import Api

@@ -19,8 +19,8 @@ from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.terms.terms import Layout
 from party_sdk.results.plots import block_order, draw
 from party_sdk.results.results import Result
-from party_sdk.tables import open_table
-from party_sdk.tables.long_form import LongForm, occurrences, open_long, read_objects
+from party_sdk.tables import LongForm, open_long, open_table, read_objects
+from party_sdk.tables.long_form import occurrences
 
 LINES = {
     "customer": ["b", "a", "b", "b", "d"],

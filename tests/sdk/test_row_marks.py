@@ -22,8 +22,7 @@ from party_sdk.disclosures.row_marks import (
     marks_of,
     marks_of_0_2_0,
 )
-from party_sdk.tables import open_table
-from party_sdk.tables.spool import ArrowIds
+from party_sdk.tables import ArrowIds, open_table
 
 KEY, OTHER_KEY = bytes(32), bytes(range(32))
 X = np.random.default_rng(0).normal(size=(300, 3)).round(2)

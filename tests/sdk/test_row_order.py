@@ -26,8 +26,7 @@ from clustering_protocols.wire.states import SlotState
 from coterie import Party, Result
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.ledger import Ledger
-from party_sdk.tables import open_table
-from party_sdk.tables.spool import ArrowIds
+from party_sdk.tables import ArrowIds, open_table
 
 N = 45
 X, TRUTH = blobs(N), np.arange(N) % 3

@@ -14,14 +14,15 @@ from support.terminal import Terminal
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import Schema
-from party_sdk.tables import How, TableMapping, examine, read_mapping
-from party_sdk.tables.long_form import LongForm, open_long
-from party_sdk.tables.mapping.mapping_files import (
-    MOST_BYTES,
+from party_sdk.tables import How, LongForm, examine, open_long
+from party_sdk.tables.mapping import (
+    ColumnMapping,
+    TableMapping,
     parse_mapping,
+    read_mapping,
     write_mapping,
 )
-from party_sdk.tables.mapping.model import ColumnMapping
+from party_sdk.tables.mapping.mapping_files import MOST_BYTES
 
 FIRST = "version = 1\n"
 SECRET = "geheim"

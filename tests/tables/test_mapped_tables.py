@@ -15,8 +15,16 @@ from hypothesis import given, settings, strategies as st
 from clustering_protocols.numerics.data_source import matrix, order_rows, original_of
 from clustering_protocols.terms.schema import Schema
 from party_sdk.disclosures.history import ShownTables
-from party_sdk.tables import How, Table, TableMapping, examine, open_table, read_table
-from party_sdk.tables.single_columns import column_names, read_column
+from party_sdk.tables import (
+    How,
+    Table,
+    column_names,
+    examine,
+    open_table,
+    read_column,
+    read_table,
+)
+from party_sdk.tables.mapping import TableMapping
 
 DICTIONARY = Schema.model_validate(
     {

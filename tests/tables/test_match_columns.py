@@ -15,8 +15,9 @@ from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.schema import Schema
 from party_sdk.coordinator.option_parsing import with_match_keys
-from party_sdk.tables import Table, TableMapping, open_table
-from party_sdk.tables.linkage.unlinked_rows import tell_unlinked, unlinked_rows
+from party_sdk.tables import Table, open_table
+from party_sdk.tables.linkage import tell_unlinked, unlinked_rows
+from party_sdk.tables.mapping import TableMapping
 
 COLUMNS = ("name", "birth")
 TEXT = (

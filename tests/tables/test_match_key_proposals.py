@@ -19,14 +19,13 @@ from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
     read_match_key,
 )
 from party_sdk.tables import How
-from party_sdk.tables.linkage.linkage_trial import try_match_keys
-from party_sdk.tables.linkage.made_people import make_hospitals
-from party_sdk.tables.linkage.person_columns import person_columns
-from party_sdk.tables.linkage.proposed_keys import (
+from party_sdk.tables.linkage import (
     candidate_keys,
     link_ids,
+    person_columns,
     propose_match_keys,
 )
+from party_sdk.tables.linkage_trials import make_hospitals, try_match_keys
 
 FEBRL = Path(sys.prefix) / "febrl4"
 Row = Mapping[str, str]

@@ -44,7 +44,7 @@ from party_sdk.cli.lab.demo_scores import (
 from party_sdk.cli.terminal.heartbeat import Heartbeat
 from party_sdk.home.files import private_folder, write_private
 from party_sdk.lab import AgreedFields, Deal, SimulatedSession, deal, play
-from party_sdk.tables.single_columns import read_column
+from party_sdk.tables import read_column
 
 SEED = 1
 # of chance, as of the parties' entropy: every run prints the same numbers

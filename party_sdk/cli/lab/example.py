@@ -59,10 +59,9 @@ def _write_people(folder: Path) -> None:
     import numpy as np
     import pyarrow as pa
 
-    from party_sdk.tables.linkage.linkage_trial import try_match_keys
-    from party_sdk.tables.linkage.made_people import make_hospitals
-    from party_sdk.tables.linkage.proposed_keys import link_ids, propose_match_keys
-    from party_sdk.tables.read_options import How
+    from party_sdk.tables import How
+    from party_sdk.tables.linkage import link_ids, propose_match_keys
+    from party_sdk.tables.linkage_trials import make_hospitals, try_match_keys
 
     north, south = hospitals = make_hospitals(N_PEOPLE, COMMON, seed=SEED)
     measured = (("glucose", "insulin", "weight"), ("pulse", "systolic", "diastolic"))

@@ -11,9 +11,7 @@ import numpy as np
 from clustering_protocols.numerics.data_source import keep_rows, matrix
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.lab import AgreedFields
-from party_sdk.tables import How, Table, open_as
-from party_sdk.tables.names import normalise_id_columns
-from party_sdk.tables.single_columns import column_names, read_column
+from party_sdk.tables import How, Table, column_names, open_as, read_column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,6 +79,6 @@ def _without(data: Path, how: How, truth: str | None) -> How:
     """Leave the true classes out of what is clustered."""
     if truth is None or how.columns is not None or how.schema is not None:
         return how
-    left_out = {truth, *normalise_id_columns(how.id_column)}
+    left_out = {truth, *how.id_columns}
     names = column_names(data, how)
     return replace(how, columns=[name for name in names if name not in left_out])

@@ -16,7 +16,8 @@ from party_sdk.results.output_files import try_outputs
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from party_sdk.admission.table_admission import SlotFields
-    from party_sdk.tables import How, TableMapping
+    from party_sdk.tables import How
+    from party_sdk.tables.mapping import TableMapping
 
 Command = Callable[..., Any]
 
@@ -43,7 +44,7 @@ def _read_mapping(
     del parameter
     if value is None or context.resilient_parsing:
         return None
-    from party_sdk.tables import read_mapping
+    from party_sdk.tables.mapping import read_mapping
 
     return read_mapping(value)
 

@@ -38,7 +38,7 @@ from party_sdk.home.policy import Policy
 if TYPE_CHECKING:
     from party_sdk.application.home import Home
     from party_sdk.cli.options.tables import GivenTable
-    from party_sdk.tables import TableMapping
+    from party_sdk.tables.mapping import TableMapping
 
 
 _INTERRUPTED = 130  # as shells say it

@@ -226,7 +226,7 @@ def question_lines(asked: PendingQuestion) -> Iterator[str]:
 
 def _to_ordered_table(rows: GivenTable) -> OrderedTable:
     from party_sdk.supervisor import OrderedTable
-    from party_sdk.tables import write_mapping
+    from party_sdk.tables.mapping import write_mapping
 
     how = rows.how
     path = rows.path if "://" in rows.path else str(Path(rows.path).absolute())

@@ -37,7 +37,7 @@ def take_part(
 ) -> None:
     """Run a party, and print its result."""
     from party_sdk.application.outputs import Outputs
-    from party_sdk.tables.linkage.unlinked_rows import tell_unlinked
+    from party_sdk.tables.linkage import tell_unlinked
 
     outputs = Outputs(labels=labels, picture=picture, force=force)
     try:

@@ -13,7 +13,7 @@ from party_sdk.home.id_quota import describe_quota
 
 if TYPE_CHECKING:
     from party_sdk.desk.coordinator.drafts import Draft
-    from party_sdk.tables.report import KeyPreview
+    from party_sdk.tables.linkage import KeyPreview
 
 PROPOSE: Final = "keys"
 """What a form asks for, to have keys proposed of the table that it names."""
@@ -67,7 +67,7 @@ def _try(
     draft: Draft, keys: Sequence[str]
 ) -> tuple[Sequence[str], tuple[KeyLine, ...]]:
     from party_sdk.tables import How
-    from party_sdk.tables.linkage.proposed_keys import preview_of, propose_match_keys
+    from party_sdk.tables.linkage import preview_of, propose_match_keys
 
     path = draft.path(draft.one(_TABLE))
     found: Sequence[KeyPreview]

@@ -19,7 +19,7 @@ from party_sdk.supervisor.files import OrderFiles
 
 if TYPE_CHECKING:
     from party_sdk.admission.table_files import NamedTable
-    from party_sdk.tables import TableMapping
+    from party_sdk.tables.mapping import TableMapping
 
 PLACE: Final = "/parties/{session}/{slot}"
 """The address of a party below the root."""
@@ -84,7 +84,7 @@ class AddressedParty:
     @property
     def kept_mapping(self) -> TableMapping | None:
         """Return how the table is mended so far: as the order says, or the home keeps."""
-        from party_sdk.tables.mapping.mapping_files import parse_mapping
+        from party_sdk.tables.mapping import parse_mapping
 
         order = self.order
         if order is not None and order.table is not None and order.table.mapping:

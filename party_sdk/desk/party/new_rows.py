@@ -167,7 +167,7 @@ def _choice_page(
 
 def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
     """Return how a table is read, and whether its rows can get labels."""
-    from party_sdk.tables.single_columns import column_names
+    from party_sdk.tables import column_names
 
     named = replace(chosen, columns=None).to_ordered_table().to_named_table()
     named = named.with_mapping(kept.files.folder.mappings.for_new_rows())

@@ -109,7 +109,7 @@ def get_labels(request: Request) -> Response:
 
 def get_unlinked(request: Request) -> Response:
     """Return the own rows that were linked to nobody, by line, with what they lack."""
-    from party_sdk.tables.linkage.unlinked_rows import write_unlinked
+    from party_sdk.tables.linkage import write_unlinked
 
     kept = kept_of(request)
     order, here = kept.order, kept.desk.own_home

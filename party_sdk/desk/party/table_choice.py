@@ -117,7 +117,7 @@ class TableForm:
 
     def _mapping_text(self) -> str | None:
         """Return the mapping as a file has it."""
-        from party_sdk.tables import write_mapping
+        from party_sdk.tables.mapping import write_mapping
 
         mapping = mapping_of(self.mapping)
         return None if mapping is None else write_mapping(mapping).decode()
@@ -282,7 +282,7 @@ def describe_table(
     look: returns how it is read before; by default as it shows by itself.
     linking: the columns of which match keys are made.
     """
-    from party_sdk.tables.single_columns import column_names
+    from party_sdk.tables import column_names
 
     names = column_names(Path(named.path), named.how)
     report = check() if chosen.checked else (look or named.examine)()

@@ -15,9 +15,8 @@ from coterie_pages.models.table_mapping import CellLine, VariableSource
 from party_sdk.desk.responses import Form
 
 if TYPE_CHECKING:
-    from party_sdk.tables import Proposal, TableMapping
-    from party_sdk.tables.mapping.model import ColumnMapping
-    from party_sdk.tables.proposals.proposal import ColumnProposal, LevelProposal
+    from party_sdk.tables.mapping import ColumnMapping, TableMapping
+    from party_sdk.tables.proposals import ColumnProposal, LevelProposal, Proposal
 
 MOST_FIELDS: Final = 150
 """Variables of a form; more are mapped in a file."""
@@ -43,7 +42,7 @@ def _source_of(column: ColumnProposal, mapping: TableMapping) -> str:
 def _line(
     column: ColumnProposal, said: ColumnMapping | None, source: str
 ) -> VariableSource:
-    from party_sdk.tables.mapping.model import ColumnMapping
+    from party_sdk.tables.mapping import ColumnMapping
 
     plain = said or ColumnMapping()
     is_drafted = source == (column.source or "")
@@ -119,7 +118,7 @@ def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
 
     Raises InvalidData if that contradicts itself; the sentence names no cell.
     """
-    from party_sdk.tables import TableMapping
+    from party_sdk.tables.mapping import TableMapping
 
     columns: dict[str, Any] = {}
     for number, name in enumerate(form.all("field")):

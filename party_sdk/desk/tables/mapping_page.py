@@ -24,7 +24,9 @@ from party_sdk.desk.tables.mapping_form import (
 from party_sdk.desk.tables.named_file import csv_of, path_of, split_words
 
 if TYPE_CHECKING:
-    from party_sdk.tables import CheckReport, Proposal, Table, TableMapping
+    from party_sdk.tables import CheckReport, Table
+    from party_sdk.tables.mapping import TableMapping
+    from party_sdk.tables.proposals import Proposal
 
 NOTHING: Final = "-"
 """Stands for no column that names rows, where somebody said so."""
@@ -54,7 +56,8 @@ def mend(form: Form, place: MappingPlace) -> tuple[dict[str, Any], Banner | None
 
     Raises InvalidData if the table cannot be read at all.
     """
-    from party_sdk.tables import Dialect, How, propose
+    from party_sdk.tables import Dialect, How
+    from party_sdk.tables.proposals import propose
 
     if len(place.schema.used.names) > MOST_FIELDS:
         raise InvalidData(
@@ -111,7 +114,7 @@ def mapping_of(text: str) -> TableMapping | None:
 
     Raises InvalidData if it is none.
     """
-    from party_sdk.tables.mapping.mapping_files import parse_json
+    from party_sdk.tables.mapping import parse_json
 
     return parse_json(text, "mapping") if text.strip() else None
 
@@ -123,7 +126,7 @@ def field_of(mapping: TableMapping) -> str:
 
 def _base_of(form: Form, place: MappingPlace) -> TableMapping | None:
     """Return the mapping that a form begins with: its own, that of a file, or the kept."""
-    from party_sdk.tables import read_mapping
+    from party_sdk.tables.mapping import read_mapping
 
     if text := form.one("mapping"):
         return mapping_of(text)
@@ -133,7 +136,7 @@ def _base_of(form: Form, place: MappingPlace) -> TableMapping | None:
 
 
 def _file_part(mapping: TableMapping) -> TableMapping:
-    from party_sdk.tables import TableMapping
+    from party_sdk.tables.mapping import TableMapping
 
     return TableMapping(file=mapping.file)
 
@@ -145,7 +148,7 @@ def _names_of(drafted: Proposal, ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def _first_rows(path: str, how: Any) -> RowsPreview:
-    from party_sdk.tables.single_columns import first_rows
+    from party_sdk.tables import first_rows
 
     names, rows = first_rows(Path(path), how, _ROWS)
     return RowsPreview(names=tuple(names), rows=tuple(map(tuple, rows)))
@@ -176,7 +179,7 @@ def preview_of(table: Table) -> RowsPreview:
 
 
 def _format_value(value: float, field: Field | None) -> str:
-    from party_sdk.tables.codes import as_date
+    from party_sdk.tables import as_date
 
     if np.isnan(value):
         return ""

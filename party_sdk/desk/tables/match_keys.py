@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from coterie_pages.models.match_keys import KeyLine
 
 if TYPE_CHECKING:
-    from party_sdk.tables.report import KeyPreview
+    from party_sdk.tables.linkage import KeyPreview
 
 
 def key_lines(found: Sequence[KeyPreview]) -> tuple[KeyLine, ...]:

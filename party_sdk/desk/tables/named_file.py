@@ -86,7 +86,7 @@ def word_of(csv: str, name: str) -> str:
 
 def sheets_of(path: str) -> Sequence[str]:
     """Return the sheets of a file; none where it has no sheets."""
-    from party_sdk.tables.single_columns import sheet_names
+    from party_sdk.tables import sheet_names
 
     return sheet_names(Path(path))
 

@@ -78,7 +78,7 @@ def post_mapping(request: Request) -> Response:
 
 def post_file(request: Request) -> Response:
     """Return the mapping as a file: none is kept at home before it takes part."""
-    from party_sdk.tables import TableMapping, write_mapping
+    from party_sdk.tables.mapping import TableMapping, write_mapping
 
     form = form_of(request)
     mapping = mapping_of(form.one("mapping")) or TableMapping()
@@ -131,8 +131,7 @@ def _read(path: str, csv: str, form: Form) -> dict[str, Any]:
 
     Ranges and rows are shown once it is said which column names the rows.
     """
-    from party_sdk.tables import Dialect, How
-    from party_sdk.tables.single_columns import column_names, first_rows
+    from party_sdk.tables import Dialect, How, column_names, first_rows
 
     said = written_as(path, csv)
     if len(said["sheets"]) > 1 and not said["sheet"]:

@@ -18,7 +18,7 @@ from clustering_protocols.terms.schema import normal
 from party_sdk.tables.columns import Column, texts
 from party_sdk.tables.formats.mapped_column import MappedCells, MappedColumn
 from party_sdk.tables.mapping.model import TableMapping
-from party_sdk.tables.names import Names, normalise_id_columns
+from party_sdk.tables.names import Names
 from party_sdk.tables.parsing.column_kinds import Kind
 from party_sdk.tables.parsing.row_places import (
     FileLines,
@@ -318,7 +318,7 @@ def _find_needed(source: Source, how: How, mapping: TableMapping) -> list[str]:
     Where it is said which columns are read, others may be absent: new rows have no
     outcome yet.
     """
-    asked = {*(how.columns or mapping.columns), *normalise_id_columns(how.id_column)}
+    asked = {*(how.columns or mapping.columns), *how.id_columns}
     return [
         name
         for name in mapping.columns

@@ -12,11 +12,10 @@ from pyarrow import compute
 
 from clustering_protocols.terms.schema import Field, Schema, normal
 from party_sdk.tables.columns import texts
-from party_sdk.tables.dictionaries import codebook_of
+from party_sdk.tables.dictionaries.inference import codebook_of
 from party_sdk.tables.formats.study_files import StudyLabels
 from party_sdk.tables.guards import is_total
 from party_sdk.tables.mapping.model import MOST_LINES, Limit, can_be_written
-from party_sdk.tables.names import normalise_id_columns
 from party_sdk.tables.parsing.dialect import Dialect
 from party_sdk.tables.proposals.cell_matches import find_forms, find_unit, match_cells
 from party_sdk.tables.proposals.column_matches import (
@@ -60,7 +59,7 @@ def propose(
         report.require_none()
     names = read_cells(table, plain).said.names
     about = codebook_of(table)
-    ids = normalise_id_columns(how.id_column)
+    ids = how.id_columns
     free = [name for name in names if name not in ids and can_be_written(name)]
     found = match_columns(schema.fields, free, about.titles)
     sources = [name for name, _ in found.values()]

@@ -15,7 +15,7 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import explain
 from clustering_protocols.terms.schema import Field, Level, Schema, normal
 from party_sdk.tables.columns import texts
-from party_sdk.tables.drafts.dictionary_draft import DictionaryDraft, read_whole
+from party_sdk.tables.dictionaries.dictionary_draft import DictionaryDraft, read_whole
 from party_sdk.tables.formats.study_files import STUDIES, StudyLabels
 from party_sdk.tables.isolation import parent
 from party_sdk.tables.mapping.model import TableMapping

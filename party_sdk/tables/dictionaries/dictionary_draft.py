@@ -18,7 +18,7 @@ from clustering_protocols.common.validation_messages import (
     invalid_parameters,
 )
 from clustering_protocols.terms.schema import Field, Schema, normal
-from party_sdk.tables.drafts.variables import COLUMNS, Variable
+from party_sdk.tables.dictionaries.variables import COLUMNS, Variable
 
 _MOST_BYTES: Final = 1 << 26
 _MOST_SHOWN: Final = 10

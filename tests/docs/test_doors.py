@@ -1,28 +1,39 @@
-"""The lab has a door of few names, and one path on which a result is measured."""
+"""Reading tables and the lab have doors of few names; a result is measured on one path."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
+import pytest
 from support.product import ROOT, nodes, trees
 
-from party_sdk import lab
+LAB, TABLES = "party_sdk.lab", "party_sdk.tables"
+# Reading has one, and each subject beside it that others work with.
+DOORS = (
+    LAB,
+    TABLES,
+    f"{TABLES}.dictionaries",
+    f"{TABLES}.linkage",
+    f"{TABLES}.linkage_trials",
+    f"{TABLES}.mapping",
+    f"{TABLES}.proposals",
+)
+MOST = 20
 
-DOOR, MOST = "party_sdk.lab", 20
-INSIDE = ROOT / "party_sdk" / "lab"
 
-
-def outside() -> Iterator[Path]:
-    """What may use the lab: all of the product but itself, and the benchmarks."""
-    yield from (path for path in trees() if INSIDE not in path.parents)
+def outside(package: str) -> Iterator[Path]:
+    """What may use a package: all of the product but itself, and the benchmarks."""
+    inside = ROOT.joinpath(*package.split("."))
+    yield from (path for path in trees() if inside not in path.parents)
     yield from sorted((ROOT / "benchmarks").rglob("*.py"))
 
 
-def imported() -> Iterator[tuple[Path, str, str]]:
+def imported(package: str) -> Iterator[tuple[Path, str, str]]:
     """Each name that is imported from outside: file, module, name."""
-    for path in outside():
+    for path in outside(package):
         for node in nodes(path):
             if isinstance(node, ast.ImportFrom):
                 yield from ((path, node.module or "", each.name) for each in node.names)
@@ -40,19 +51,24 @@ def callers(name: str) -> set[str]:
     return found
 
 
-def test_the_door_has_few_names_and_each_is_used() -> None:
-    used = {name for _, module, name in imported() if module == DOOR}
-    assert used <= set(lab.__all__)
-    assert set(lab.__all__) == used
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_has_few_names_and_each_is_used(door: str) -> None:
+    package = LAB if door == LAB else TABLES
+    used = {name for _, module, name in imported(package) if module == door}
+    opened = import_module(door)
+    assert used == set(opened.__all__)
     assert len(used) <= MOST
-    assert all(getattr(lab, name) is not None for name in lab.__all__)
+    assert all(getattr(opened, name) is not None for name in used)
 
 
-def test_nobody_reaches_past_the_door() -> None:
+@pytest.mark.parametrize("package", [LAB, TABLES])
+def test_nobody_reaches_past_a_door(package: str) -> None:
+    parent, _, own = package.rpartition(".")
     past = [
         (path, module)
-        for path, module, name in imported()
-        if module.startswith(f"{DOOR}.") or (module, name) == ("party_sdk", "lab")
+        for path, module, name in imported(package)
+        if (module.startswith(f"{package}.") and module not in DOORS)
+        or (module, name) == (parent, own)
     ]
     assert not past
 

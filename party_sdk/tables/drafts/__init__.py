@@ -1,1 +1,0 @@
-"""Dictionaries that people write, row by row."""
