@@ -7,15 +7,15 @@ import inspect
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import FrameType
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from support.in_process import Api
+from click.testing import CliRunner, Result
+from support.in_process import Api, in_process
 from support.product import PRODUCT, nodes
 
 from clustering_protocols import contract, simulation
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 DUMMY = ROOT / "clustering_protocols" / "protocols" / "dummy"
 MOST_FILES, MOST_NAMES = 40, 26
-MOST_ENTERED = 217
+MOST_ENTERED = 216  # 214, and two more where a machine is so slow that one waits
 MOST_NARROWED = 4
 OURS = tuple(f"{ROOT / name}/" for name in PRODUCT)
 ELSEWHERE = {"analyst_service/jobs/processes.py"}  # here steps run in this process
@@ -90,23 +90,29 @@ def traced() -> Iterator[set[str]]:
         threading.setprofile(None)
 
 
-def test_the_command_goes_through_these_files(
-    start_api: Callable[..., AbstractContextManager[Api]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def run_command(analyst: AbstractContextManager[Api], folder: Path) -> Result:
+    """What one party's command says that takes its labels, in this process."""
+    folder.mkdir()
     X = np.random.default_rng(0).normal(size=(12, 3))
-    np.savetxt(tmp_path / "rows.csv", X, delimiter=",", header="a,b,c", comments="")
-    with traced() as called, start_api(driven=True) as api:
-        monkeypatch.setattr(Home, "connect", lambda *_: api.connect())
+    np.savetxt(folder / "rows.csv", X, delimiter=",", header="a,b,c", comments="")
+    with analyst as api, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Home, "connect", lambda *_: api.connect())
         parts = simulation.split(X, Layout.lattice(1), seed=0)
         words = ["party", "run", api.open(Dummy(), parts).invitation("r1c1")]
-        words += ["--data", str(tmp_path / "rows.csv"), "--home", str(tmp_path / "p")]
-        words += ["--labels", str(tmp_path / "labels.csv")]
+        words += ["--data", str(folder / "rows.csv"), "--home", str(folder / "p")]
+        words += ["--labels", str(folder / "labels.csv")]
         words += ["--accept-risk", "dummy.row-count-is-known"]
         words += ["--accept-risk", "house.open-slot", "--least-known", "0"]
-        done = CliRunner().invoke(main, words)
-    assert done.exit_code == 0, done.output
+        return CliRunner().invoke(main, words)
+
+
+def test_the_command_goes_through_these_files(tmp_path: Path) -> None:
+    # what the first one imports and keeps in memory, the second one finds there: which
+    # tests were before is chance
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        with traced() as called:
+            done = run_command(in_process(folder / "api", driven=True), folder)
+        assert done.exit_code == 0, done.output
     assert {f for f in FILES if str(ROOT / f) not in called} == ELSEWHERE
     entered = {name for name in called if name.startswith(OURS)}
     assert len(entered) <= MOST_ENTERED, "a session passes more files: merge some"
