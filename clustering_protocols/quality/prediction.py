@@ -13,17 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.algorithms.kmeans import (
-    Clustering,
-    draw_starts,
-    kmeans,
-    nearest,
-)
+from clustering_protocols.algorithms.kmeans import nearest
+from clustering_protocols.quality.halves import can_differ, cluster_half
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 SPLITS: Final = 5
-_STARTS: Final = 3
-_MAX_ITER: Final = 100
 
 
 def prediction_strength(
@@ -36,22 +30,18 @@ def prediction_strength(
 
     X: float64 (n, width).
     """
-    if n_clusters < 2 or len(X) // 2 <= n_clusters:
+    if not can_differ(X, n_clusters):
         return None
     found = []
     for _ in range(n_splits):
         order = rng.permutation(len(X))
         halves = [X[np.sort(part)] for part in np.array_split(order, 2)]
-        if any(len(np.unique(half, axis=0)) <= n_clusters for half in halves):
+        here, there = (cluster_half(half, n_clusters, rng) for half in halves)
+        if here is None or there is None:
             return None
-        here, there = (_cluster(half, n_clusters, rng) for half in halves)
         for half, own, other in ((halves[0], here, there), (halves[1], there, here)):
             found.append(strength(own.labels, nearest(half, other.centroids)))
     return float(np.mean(found))
-
-
-def _cluster(half: FloatArray, k: int, rng: np.random.Generator) -> Clustering:
-    return kmeans(half, draw_starts(half, k, _STARTS, rng), _MAX_ITER)
 
 
 def strength(own: IntArray, foretold: IntArray) -> float:

@@ -15,13 +15,12 @@ from typing import Final
 
 import numpy as np
 
-from clustering_protocols.algorithms.kmeans import draw_starts, kmeans, nearest
+from clustering_protocols.algorithms.kmeans import nearest
+from clustering_protocols.quality.halves import can_differ, cluster_half
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 HALVES: Final = 10
 """B: how many halves are drawn."""
-_STARTS: Final = 3
-_MAX_ITER: Final = 100
 
 
 def stability(
@@ -37,15 +36,14 @@ def stability(
 
     X: float64 (n, width).
     """
-    if n_clusters < 2 or len(X) // 2 <= n_clusters:
+    if not can_differ(X, n_clusters):
         return None
     labels = []
     for _ in range(n_halves):
         half = X[np.sort(rng.permutation(len(X))[: len(X) // 2])]
-        if len(np.unique(half, axis=0)) <= n_clusters:
+        found = cluster_half(half, n_clusters, rng)
+        if found is None:
             return None
-        starts = draw_starts(half, n_clusters, _STARTS, rng)
-        found = kmeans(half, starts, _MAX_ITER)
         labels.append(nearest(X, found.centroids))
     agreements = [agreement(*pair, n_clusters) for pair in combinations(labels, 2)]
     return float(np.mean(agreements))

@@ -25,6 +25,7 @@ import numpy as np
 from clustering_protocols.common.errors import (
     ColumnsNotAligned,
     CoterieError,
+    EnvelopeRefused,
     ProtocolFailed,
     RowsNotAligned,
 )
@@ -193,6 +194,19 @@ def build_digest_reply(
         notes=notes or {},
         asks=asks,
     )
+
+
+def check_selected(
+    context: PartyContext, envelopes: Sequence[PeerMessage[Record]]
+) -> None:
+    """Refuse what comes once rows are selected, but the same digests from a leader.
+
+    Raises EnvelopeRefused for another record, and what :func:`check_leaders` raises.
+    """
+    told = {e.peer: e.content for e in envelopes if isinstance(e.content, Digests)}
+    if len(told) < len(envelopes):
+        raise EnvelopeRefused("A leader sends digests of the common rows.")
+    check_leaders(context, told)
 
 
 def check_leaders(context: PartyContext, told: Mapping[str, Digests]) -> None:

@@ -32,7 +32,7 @@ from clustering_protocols.shared_stages.alignment.common_rows import (
     is_alone,
     select_common,
 )
-from clustering_protocols.shared_stages.alignment.digests import Digests, check_leaders
+from clustering_protocols.shared_stages.alignment.digests import Digests, check_selected
 from clustering_protocols.shared_stages.alignment.identifiers import IdentifiedRows
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
@@ -80,12 +80,7 @@ class IntersectionParty(PartyRole[Params, _Task, _Content]):
     ) -> Sequence[Record]:
         """Keep blinded ids, or answers, from whom they may come."""
         if context.memory.get(Selection) is not None:
-            told = {
-                e.peer: e.content for e in envelopes if isinstance(e.content, Digests)
-            }
-            if len(told) < len(envelopes):
-                raise EnvelopeRefused("A leader sends digests of the common rows.")
-            check_leaders(context, told)
+            check_selected(context, envelopes)
             return []
         if context.slot.name in led_by(context.session):
             return [self._collect_blinded_ids(context, envelopes)]

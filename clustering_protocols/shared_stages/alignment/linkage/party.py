@@ -24,7 +24,7 @@ from clustering_protocols.records.arrays import ByteArray, IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.joint_mask import JointMask
 from clustering_protocols.shared_stages.alignment.common_rows import select_common
-from clustering_protocols.shared_stages.alignment.digests import Digests, check_leaders
+from clustering_protocols.shared_stages.alignment.digests import Digests, check_selected
 from clustering_protocols.shared_stages.alignment.match_keys.key_values import KeyValues
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
@@ -65,12 +65,7 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     ) -> Sequence[Record]:
         """Keep what the party before sends: as many values as the rows it is of."""
         if context.memory.get(Selection) is not None:
-            told = {
-                e.peer: e.content for e in envelopes if isinstance(e.content, Digests)
-            }
-            if len(told) < len(envelopes):
-                raise EnvelopeRefused("A leader sends digests of the common rows.")
-            check_leaders(context, told)
+            check_selected(context, envelopes)
             return []
         before = neighbour(_ring(context), context.slot.name, -1)
         content = content_of(before, envelopes, "Masked match keys")
