@@ -25,6 +25,8 @@ _YES_AND_NO: Final = BOOLEANS | {
 """Spellings of a column that the dictionary calls boolean."""
 
 
+_FIRST_DAY: Final = day_number("1000-01-01")
+_EARLY: Final = "a year before 1000: write it with four digits"
 _DAY_FIRST: Final = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})\b")
 
 
@@ -186,8 +188,9 @@ def _floats(cells: pa.Array) -> FloatArray:
 def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
     """Return dates as days since 1970-01-01, of texts too that begin with the year."""
     if types.is_date(cells.type) or types.is_timestamp(cells.type):
-        days = compute.cast(cells, pa.date32(), safe=False)
-        return _floats(days.view(pa.int32())), []
+        days = _floats(compute.cast(cells, pa.date32(), safe=False).view(pa.int32()))
+        # a reader of dates takes 05/03/16 for a day of the year 5
+        return _without_early(days)
     coded = texts(cells).dictionary_encode()
     said = [normal(text) for text in coded.dictionary.to_pylist()]
     table = [_day(text) for text in said]
@@ -200,7 +203,14 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
     ]
     rows = np.flatnonzero(np.isin(places, wrong)).tolist()
     bad = [Bad(row, _no(column, said[int(places[row])], "date")) for row in rows]
-    return lookup[places], bad
+    days, early = _without_early(lookup[places])
+    return days, [*bad, *early]
+
+
+def _without_early(days: FloatArray) -> tuple[FloatArray, list[Bad]]:
+    early = days < _FIRST_DAY
+    rows = np.flatnonzero(early).tolist()
+    return np.where(early, np.nan, days), [Bad(row, _EARLY) for row in rows]
 
 
 def _day(text: str) -> float:

@@ -6,6 +6,7 @@ looked at once, by the functions that read it as a number or a level.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -17,13 +18,15 @@ from clustering_protocols.terms.schema import Field
 from party_sdk.tables import guards
 from party_sdk.tables.codes import as_date
 from party_sdk.tables.columns import Column, numbers
-from party_sdk.tables.parsing.cell_forms import read_number, split_limit
+from party_sdk.tables.parsing.cell_forms import read_date, read_number, split_limit
 from party_sdk.tables.report import HEADER, CellProblem
 from party_sdk.tables.source import Again, Source
 
 _MOST_VALUES: Final = 1_000
 """Different values of one column that are counted one by one; the others together."""
 _MOST_LEVELS: Final = 20
+_ORDERS: Final = ("year-first", "day-first", "month-first")
+_SHORT_YEAR: Final = re.compile(r"0{0,2}\d{1,2}([./-])\d{1,2}\1\d{1,2}")
 
 
 def find_cell_problems(
@@ -169,7 +172,16 @@ def _hint_for(what: str, texts: Sequence[str]) -> str:
         words = " ".join(f"--csv {shlex.quote(f'missing={t}')}" for t in texts[:3])
         return f"if they stand for no value: {words}"
     if what == "not dates":
-        return 'dates = ["day-first", "year-first"] in a mapping says their order'
+        return _hint_for_dates(texts)
     if what.startswith("not levels"):
         return "coterie table --propose drafts a mapping"
     return ""
+
+
+def _hint_for_dates(texts: Sequence[str]) -> str:
+    """Return what mends dates: an order, or another form where no order reads them."""
+    if any(read_date(text, (order,)) for text in texts for order in _ORDERS):
+        return 'dates = ["day-first", "year-first"] in a mapping says their order'
+    if any(_SHORT_YEAR.fullmatch(text.strip()) for text in texts):
+        return "write years with four digits, such as 2026-01-31"
+    return "write them as 2026-01-31"
