@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyreadstat
 import pytest
 from xlsxwriter import Workbook
 
@@ -252,6 +254,19 @@ MADE: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.parametrize("ending", ["sav", "por", "xpt", "dta"])
+def test_a_study_is_read_to_its_end(tmp_path: Path, ending: str) -> None:
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "x": [1.5, 2.5, 3.5], "y": [2, 3, 5]})
+    writers = {"sav": "write_sav", "por": "write_por", "xpt": "write_xport"}
+    write = getattr(pyreadstat, writers.get(ending, "write_dta"))
+    write(frame, str(tmp_path / f"rows.{ending}"))
+    write(frame[:0], str(tmp_path / f"none.{ending}"))
+    how = {"sav": "id", "dta": "id", "por": "ID", "xpt": "id"}[ending]
+    source = open_table(tmp_path / f"rows.{ending}", id_column=how)
+    assert matrix(source).tolist() == [[1.5, 2], [2.5, 3], [3.5, 5]]
+    assert "has no rows" in refused(tmp_path / f"none.{ending}")
+
+
 def _gzip(path: Path) -> Path:
     path.write_bytes(gzip.compress(lines().encode()))
     return path
@@ -453,6 +468,9 @@ DATES = "id,x,day\na,1.5,{}\nb,2.5,{}\nc,3.5,{}\n"
         ),
         (("31/1/2024", "1/31/2024", "2/2/2024"), {}, "day or the month first?"),
         (("31.1.2024", "1.2.2024", "2.13.2024"), {}, "line 4, day: '9.99.9999' is no"),
+        # no day of the year 5: DuckDB would read the day as the year
+        (("05/03/16", "06/03/16", "07/03/16"), {}, "line 2, day: a year before 1000"),
+        (("2024-01-31", "0203-02-01", "2024-02-03"), {}, "line 3, day: a year before"),
     ],
 )
 def test_days_are_counted_in_an_order_that_is_known(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -40,8 +40,12 @@ def study_source(
     """
     pyreadstat, reader = _reader(path)
     try:
-        pieces = pyreadstat.read_file_in_chunks(
-            reader, str(path), chunksize=_ROWS, output_format="dict"
+        # .xpt and .por do not say how many rows they have: it reads on without an end
+        pieces = takewhile(
+            _has_rows,
+            pyreadstat.read_file_in_chunks(
+                reader, str(path), chunksize=_ROWS, output_format="dict"
+            ),
         )
         first = next(pieces, None)
         names = list(first[0]) if first else []
@@ -80,6 +84,10 @@ def _reader(path: Path) -> tuple[Any, Any]:
     import pyreadstat
 
     return pyreadstat, getattr(pyreadstat, _READERS[path.suffix.lower()])
+
+
+def _has_rows(piece: tuple[dict[str, Any], Any]) -> bool:
+    return any(len(values) for values in piece[0].values())
 
 
 def _rows(
