@@ -92,10 +92,9 @@ class CoClustering(AlignedParams):
         if len(outside):
             named = ", ".join(np.array(data.columns)[outside[:5]])
             found = "Negative values in data" if negative.any() else "Values too large"
-            raise InvalidData(
-                f"{found}, for example in {named}: the terms take 0 to {self.r_max:g}, "
-                "their r_max."
-            )
+            most = f"the terms take 0 to {self.r_max:g}, their r_max."
+            other = "" if negative.any() else " A new session can have a larger one."
+            raise InvalidData(f"{found}, for example in {named}: {most}{other}")
         return super().select_rows(data, shared=shared)
 
     @property

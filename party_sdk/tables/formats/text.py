@@ -161,6 +161,18 @@ class TextSource:
                     for column, piece in zip(columns, cells, strict=True)
                 ]
             yield Batch(cells, names)
+        if not self._exact and self._rejects_dates(columns):
+            self._exact = True
+            raise Again
+
+    def _rejects_dates(self, columns: Sequence[Column]) -> bool:
+        """Return whether DuckDB, which reads one order alone, left out a date."""
+        if self.dialect.date_format is None:
+            return False
+        dates = {self.names.position(each.name) for each in columns if each.is_date}
+        return any(
+            each.why == "CAST" and each.column in dates for each in self._rejects
+        )
 
     def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
         """Yield cells as the file has them: only lines of a wrong length are left out."""

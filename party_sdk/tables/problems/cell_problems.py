@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -25,6 +26,9 @@ from party_sdk.tables.source import Again, Source
 _MOST_VALUES: Final = 1_000
 """Different values of one column that are counted one by one; the others together."""
 _MOST_LEVELS: Final = 20
+_NO_NUMBERS: Final = "not numbers"
+_ABSENT: Final = "if they stand for no value"
+_THOUSAND: Final = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
 _ORDERS: Final = ("year-first", "day-first", "month-first")
 _SHORT_YEAR: Final = re.compile(r"0{0,2}\d{1,2}([./-])\d{1,2}\1\d{1,2}")
 
@@ -59,9 +63,17 @@ def _problems_of(
         return
     first = sorted({values.row for each in counted for values in each.kinds.values()})
     lines = dict(zip(first, places.of(first), strict=True))
+    single = Counter(
+        v.row for each in counted for v in each.kinds.values() if v.n_rows == 1
+    )
     for each in counted:
         for what, values in each.kinds.items():
-            yield values.to_problem(each.column, what, lines[values.row])
+            found = values.to_problem(each.column, what, lines[values.row])
+            is_of_row = values.n_rows == 1 and single[values.row] > 1
+            if is_of_row and what == _NO_NUMBERS and found.hint.startswith(_ABSENT):
+                row = f"[leave_out] lines = [{found.line}] in a mapping"
+                found = found.model_copy(update={"hint": f"a row of units? {row}"})
+            yield found
 
 
 class _WrongValues:
@@ -137,7 +149,7 @@ def _not_read(column: Column) -> str:
         return f"not levels; allowed: {shown}{more}"
     if column.type == "boolean":
         return "neither yes nor no"
-    return "not dates" if column.is_date else "not numbers"
+    return "not dates" if column.is_date else _NO_NUMBERS
 
 
 def _with_bounds(column: Column, what: str) -> str:
@@ -159,23 +171,35 @@ def _format_bound(field: Field, end: float) -> str:
 
 def _hint_for(what: str, texts: Sequence[str]) -> str:
     """Return what mends values, where their kind shows it."""
-    is_number = what == "not numbers"
+    is_number = what == _NO_NUMBERS
     if is_number and any(split_limit(text) for text in texts):
         return (
             'a limit of detection: limits = "half", "value" or "missing" in a mapping'
         )
-    if is_number and any(
-        read_number(text, None, sign) for text in texts for sign in ".,"
-    ):
-        return 'thousands that stand apart: thousands = "." or "," in a mapping'
-    if is_number and not any(map(str.isdigit, "".join(texts))):
+    if is_number and (hint := _hint_for_numbers(texts)):
+        return hint
+    if is_number and not any(text.strip()[:1].isdigit() for text in texts):
         words = " ".join(f"--csv {shlex.quote(f'missing={t}')}" for t in texts[:3])
-        return f"if they stand for no value: {words}"
+        return f"{_ABSENT}: {words}"
     if what == "not dates":
         return _hint_for_dates(texts)
     if what.startswith("not levels"):
         return "coterie table --propose drafts a mapping"
     return ""
+
+
+def _hint_for_numbers(texts: Sequence[str]) -> str:
+    """Return what mends numbers: another decimal sign, or one between thousands."""
+    apart = [t for t in texts if any(read_number(t, None, sign) for sign in ".,")]
+    signs = {sign for t in apart for sign in ".," if read_number(t, sign, None)}
+    if not apart:
+        return ""
+    if len(signs) != 1 or not all(read_number(t, *signs, None) for t in apart):
+        return 'thousands that stand apart: thousands = "." or "," in a mapping'
+    [sign] = signs
+    is_either = all(_THOUSAND.fullmatch(text.strip()) for text in apart)
+    either = f'thousands = "{sign}" or ' if is_either else ""
+    return f'{either}decimal = "{sign}" in a mapping'
 
 
 def _hint_for_dates(texts: Sequence[str]) -> str:
