@@ -9,6 +9,7 @@ import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from xlsxwriter import Workbook
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.tables import How, examine, open_table
 from party_sdk.tables.parsing import duck
 from party_sdk.tables.parsing.dialect import from_mapping
@@ -83,6 +85,7 @@ REFUSED = {
     "unit.csv": "line 19, age: '99 AAAAA' is no number.",
 }
 WITHOUT_ID = {"x_noid.csv": 3, "y_noid.csv": 3}
+WITH_DAY = Schema(fields=(Field(name="x"), Field(name="day", type="date")))
 USUAL = {"encoding": "utf-8", "delimiter": ",", "quote": '"', "decimal": "."}
 
 
@@ -451,6 +454,42 @@ def test_a_cell_of_a_sheet_is_told_by_its_row(tmp_path: Path) -> None:
     assert "row 5, x: 'AAAA' is no number" in refused(path, id_column="id")
 
 
+def test_texts_of_a_sheet_are_read_beside_its_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "rows.xlsx"
+    rows = [
+        ["a", 1.5, date(2024, 1, 31)],
+        ["b", "2,5", "01.02.2024"],
+        ["c", 3, "3.2.2024"],
+    ]
+    write_sheet(path, [["id", "x", "day"], *rows])
+    found = open_table(path, id_column="id", schema=WITH_DAY)
+    assert matrix(found).tolist() == [[1.5, 19753], [2.5, 19754], [3, 19756]]
+    report, _ = examine(path, How(id_column="id"))
+    assert report.dialect == {"sheet": "Sheet1", "decimal": ",", "dates": "day-first"}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "read"), [([], None), (["decimal=,"], 1.234), (["decimal=."], None)]
+)
+def test_texts_that_may_have_thousands_apart_are_nobodys_guess(
+    tmp_path: Path, dialect: list[str], read: float | None
+) -> None:
+    path = tmp_path / "rows.xlsx"
+    write_sheet(path, [["id", "x", "y"], *([f"r{i}", "1,234", 1.5] for i in range(4))])
+    if read is None:
+        assert "'x' holds words" in refused(path, id_column="id", dialect=dialect)
+    else:
+        found = open_table(path, id_column="id", dialect=dialect)
+        assert matrix(found)[0].tolist() == [read, 1.5]
+
+
+def write_sheet(path: Path, rows: list[list[Any]]) -> None:
+    with Workbook(path, {"default_date_format": "dd.mm.yyyy"}) as book:
+        sheet = book.add_worksheet()
+        for place, row in enumerate(rows):
+            sheet.write_row(place, 0, row)
+
+
 DATES = "id,x,day\na,1.5,{}\nb,2.5,{}\nc,3.5,{}\n"
 
 
@@ -477,11 +516,8 @@ DATES = "id,x,day\na,1.5,{}\nb,2.5,{}\nc,3.5,{}\n"
 def test_days_are_counted_in_an_order_that_is_known(
     tmp_path: Path, days: tuple[str, ...], options: dict[str, str], told: Any
 ) -> None:
-    from clustering_protocols.terms.schema import Field, Schema
-
-    schema = Schema(fields=(Field(name="x"), Field(name="day", type="date")))
     path = of(tmp_path / "rows.csv", DATES.format(*days))
-    options = {"dialect": options, "schema": schema}
+    options = {"dialect": options, "schema": WITH_DAY}
     if isinstance(told, str):
         assert told in refused(path, id_column="id", **options)
     else:

@@ -19,6 +19,8 @@ class CopiedSource(TextSource):
 
     copy: one line per row, in UTF-8 and commas, with the names of columns in the first.
     rows: what rows are called.
+    shown: what was chosen in the file, such as its sheet.
+    decimal: the sign of numbers in the copy.
     """
 
     def __init__(
@@ -27,13 +29,14 @@ class CopiedSource(TextSource):
         said: Dialect,
         rows: NumberedRows = _COUNTED,
         shown: dict[str, Any] | None = None,
+        decimal: str = ".",
     ) -> None:
         known = Dialect(
             encoding="utf-8",
             delimiter=",",
-            decimal=".",
+            decimal=decimal,
             skip=0,
-            dates="year-first",
+            dates=said.dates,
             missing=said.missing,
         )
         super().__init__(copy, "text", known, copy.parent, Limits(copy.name))
@@ -47,8 +50,10 @@ class CopiedSource(TextSource):
 
     @property
     def format_description(self) -> dict[str, Any]:
-        """Return what was chosen in the file, such as its sheet."""
-        return self._shown
+        """Return what was chosen in the file, and how its texts are written."""
+        found = self.dialect
+        decimal = {"decimal": found.decimal} if found.decimal != "." else {}
+        return self._shown | decimal | ({"dates": found.dates} if found.dates else {})
 
     def _lines(self, positions: Sequence[int]) -> list[int]:
         del positions

@@ -11,7 +11,9 @@ from python_calamine import CalamineError, CalamineSheet, CalamineWorkbook
 
 from clustering_protocols.common.errors import InvalidData
 from party_sdk.tables.formats.copied_source import CopiedSource
+from party_sdk.tables.parsing.column_kinds import ambiguous
 from party_sdk.tables.parsing.dialect import Dialect
+from party_sdk.tables.parsing.dialect_detection import decimal_sign
 from party_sdk.tables.parsing.dimensions import check_dimensions
 from party_sdk.tables.parsing.limits import Limits
 from party_sdk.tables.parsing.rows_as_text import as_text, write_rows
@@ -69,10 +71,11 @@ def _source_of(sheet: CalamineSheet, said: Dialect, folder: Path) -> CopiedSourc
     rows = ([row[place] for place in kept] for row in _rows(sheet, above))
     names = [as_text(cell) for cell in next(rows)]
     copy = folder / "sheet.csv"
-    called = write_rows(names, rows, copy, first=above + 2)
+    decimal = said.decimal or _decimal(sheet, above)
+    called = write_rows(names, rows, copy, first=above + 2, decimal=decimal)
     has_titles = any(map(_is_filled, islice(_rows(sheet, first), above - first)))
     shown = {"sheet": sheet.name} | ({"skip": above} if has_titles else {})
-    source = CopiedSource(copy, said, called, shown)
+    source = CopiedSource(copy, said, called, shown, decimal)
     if has_titles and said.skip is None:
         source.warnings = [*source.warnings, told_titles(above, "row")]
     return source
@@ -93,6 +96,14 @@ def _names_at(sheet: CalamineSheet, first: int, skip: int | None) -> int:
         return above
     head = islice(_rows(sheet, above), LOOKED_AT)
     return above + n_titles([[as_text(cell) for cell in row] for row in head])
+
+
+def _decimal(sheet: CalamineSheet, above: int) -> str:
+    """Return the sign of numbers that are texts; a point if it may part thousands."""
+    head = islice(_rows(sheet, above), LOOKED_AT)
+    written = [[cell for cell in row if isinstance(cell, str)] for row in head]
+    sign = decimal_sign(written)
+    return "." if ambiguous(written, Dialect(decimal=sign)) else sign
 
 
 def _find_filled_columns(sheet: CalamineSheet, above: int) -> list[int]:

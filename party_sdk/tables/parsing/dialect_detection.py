@@ -29,7 +29,7 @@ def detect(text: str, said: Dialect) -> Dialect:
     )
     found = replace(said, skip=skip, delimiter=delimiter)
     if said.decimal is None:
-        found = replace(found, decimal=_decimal(records(text, found)))
+        found = replace(found, decimal=decimal_sign(records(text, found)))
     return _with_dates(found, records(text, found))
 
 
@@ -72,8 +72,8 @@ def _delimiter(lines: Sequence[str], quote: str) -> str:
     return max(scores, key=lambda d: scores[d], default=",")
 
 
-def _decimal(rows: Sequence[Sequence[str]]) -> str:
-    """Return which sign more numbers with a fraction have."""
+def decimal_sign(rows: Sequence[Sequence[str]]) -> str:
+    """Return which sign more numbers with a fraction have, below the first row."""
     counted: Counter[str] = Counter()
     for cells in rows[1:]:
         for cell in cells:
