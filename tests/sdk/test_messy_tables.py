@@ -424,6 +424,17 @@ def test_an_invalid_utf_8_byte_is_reported_with_its_line(
         )
 
 
+@pytest.mark.parametrize("n_first", [200, 40])
+def test_a_file_of_two_encodings_is_refused(tmp_path: Path, n_first: int) -> None:
+    rows = [f"Mü{i},{i % 7}.5,{i % 5}" for i in range(240)]
+    first = lines(*rows[:n_first], header="id,Größe,y").encode()
+    path = tmp_path / "rows.csv"
+    path.write_bytes(first + "\n".join(rows[n_first:]).encode("cp1252"))
+    told = refused(path, id_column="id")
+    assert f"line {n_first + 2}: bytes that are no text in this encoding" in told
+    assert "--csv encoding=" in told
+
+
 def test_a_wrong_stated_encoding_is_refused(
     tmp_path: Path,
 ) -> None:

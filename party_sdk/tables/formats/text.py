@@ -50,7 +50,8 @@ _WHY: Final = {
     "TOO MANY COLUMNS": "more cells than the {} columns",
     "UNQUOTED VALUE": "a quotation mark that does not end, or stands inside a cell",
     "LINE SIZE OVER MAXIMUM": "a line of more than two mebibytes",
-    "INVALID ENCODING": "bytes that are no text in this encoding",
+    "INVALID ENCODING": "bytes that are no text in this encoding: save the file in one "
+    "encoding, or say which by --csv encoding=…",
 }
 
 

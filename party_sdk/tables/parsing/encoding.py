@@ -105,11 +105,25 @@ def encoding_of(head: bytes) -> str:
             return encoding
     if b"\0" in head[:4096]:
         return _wide(head[:4096])
+    return "utf-8" if _is_utf8(head) or _is_mixed(head) else single_byte(head)
+
+
+def _is_utf8(head: bytes) -> bool:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
-        return single_byte(head)
-    return "utf-8"
+        return False
+    return True
+
+
+def _is_mixed(head: bytes) -> bool:
+    """Return whether only some lines are no UTF-8: two files that were put together.
+
+    Letters of other encodings are UTF-8 by a rare chance. As UTF-8 the other lines are
+    refused; in their own encoding these would hold wrong letters.
+    """
+    lines = [line for line in head.splitlines() if not line.isascii()]
+    return 10 * sum(map(_is_utf8, lines)) > len(lines)
 
 
 def single_byte(head: bytes) -> str:
