@@ -45,9 +45,13 @@ def examine(
                 scratch,
             )
             reading.run()
-            break
         except Again:
             continue
+        empty = set() if how.columns or how.schema else reading.nameless_empty
+        if not 0 < len(empty) < len(columns):
+            break
+        # a delimiter at the end of each line makes one
+        columns = [column for column in columns if column.name not in empty]
     report, table = reading.result(file)
     if any(problem.of_cell for problem in report.problems):
         cells = find_cell_problems(source, columns, allow)

@@ -148,6 +148,14 @@ class TableReading:
             name = self._columns[refusing[place]].name
             self._gaps.append((begin + int(row), name, "empty"))
 
+    @property
+    def nameless_empty(self) -> frozenset[str]:
+        """Return the columns that have neither a name nor a value."""
+        empty = self._watch.missing == self._spool.n_rows
+        pairs = zip(self._columns, empty, strict=True)
+        names = (column.name for column, is_empty in pairs if is_empty)
+        return frozenset(name for name in names if UNNAMED.fullmatch(name))
+
     def result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
         """Return what was found, and the table if nothing hinders."""
         findings, unfit = Findings(), Findings()

@@ -249,6 +249,10 @@ MADE: dict[str, tuple[Callable[[Path], Path], dict[str, Any]]] = {
         lambda f: sheets(f / "r.xlsx", "one", "two"),
         {"dialect": {"sheet": "two"}},
     ),
+    "a semicolon at the end of each line": (
+        lambda f: of(f / "r.csv", lines().replace(",", ";").replace("\n", ";\n")),
+        {},
+    ),
     "a name with a quote": (lambda f: of(f / "o'r; --.csv", lines()), {}),
     "a code of no value in a column of its own": (
         lambda f: of(f / "r.csv", lines().replace("\n", ",NA\n").replace("NA", "z", 1)),
