@@ -19,12 +19,14 @@ from clustering_protocols.common.errors import InvalidData
 from party_sdk.tables.columns import Column
 from party_sdk.tables.names import Names
 from party_sdk.tables.parsing import duck
+from party_sdk.tables.parsing.cell_forms import read_date
 from party_sdk.tables.parsing.column_kinds import (
+    SEPARATED,
     ambiguous,
     columns_of,
     guess,
-    in_thousands,
     is_number,
+    tell_doubts,
 )
 from party_sdk.tables.parsing.dialect import Dialect, records
 from party_sdk.tables.parsing.dialect_detection import detect
@@ -44,7 +46,8 @@ from party_sdk.tables.source import Again, Batch, Cells
 
 _PLAIN: Final = frozenset({"utf-8", "utf-8-sig"})
 _PIECE: Final = 1 << 20
-_SEPARATED: Final = "thousands are written without separators"
+_MOST_PLACES: Final = 200
+"""Rejected cells that are looked up in the file."""
 _WHY: Final = {
     "MISSING COLUMNS": "fewer cells than the {} columns",
     "TOO MANY COLUMNS": "more cells than the {} columns",
@@ -90,17 +93,10 @@ class TextSource:
         self.names = Names(rows[0])
         cells = columns_of(rows[1:], len(self.names.all))
         self.kinds = tuple(guess(column, self.dialect) for column in cells)
-        separated = [
-            name
-            for name, kind, column in zip(
-                self.names.all, self.kinds, cells, strict=True
-            )
-            if kind == "words" and in_thousands(column, self.dialect)
-        ]
         self.warnings: Sequence[str] = [
             *told,
             *ambiguous(cells, self.dialect),
-            *(f"{name!r}: {_SEPARATED}." for name in separated),
+            *tell_doubts(self.names.all, self.kinds, cells, self.dialect),
         ]
         self._copy: Path | None = None
         if kind == "gzip" or encoding not in _PLAIN or has_mixed_ends(head):
@@ -162,17 +158,20 @@ class TextSource:
                     for column, piece in zip(columns, cells, strict=True)
                 ]
             yield Batch(cells, names)
-        if not self._exact and self._rejects_dates(columns):
+        if not self._exact and self._has_two_orders(columns):
             self._exact = True
             raise Again
 
-    def _rejects_dates(self, columns: Sequence[Column]) -> bool:
-        """Return whether DuckDB, which reads one order alone, left out a date."""
+    def _has_two_orders(self, columns: Sequence[Column]) -> bool:
+        """Return whether dates that DuckDB rejected by its order begin with a year."""
         if self.dialect.date_format is None:
             return False
         dates = {self.names.position(each.name) for each in columns if each.is_date}
+        path = self._copy or self._path
         return any(
-            each.why == "CAST" and each.column in dates for each in self._rejects
+            read_date(_cell(path, each.at, self.dialect), ["year-first"])
+            for each in self._rejects[:_MOST_PLACES]
+            if each.why == "CAST" and each.column in dates
         )
 
     def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
@@ -232,7 +231,7 @@ class TextSource:
         """Add the lines that DuckDB rejected, with the form of a cell that is no number."""
         path = self._copy or self._path
         kinds = {self.names.position(column.name): column for column in columns}
-        shown = self._rejects[:200]
+        shown = self._rejects[:_MOST_PLACES]
         lines = self._lines([reject.at for reject in shown])
         for line, reject in _one_each(zip(lines, shown, strict=True)):
             column = kinds.get(reject.column)
@@ -378,7 +377,7 @@ def _no_value(column: Column, cell: str, dialect: Dialect) -> str:
     elif not any(character.isdigit() for character in cell):
         hint = " (if it stands for no value: --csv missing=…)"
     elif is_number(cell.replace(",", "").replace(".", ""), dialect):
-        hint = f": {_SEPARATED}"
+        hint = f": {SEPARATED}"
     return f"{shape!r} is no number{hint}"
 
 

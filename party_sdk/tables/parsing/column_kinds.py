@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, TypeAlias
 
 from party_sdk.tables.parsing.dialect import Dialect
+from party_sdk.tables.report import form
 
 Kind: TypeAlias = Literal["number", "integer", "boolean", "date", "words", "nothing"]
 
@@ -18,6 +19,9 @@ _NUMBERS: Final = {
 _IN_THOUSANDS: Final = re.compile(
     r"[+-]?\d{1,3}([.,' \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?"
 )
+SEPARATED: Final = "thousands are written without separators"
+_CODE: Final = re.compile(r"0\d+")
+_BEGINS: Final = re.compile(r"[+-]?\d")
 _INFINITE: Final = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _DATE: Final = re.compile(
     r"\d{4}-\d{1,2}-\d{1,2}(?:[ T]\d{1,2}:\d{2}(?::\d{2}(?:\.\d*)?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
@@ -61,6 +65,32 @@ def in_thousands(cells: Iterable[str], dialect: Dialect) -> bool:
     return bool(values) and all(
         is_number(value, dialect) or _IN_THOUSANDS.fullmatch(value) for value in values
     )
+
+
+def tell_doubts(
+    names: Sequence[str],
+    kinds: Sequence[Kind],
+    cells: Sequence[Sequence[str]],
+    dialect: Dialect,
+) -> Iterator[str]:
+    """Yield what an operator should know of words that look like numbers, and of codes."""
+    for name, kind, column in zip(names, kinds, cells, strict=True):
+        if kind == "integer" and any(_CODE.fullmatch(cell.strip()) for cell in column):
+            yield f"{name!r}: numbers that begin with 0, perhaps codes: read as numbers."
+        if kind != "words":
+            continue
+        if in_thousands(column, dialect):
+            yield f"{name!r}: {SEPARATED}; a mapping reads them (thousands = …)."
+        elif found := _unread_number(column, dialect):
+            what = "is neither a number nor a date such as 2026-01-31"
+            yield f"{name!r}: {form(found)!r} {what}."
+
+
+def _unread_number(cells: Iterable[str], dialect: Dialect) -> str | None:
+    """Return a cell of a column whose cells mostly begin with a digit."""
+    given = [value for cell in cells if (value := cell.strip()) not in dialect.codes]
+    begun = [value for value in given if _BEGINS.match(value)]
+    return begun[0] if 2 * len(begun) > len(given) else None
 
 
 def ambiguous(cells: Sequence[Sequence[str]], dialect: Dialect) -> list[str]:
