@@ -30,9 +30,15 @@ def doubts_of(report: RunReport | SessionReport) -> Iterator[str]:
     yield "Nobody has tried these clusters on other data. They say what goes together, not why."
 
 
+def rows_without_cluster(n_rows: int) -> str:
+    """Return what is said of own rows that have the label -1, without a full stop."""
+    are = "is" if n_rows == 1 else "are"
+    return f"{n_rows:,} of your rows {are} in no cluster, or did not take part"
+
+
 def _own_rows(report: RunReport) -> Iterator[str]:
     if report.without:
-        yield f"{report.without:,} of your rows are in no cluster, or did not take part."
+        yield f"{rows_without_cluster(report.without)}."
     linked, _, whole = report.linked.partition(" of ")
     if whole and linked != whole:
         yield (

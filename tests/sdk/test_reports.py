@@ -62,7 +62,7 @@ class Desk(NamedTuple):
         return np.array([int(line.rpartition(",")[2]) for line in lines])
 
 
-def opened(analyst: Analyst, folder: Path, session: str) -> Desk:
+def opened(analyst: Analyst, folder: Path, session: str, *more: str) -> Desk:
     """A session of `dc` with two runs, that nobody has joined yet."""
     X = load_wine().data[:60, :4]
     lines = [",".join(map(str, [f"w{n:03}", *row])) for n, row in enumerate(X)]
@@ -78,7 +78,7 @@ def opened(analyst: Analyst, folder: Path, session: str) -> Desk:
     create = ("session", "create", "Wine & <b>more</b>", "--id", session)
     about = ("--purpose", "To compare", "--contact", "office@north.example")
     params = ("--protocol", "dc", "--param", "n_clusters=2..3", "--seed", "1")
-    told = ("--schema", folder / "rows.json", "--profiles", "members")
+    told = ("--schema", folder / "rows.json", "--profiles", "members", *more)
     found = json.loads(blank(*create, *about, *params, *told, "--json"))
     accepted = [word for code in found["risks"] for word in ("--accept-risk", code)]
     return blank._replace(
@@ -86,6 +86,21 @@ def opened(analyst: Analyst, folder: Path, session: str) -> Desk:
         accept=tuple(accepted),
         rows=("--data", str(folder / "rows.csv"), "--id-column", "id"),
     )
+
+
+def test_rows_of_no_cluster_are_counted_at_the_end(
+    analyst: Analyst, tmp_path: Path, session_id: str
+) -> None:
+    desk = opened(analyst, tmp_path, session_id, "--missing", "drop")
+    path = desk.folder / "rows.csv"
+    lines = path.read_text().splitlines()
+    lines[5] = f"{lines[5].rpartition(',')[0]},"
+    path.write_text("\n".join(lines) + "\n")
+    labels = ("--labels", desk.folder / "labels.csv")
+    words = ("party", "run", desk.invitation, *desk.rows, *labels, *desk.accept)
+    said = desk(*words)
+    assert "label -1: 1 of your rows is in no cluster, or did not take part" in said
+    assert list(desk.labels()).count(-1) == 1
 
 
 class Ran(NamedTuple):

@@ -59,6 +59,7 @@ def take_part(
 
 
 def _show(member: Party, result: Result, labels: Path, unlinked: Sequence[str]) -> None:
+    from coterie_pages.result_texts.result_doubts import rows_without_cluster
     from coterie_pages.views.result_views import outcomes_in
     from party_sdk.reports.run_reports import linked_rows
     from party_sdk.results.warnings import result_cautions
@@ -72,6 +73,8 @@ def _show(member: Party, result: Result, labels: Path, unlinked: Sequence[str]) 
         own, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
         all_, yours = (", ".join(map(str, each)) for each in (sizes, own))
         say(f"rows of all parties per cluster: {all_}; yours: {yours}")
+        if without := len(result.labels) - sum(own):
+            say(f"label -1: {rows_without_cluster(without)}")
         for sentence in oddities(own, sizes):
             _warn(sentence)
     for sentence in result_cautions(member.terms, result):

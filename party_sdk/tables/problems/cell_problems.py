@@ -194,9 +194,9 @@ def _hint_for_numbers(texts: Sequence[str]) -> str:
     signs = {sign for t in apart for sign in ".," if read_number(t, sign, None)}
     if not apart:
         return ""
-    if len(signs) != 1 or not all(read_number(t, *signs, None) for t in apart):
+    sign = signs.pop() if len(signs) == 1 else ""
+    if not sign or not all(read_number(text, sign, None) for text in apart):
         return 'thousands that stand apart: thousands = "." or "," in a mapping'
-    [sign] = signs
     is_either = all(_THOUSAND.fullmatch(text.strip()) for text in apart)
     either = f'thousands = "{sign}" or ' if is_either else ""
     return f'{either}decimal = "{sign}" in a mapping'
