@@ -146,10 +146,7 @@ async def admit(
     service: Service, arriving: AnnouncedUpload
 ) -> Contribution | UploadRequirements:
     """Return what announced bytes are checked against, or what is stored already."""
-    admitted: Contribution | UploadRequirements = await service.admitting.do(
-        partial(_admit, service), arriving
-    )
-    return admitted
+    return await service.admitting.do(partial(_admit, service), arriving)
 
 
 async def keep(service: Service, arriving: AnnouncedUpload, draft: BlobDraft) -> Stored:
@@ -157,8 +154,7 @@ async def keep(service: Service, arriving: AnnouncedUpload, draft: BlobDraft) ->
     arrived = CheckedUpload(
         arriving.caller, arriving.place, arriving.digest, draft.size, draft.keep
     )
-    stored: Stored = await service.storing.do(partial(_keep, service), arrived)
-    return stored
+    return await service.storing.do(partial(_keep, service), arrived)
 
 
 def _admit(

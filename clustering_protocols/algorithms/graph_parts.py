@@ -38,8 +38,7 @@ def join(part: IntArray, most: int, neighbors: Neighbors) -> IntArray:
         into[into == joining] = kept
         tree = tree.without(at)
     _, renumbered = np.unique(into, return_inverse=True)
-    joined: IntArray = renumbered[part]
-    return joined
+    return renumbered[part]
 
 
 class _Tree(NamedTuple):

@@ -38,5 +38,4 @@ def in_order(labels: IntArray) -> IntArray:
     _, first, numbers = np.unique(labels, return_index=True, return_inverse=True)
     ranks = np.empty(len(first), dtype=np.int64)
     ranks[np.argsort(first)] = np.arange(len(first))
-    renumbered: IntArray = ranks[numbers]
-    return renumbered
+    return ranks[numbers]

@@ -36,8 +36,7 @@ def order_by_size(sizes: IntArray, centroids: FloatArray | None = None) -> IntAr
     found, keys = np.arange(len(sizes)), [-sizes]
     if centroids is not None and len(centroids) == len(sizes):
         keys += list(centroids.T)
-    order: IntArray = np.lexsort((found, *keys[::-1])).astype(np.int64)
-    return order
+    return np.lexsort((found, *keys[::-1])).astype(np.int64)
 
 
 def order_told_first(

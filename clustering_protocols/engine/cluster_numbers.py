@@ -94,8 +94,7 @@ def _sizes_of(summary: Record) -> IntArray | None:
     """Return the sizes that a summary tells."""
     for name in ("cluster_sizes", "sizes"):
         if name in summary.arrays:
-            sizes: IntArray = summary.arrays[name]
-            return sizes
+            return summary.arrays[name]
     return None
 
 

@@ -108,5 +108,4 @@ def _compile(function: Callable[_P, _R], **options: Any) -> Callable[_P, _R]:
 
 def inline_helper(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Return a helper of compiled functions, copied into each of them."""
-    helper: Callable[_P, _R] = njit(inline="always")(function)
-    return helper
+    return njit(inline="always")(function)

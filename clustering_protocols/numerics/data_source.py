@@ -62,8 +62,7 @@ def original_of(source: DataSource) -> DataSource:
     A source whose cells were changed has an ``original``: the same rows, with the names
     and cells of the table.
     """
-    found: DataSource = getattr(source, "original", source)
-    return found
+    return getattr(source, "original", source)
 
 
 class MatrixSource:

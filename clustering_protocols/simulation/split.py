@@ -86,5 +86,4 @@ def _draw_held_rows(
     """Return the rows of a group that one party holds."""
     if missing == 0:
         return rows
-    held: IntArray = rng.permutation(rows)[: len(rows) - round(missing * len(rows))]
-    return held
+    return rng.permutation(rows)[: len(rows) - round(missing * len(rows))]

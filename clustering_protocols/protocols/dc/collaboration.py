@@ -122,8 +122,7 @@ def _leading_directions(R: FloatArray, n_rows: int, n_features: int) -> FloatArr
     kept = min(int(np.count_nonzero(values > threshold)), n_features)
     if kept == 0:
         raise ProtocolFailed("All anchor projections of a column group are constant.")
-    directions: FloatArray = Vt[:kept].T
-    return directions
+    return Vt[:kept].T
 
 
 def _fit(
@@ -141,5 +140,4 @@ def _fit(
 
 def _least_squares(A: FloatArray, B: FloatArray) -> FloatArray:
     """Return the G of least norm that minimises the Frobenius norm of A G - B."""
-    G: FloatArray = np.linalg.lstsq(A, B, rcond=None)[0].astype(np.float64, copy=False)
-    return G
+    return np.linalg.lstsq(A, B, rcond=None)[0].astype(np.float64, copy=False)

@@ -21,8 +21,7 @@ _LEAST_ROWS: Final = 4096
 
 def qr_r(matrix: FloatArray) -> FloatArray:
     """Return the triangular factor alone."""
-    factor: FloatArray = np.asarray(np.linalg.qr(matrix, mode="r"))
-    return factor
+    return np.asarray(np.linalg.qr(matrix, mode="r"))
 
 
 def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:

@@ -43,8 +43,7 @@ class TransformedRows(RowMap):
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return the images (n, width) of rows (n, m)."""
-        image: FloatArray = self.function(X) @ self.rotation
-        return image
+        return self.function(X) @ self.rotation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +60,7 @@ class Affine(RowMap):
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return the images (n, width) of rows (n, m)."""
-        image: FloatArray = ((X - self.offset) / self.scale) @ self.F
-        return image
+        return ((X - self.offset) / self.scale) @ self.F
 
 
 def triangular_factor(

@@ -157,5 +157,4 @@ def _draw_degrees(rng: np.random.Generator) -> FloatArray:
     objects, items = rng.integers(3, size=60), rng.integers(3, size=24)
     likely = np.where(objects[:, None] == items[None, :], 0.8, 0.1)
     occurs = rng.random((60, 24)) < likely
-    degrees: FloatArray = np.where(occurs, 0.9, 0.1) + 0.1 * rng.random((60, 24))
-    return degrees
+    return np.where(occurs, 0.9, 0.1) + 0.1 * rng.random((60, 24))

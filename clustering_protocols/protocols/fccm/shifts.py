@@ -105,11 +105,9 @@ def lower_shifts(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> Flo
     """
     unit = float(encodings(session)[1].unit)
     lost = (n_items(session) + len(session.slots)) / unit
-    found: FloatArray = shifts + np.log(np.maximum(Z, 0.0) + lost)
-    return found
+    return shifts + np.log(np.maximum(Z, 0.0) + lost)
 
 
 def track_shifts(shifts: FloatArray, Z: FloatArray) -> FloatArray:
     """Return shifts with which Σ exp would be 1 if nothing moved."""
-    found: FloatArray = shifts + np.log(Z)
-    return found
+    return shifts + np.log(Z)

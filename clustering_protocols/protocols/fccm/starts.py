@@ -106,8 +106,7 @@ def _is_last(
     params: CoClustering, taken: IntArray, moved: FloatArray, margin: float
 ) -> Mask:
     last = (taken >= params.max_iter) | (moved <= params.tol + margin)
-    found: Mask = last & (taken > 0)
-    return found
+    return last & (taken > 0)
 
 
 def best(known: Memberships) -> int:

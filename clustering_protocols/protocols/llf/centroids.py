@@ -74,8 +74,7 @@ class Encoding:
 
     def weights_of(self, units: FloatArray) -> FloatArray:
         """Return weights (k,) of whole units."""
-        weights: FloatArray = units / self.weights.unit
-        return weights
+        return units / self.weights.unit
 
     def decode(self, words: WordArray) -> tuple[FloatArray, FloatArray]:
         """Return the sums (k, F) and weights (k,) of a total.
@@ -175,10 +174,7 @@ def drawn_nudge(stream: KeyedStream, scale: Scaler, k: int) -> FloatArray:
     Uniform: all parties have these numbers in the same bits, in any language. The last
     bit of a normal number is a matter of the library.
     """
-    drawn: FloatArray = (
-        NUDGE * scale.step * (2.0 * stream.uniform(k, scale.step.size) - 1.0)
-    )
-    return drawn
+    return NUDGE * scale.step * (2.0 * stream.uniform(k, scale.step.size) - 1.0)
 
 
 def rows_of(session: LlfSession, slots: Sequence[str]) -> int:

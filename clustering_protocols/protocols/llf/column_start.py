@@ -132,5 +132,4 @@ def _means(rows: FloatArray, labels: IntArray, k: int) -> FloatArray:
     """Return the mean (k, m) of the rows of each label."""
     sums = np.zeros((k, rows.shape[1]))
     np.add.at(sums, labels, rows)
-    means: FloatArray = sums / np.bincount(labels, minlength=k)[:, None]
-    return means
+    return sums / np.bincount(labels, minlength=k)[:, None]

@@ -45,8 +45,7 @@ class Scaler:
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Return rows (n, m) in scaled units."""
-        scaled: FloatArray = (X - self.offset) * self.inverse
-        return scaled
+        return (X - self.offset) * self.inverse
 
     @property
     def affine(self) -> tuple[FloatArray, FloatArray]:
@@ -59,8 +58,7 @@ class Scaler:
 
     def undo(self, Z: FloatArray) -> FloatArray:
         """Return scaled rows (n, m) in the units of the data."""
-        unscaled: FloatArray = Z / self.inverse + self.offset
-        return unscaled
+        return Z / self.inverse + self.offset
 
 
 def check_widths(session: LlfSession) -> None:

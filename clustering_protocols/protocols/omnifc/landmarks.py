@@ -73,8 +73,7 @@ def draw(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordArray:
     points = np.rint(
         steps / 2 + radius * _map_orthogonally(_simplex(len(steps)), stream)
     )
-    residues: WordArray = (points.astype(np.int64) % P).astype(np.uint64)
-    return residues
+    return (points.astype(np.int64) % P).astype(np.uint64)
 
 
 def coordinates(read: ReadPairs, n_rows: int, n_features: int) -> FloatArray:

@@ -50,5 +50,4 @@ def _bound(ranges: FloatArray, bits: int) -> int:
 
 def quantise(rows: FloatArray, bits: int) -> WordArray:
     """Return x̃ (n, n_features) of rows without negative numbers."""
-    steps: WordArray = np.rint(rows * 2.0**bits).astype(np.uint64)
-    return steps
+    return np.rint(rows * 2.0**bits).astype(np.uint64)

@@ -66,5 +66,4 @@ def _scale_rows(
     """Return rows in units of the spread that even values of the ranges have."""
     if params.scaling == "none":
         return X
-    in_units: FloatArray = (X - (given.low + given.high) / 2) / divisor
-    return in_units
+    return (X - (given.low + given.high) / 2) / divisor

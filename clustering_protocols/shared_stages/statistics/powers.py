@@ -111,5 +111,4 @@ def varies(
     The mean is known to a unit, or to its last digits: less spread is none.
     """
     step = np.maximum(1.0 / unit, _LAST_DIGITS * np.abs(mean))
-    found: NDArray[np.bool_] = squares > counts * np.square(step)
-    return found
+    return squares > counts * np.square(step)
