@@ -93,8 +93,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(IntegrityError, _collision)
 
 
-def _handle_coterie_error(request: Request, error: Exception) -> JSONResponse:
-    del request
+def _handle_coterie_error(_request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, CoterieError):
         raise error
     extra: dict[str, Any] = {"remedy": error.remedy}
@@ -103,9 +102,8 @@ def _handle_coterie_error(request: Request, error: Exception) -> JSONResponse:
     return problem_response(error.problem, error.detail, extra)
 
 
-def _invalid(request: Request, error: Exception) -> JSONResponse:
+def _invalid(_request: Request, error: Exception) -> JSONResponse:
     """Name the field and the rule, never the value that came."""
-    del request
     if not isinstance(error, RequestValidationError):
         raise error
     finding = error.errors()[0]
@@ -114,9 +112,8 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
     return problem_response(Problem.INVALID_PARAMETERS, said)
 
 
-def _http(request: Request, error: Exception) -> JSONResponse:
+def _http(_request: Request, error: Exception) -> JSONResponse:
     """Turn what the framework itself refuses into the closed list."""
-    del request
     if not isinstance(error, HTTPException):
         raise error
     if error.status_code == 405:
@@ -130,8 +127,7 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     return problem_response(problem, f"{error.detail}.", headers=error.headers)
 
 
-def _database(request: Request, error: Exception) -> JSONResponse:
-    del request
+def _database(_request: Request, error: Exception) -> JSONResponse:
     log.error("database unavailable: %s", describe(error))
     if is_full(error):
         return problem_response(
@@ -140,9 +136,8 @@ def _database(request: Request, error: Exception) -> JSONResponse:
     return problem_response(Problem.UNAVAILABLE, "The database does not answer.")
 
 
-def _collision(request: Request, error: Exception) -> JSONResponse:
+def _collision(_request: Request, _error: Exception) -> JSONResponse:
     """Two requests created the same thing at once; the repeat finds it."""
-    del request, error
     return problem_response(Problem.UNAVAILABLE, "Another request was faster.")
 
 

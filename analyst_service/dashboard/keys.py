@@ -12,6 +12,7 @@ from analyst_service.auth.service import AuthService, Role
 from analyst_service.dashboard.form_answers import FormAnswer, answer_for, say_on_page
 from analyst_service.dashboard.routes import (
     ROOT,
+    FormCheck,
     FormDep,
     PageRoute,
     VisitorDep,
@@ -64,16 +65,11 @@ def post_key(
     return _say_secret(request, label, made[1])
 
 
-@router.post("/{key_id}/rotate")
+@router.post("/{key_id}/rotate", dependencies=[FormCheck])
 def post_rotate(
-    key_id: KeyId,
-    request: Request,
-    visitor: VisitorDep,
-    service: ServiceDep,
-    fields: FormDep,
+    key_id: KeyId, request: Request, visitor: VisitorDep, service: ServiceDep
 ) -> Response:
     """Give a key a new secret, and show it once; the old one is valid for a day still."""
-    del fields
     visitor.caller.require(Role.ADMINISTRATOR)
     seconds = service.settings.key_seconds
     secret = _do(
@@ -82,12 +78,9 @@ def post_rotate(
     return _say_secret(request, key_id, secret)
 
 
-@router.post("/{key_id}/revoke")
-def post_revoke(
-    key_id: KeyId, visitor: VisitorDep, service: ServiceDep, fields: FormDep
-) -> Response:
+@router.post("/{key_id}/revoke", dependencies=[FormCheck])
+def post_revoke(key_id: KeyId, visitor: VisitorDep, service: ServiceDep) -> Response:
     """Revoke a key; the visits that began with it end too."""
-    del fields
     visitor.caller.require(Role.ADMINISTRATOR)
     if key_id == visitor.caller.credential_id:
         raise Forbidden("This is the key of this visit: revoke it by another one.")

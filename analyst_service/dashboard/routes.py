@@ -242,7 +242,8 @@ def visits(transaction: Transaction, service: Service) -> VisitService:
     return VisitService(transaction, service.clock, service.settings)
 
 
-VisitorDep = Annotated[Visitor, Depends(_visitor)]
+VisitorCheck = Depends(_visitor)
+VisitorDep = Annotated[Visitor, VisitorCheck]
 
 
 async def _stranger(request: Request) -> None:
@@ -298,4 +299,5 @@ async def _form(request: Request, visitor: VisitorDep) -> Mapping[str, str]:
     return fields
 
 
-FormDep = Annotated[Mapping[str, str], Depends(_form)]
+FormCheck = Depends(_form)
+FormDep = Annotated[Mapping[str, str], FormCheck]

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session as Transaction
 from analyst_service.auth.service import Caller
 from analyst_service.dashboard.routes import (
     ROOT,
+    FormCheck,
     FormDep,
     PageRoute,
     VisitorDep,
@@ -170,12 +171,11 @@ def get_status(
     return _file(status.model_dump_json(indent=2), name, "application/json")
 
 
-@router.post("/{session_id}/cancel")
+@router.post("/{session_id}/cancel", dependencies=[FormCheck])
 def post_cancel(
-    session_id: SessionID, visitor: VisitorDep, service: ServiceDep, fields: FormDep
+    session_id: SessionID, visitor: VisitorDep, service: ServiceDep
 ) -> Response:
     """End a session."""
-    del fields
     _change(service, lambda each: each.cancel(visitor.caller, session_id))
     return to(f"{ROOT}/sessions/{session_id}")
 

@@ -14,10 +14,10 @@ from analyst_service.dashboard.routes import (
     HOME,
     ROOT,
     SIGN_IN,
-    FormDep,
+    FormCheck,
     PageRoute,
     StrangerDep,
-    VisitorDep,
+    VisitorCheck,
     cookie_of,
     drop,
     keep,
@@ -37,10 +37,9 @@ from coterie_pages.served_pages import asset
 router = APIRouter(prefix=ROOT, include_in_schema=False, route_class=PageRoute)
 
 
-@router.get("")
-def get_home(visitor: VisitorDep) -> Response:
+@router.get("", dependencies=[VisitorCheck])
+def get_home() -> Response:
     """Lead to the sessions."""
-    del visitor
     return to(HOME)
 
 
@@ -88,10 +87,9 @@ def post_sign_in(
     return response
 
 
-@router.post("/sign-out")
-def post_sign_out(request: Request, service: ServiceDep, fields: FormDep) -> Response:
+@router.post("/sign-out", dependencies=[FormCheck])
+def post_sign_out(request: Request, service: ServiceDep) -> Response:
     """End the visit, here and in the browser."""
-    del fields
     service.database.transact(
         lambda transaction: visits(transaction, service).end(cookie_of(request))
     )
@@ -104,7 +102,6 @@ nothing = APIRouter(prefix=ROOT, include_in_schema=False, route_class=PageRoute)
 
 
 @nothing.get(ANY.removeprefix(ROOT), dependencies=[StrangerDep])
-def get_nothing(path: str, request: Request) -> Response:
+def get_nothing(request: Request) -> Response:
     """Say that there is no such page, in the looks of those that there are."""
-    del path
     return refusal(request, Problem.NOT_FOUND, "Nothing has this address.")

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Request, Response
 
 from analyst_service.dashboard.routes import (
     ROOT,
-    FormDep,
+    FormCheck,
     PageRoute,
     VisitorDep,
     page,
@@ -34,12 +34,9 @@ def get_visits(request: Request, visitor: VisitorDep, service: ServiceDep) -> Re
     return page(request, shown, visitor)
 
 
-@router.post("/{visit_id}/end")
-def post_end(
-    visit_id: VisitId, visitor: VisitorDep, service: ServiceDep, fields: FormDep
-) -> Response:
+@router.post("/{visit_id}/end", dependencies=[FormCheck])
+def post_end(visit_id: VisitId, visitor: VisitorDep, service: ServiceDep) -> Response:
     """End one of them."""
-    del fields
     service.database.transact(
         lambda transaction: visits(transaction, service).end_own(
             visitor.caller, visit_id

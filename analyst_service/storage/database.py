@@ -186,20 +186,17 @@ def _ask_whether_connections_live(engine: sa.Engine) -> None:
     failed_at = -math.inf
 
     @sa.event.listens_for(engine, "handle_error")
-    def _fail(context: Any) -> None:
+    def _fail(_context: Any) -> None:
         nonlocal failed_at
-        del context
         failed_at = time.monotonic()
 
     @sa.event.listens_for(engine, "checkin")
-    def _checkin(connection: Any, record: Any) -> None:
-        del connection
+    def _checkin(_connection: Any, record: Any) -> None:
         lives = record.info.get(_TAKEN_AT, -math.inf) > failed_at
         record.info[_USED_AT] = time.monotonic() if lives else -math.inf
 
     @sa.event.listens_for(engine, "checkout")
-    def _checkout(connection: Any, record: Any, proxy: Any) -> None:
-        del proxy
+    def _checkout(connection: Any, record: Any, _proxy: Any) -> None:
         now = record.info[_TAKEN_AT] = time.monotonic()
         used_at = record.info.get(_USED_AT, now)  # a new one lives
         if used_at > max(now - _IDLE_SECONDS, failed_at):
@@ -232,8 +229,7 @@ class _SharingPool(sa.QueuePool):
 
 def _set_up_sqlite(engine: sa.Engine) -> None:
     @sa.event.listens_for(engine, "connect")
-    def _connect(connection: Any, record: Any) -> None:
-        del record
+    def _connect(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves
         for pragma in (
             "journal_mode=WAL",

@@ -274,14 +274,12 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
 
         By layout and parameters alone: what the analyst says does not count.
         """
-        del context, task
         return True
 
     def receive(
         self, context: PartyContext[P], envelopes: Sequence[PeerMessage[Content]]
     ) -> Sequence[Record]:
         """Return what to remember of the envelopes that this stage's round sent."""
-        del context
         if envelopes:
             raise ValueError(f"{type(self).__name__} sends envelopes it cannot receive")
         return ()
@@ -291,7 +289,6 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
 
         Told with the next answer, whichever stage that is of; empty where nothing does.
         """
-        del context, data
         return ""
 
     def foresee(self, context: PartyContext[P]) -> Outcome | None:
@@ -299,7 +296,6 @@ class PartyRole(ABC, Generic[P, Task, Content, Result]):
 
         None where labels come with the result alone, or the run is not done.
         """
-        del context
         return None
 
     def conclude(

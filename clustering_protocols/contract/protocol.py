@@ -214,7 +214,6 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     def may_label_new_rows(self, params: P) -> bool:
         """Return whether parties of such sessions may label rows that come later."""
-        del params
         return False
 
     def check_roster(self, session: SessionContext[P]) -> None:
@@ -229,7 +228,6 @@ class ClusteringProtocol(ABC, Generic[P]):
 
         As many sign what everybody was told before anybody gets a result.
         """
-        del params
         return len(layout.slots)
 
     def check_runs(self, runs: Sequence[P], layout: Layout) -> None:
@@ -239,12 +237,10 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     def figures(self, params: P, layout: Layout) -> frozenset[str]:
         """Return the names of the figures by which runs can be compared."""
-        del params, layout
         return USUAL_FIGURES
 
     def numbers_clusters(self, params: P) -> bool:
         """Return whether the terms number the clusters; else the engine does, by size."""
-        del params
         return False
 
     def sizes(self) -> Sizes[P]:
@@ -257,17 +253,14 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     def readers(self, params: P, layout: Layout) -> Mapping[str, str]:
         """Return who learns what in one session: ``learns``, where it fits all."""
-        del params, layout
         return self.learns
 
     def summarise(self, params: P, layout: Layout) -> str:
         """Return what happens in one session: ``summary``, where it fits all."""
-        del params, layout
         return self.summary
 
     def personal_data(self, layout: Layout) -> str:
         """Return what leaves of single people, in one sentence: no legal opinion."""
-        del layout
         return "The number of rows is sent, and nothing of a single person."
 
     @abstractmethod
@@ -281,19 +274,16 @@ class ClusteringProtocol(ABC, Generic[P]):
 
         widths: columns of each column group.
         """
-        del params, layout, widths
         return ()
 
     def cautions_of(
         self, params: P, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:
         """Return what the rows of each cluster show of a result, as sentences."""
-        del params, layout, sizes
         return ()
 
     def risks_of_runs(self, params: P, layout: Layout) -> Sequence[str]:
         """Return the risk codes that several runs bring beside those of one."""
-        del params, layout
         return ()
 
     @abstractmethod

@@ -82,7 +82,6 @@ class Params(BaseModel):
 
         ``shared``: whether other parties hold the same rows.
         """
-        del shared
         return name
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
@@ -92,7 +91,6 @@ class Params(BaseModel):
 
         Raises InvalidParameters.
         """
-        del plans
         raise InvalidParameters(
             "this protocol clusters the columns of tables as they are.",
             field="preparation",
@@ -111,7 +109,6 @@ class Params(BaseModel):
 
         n_rows, n_columns: of all parties together, as they joined.
         """
-        del n_rows, n_columns
         return self
 
     def check_retired(self) -> None:
@@ -132,7 +129,6 @@ class Params(BaseModel):
 
         Raises InvalidData if two rows have one id.
         """
-        del shared
         check_unique(data.ids)
         return None
 

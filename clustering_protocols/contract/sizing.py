@@ -138,7 +138,6 @@ class Sizes(Generic[P]):
 
     def needs(self, params: P, extent: Extent) -> Needs | None:
         """Return what a session of one run takes; None where the protocol does not say."""
-        del params, extent
         return None
 
     def updates_that_fit(
@@ -151,17 +150,14 @@ class Sizes(Generic[P]):
 
         params: of each run.
         """
-        del params, layout, n_rows
         return None
 
     def most_rows(self, params: P, n_features: int) -> int | None:
         """Return the most rows of all parties that fit the parameters; None: any."""
-        del params, n_features
         return None
 
     def beyond(self, params: P) -> str:
         """Return what to do with more rows than fit, as a sentence."""
-        del params
         return ""
 
 

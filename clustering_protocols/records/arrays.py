@@ -74,7 +74,6 @@ class Spec:
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Describe the array for readers of the catalogue."""
-        del handler
         described: dict[str, Any] = {
             "type": "array",
             "dtype": schema["metadata"]["dtype"],

@@ -156,8 +156,7 @@ class Phase(Generic[S]):
     learn: Callable[[PartyContext[Any], S, WordArray], Mapping[str, object]]
 
 
-def _sum_of_columns(context: PartyContext[Any]) -> CheckedSum:
-    del context
+def _sum_of_columns(_context: PartyContext[Any]) -> CheckedSum:
     return CheckedSum(scope="column")
 
 

@@ -100,7 +100,6 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         self, params: DataCollaboration, layout: Layout, widths: Sequence[int]
     ) -> Sequence[str]:
         """Say what leaving a dimension out costs where parties have few."""
-        del layout
         narrow = sorted({width for width in widths if 2 <= width <= _NARROW})
         if not narrow or not params.leaves_one_out:
             return ()
@@ -137,7 +136,6 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def personal_data(self, layout: Layout) -> str:
         """Say that the upload is of single people."""
-        del layout
         return (
             "One line for each person is sent, reduced and rotated: data of single "
             "people, without names or ids."

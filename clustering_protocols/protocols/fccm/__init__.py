@@ -94,7 +94,6 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def readers(self, params: CoClustering, layout: Layout) -> Mapping[str, str]:
         """Return who learns what, of a view that is blind or not."""
-        del layout
         analyst = (
             "Numbers of objects and items, how far memberships move, and of the best "
             "start the sizes of large clusters and two quality measures."
@@ -109,7 +108,6 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def personal_data(self, layout: Layout) -> str:
         """Say that the upload is of single people."""
-        del layout
         return (
             "Masked sums over your variables leave for each person; parties read "
             "the totals over all sites."

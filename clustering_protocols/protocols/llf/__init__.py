@@ -178,7 +178,6 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
 
     def summarise(self, params: LosslessFederated, layout: Layout) -> str:
         """Return what happens with this split."""
-        del params
         if _rows_split(layout):
             return (
                 "In each round the parties' masked sums are added up, so that nobody "

@@ -188,7 +188,6 @@ class LosslessFederated(AlignedParams):
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
-        del plans
         if self.scaling != "standard":
             raise InvalidParameters("preparation goes with scaling 'standard'.")
 

@@ -105,9 +105,8 @@ def _lanes(here: RowsRound) -> FloatArray:
 
 
 def _words(
-    context: LlfContext, known: messages.StartComparison, data: DataSource
+    context: LlfContext, _known: messages.StartComparison, data: DataSource
 ) -> WordArray:
-    del known
     here = RowsRound.of(context)
     lanes = _lanes(here)
     code, parts = _objectives(here, lanes), []
@@ -186,10 +185,9 @@ def _check_updates(here: RowsRound, updates: Updates, own: Updates) -> None:
 
 
 def _fits(
-    context: LlfContext, known: messages.StartComparison, words: WordArray
+    context: LlfContext, _known: messages.StartComparison, words: WordArray
 ) -> bool:
     """Return whether the total is as small as it must be, for each start."""
-    del known
     here = RowsRound.of(context)
     lanes = context.recall(messages.LaneStarts).centroids
     updates = words[: -len(lanes)].reshape(len(lanes), here.encoding.n_words)
@@ -198,9 +196,8 @@ def _fits(
 
 
 def _learn(
-    context: LlfContext, known: messages.StartComparison, words: WordArray
+    _context: LlfContext, _known: messages.StartComparison, words: WordArray
 ) -> Mapping[str, object]:
-    del context, known
     return {"total": words}
 
 

@@ -111,7 +111,6 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def personal_data(self, layout: Layout) -> str:
         """Say that the upload is of single people."""
-        del layout
         return (
             "The analyst reads the distances between all people: data of single "
             "people, without names or ids."

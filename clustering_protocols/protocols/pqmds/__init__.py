@@ -121,7 +121,6 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def personal_data(self, layout: Layout) -> str:
         """Say that the upload is of single people."""
-        del layout
         return (
             "A few numbers for each person are sent, rounded to codes: data of single "
             "people, without names or ids."

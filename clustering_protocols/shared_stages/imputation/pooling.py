@@ -206,7 +206,6 @@ class _CountedLevels(PooledFilling):
 
     def fits(self, first: IntArray, n_rows: int, n_members: int) -> bool:
         """Return whether there are no more values than rows."""
-        del n_members
         return _counts(first, n_rows)
 
 
@@ -296,17 +295,14 @@ class MostFrequent(_CountedLevels):
 
     def second(self, first: IntArray) -> Tally | None:
         """Return nothing."""
-        del first
         return None
 
     def fits_second(self, first: IntArray, second: IntArray) -> bool:
         """Return whether there is none."""
-        del first
         return not second.size
 
     def value(self, first: IntArray, second: IntArray) -> float:
         """Return the place of the level."""
-        del second
         return float(max(self.fill.ranking, key=lambda place: int(first[place])))
 
 

@@ -148,9 +148,8 @@ class FillingParty(PartyRole[Params, AddUp]):
 
 
 def _count_first(
-    context: PartyContext, known: PartialFillings, data: DataSource
+    context: PartyContext, _known: PartialFillings, data: DataSource
 ) -> WordArray:
-    del known
     poolings = _poolings(context)
     return _count_tallies(context, [each.first() for each in poolings], data)
 
@@ -196,9 +195,8 @@ def _n_values(data: DataSource, places: Sequence[int]) -> IntArray:
 
 
 def _fits_first(
-    context: PartyContext, known: PartialFillings, words: WordArray
+    context: PartyContext, _known: PartialFillings, words: WordArray
 ) -> bool:
-    del known
     rows, n_members, poolings = (
         n_rows(context),
         len(members(context)),
@@ -209,14 +207,13 @@ def _fits_first(
 
 
 def _learn_first(
-    context: PartyContext, known: PartialFillings, words: WordArray
+    context: PartyContext, _known: PartialFillings, words: WordArray
 ) -> Mapping[str, object]:
     """Return the first sum, if every field has values enough.
 
     Raises GuardRefused if one has so few that what they have in common would tell of
         single rows.
     """
-    del known
     first, poolings = words.view(np.int64), _poolings(context)
     least = context.session.terms.guards.minimum_rows
     for pooling, part in zip(poolings, _parts(first, poolings, 0), strict=True):
@@ -240,9 +237,8 @@ def _fits_second(
 
 
 def _learn_second(
-    context: PartyContext, known: PartialFillings, words: WordArray
+    _context: PartyContext, _known: PartialFillings, words: WordArray
 ) -> Mapping[str, object]:
-    del context, known
     return {"second": words.view(np.int64)}
 
 
@@ -277,8 +273,7 @@ def _share_size(context: PartyContext, known: PartialFillings) -> int:
     return _n_words(context.session, context.slot.name, known.phase)
 
 
-def _choose_hiding(context: PartyContext) -> CheckedSum:
-    del context
+def _choose_hiding(_context: PartyContext) -> CheckedSum:
     return CheckedSum(scope="column", minimum_members=_LEAST_MEMBERS)
 
 

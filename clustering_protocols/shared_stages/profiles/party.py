@@ -163,9 +163,8 @@ def _fits(context: PartyContext, kept: messages.ProfileState, words: WordArray) 
 
 
 def _learn(
-    context: PartyContext, kept: messages.ProfileState, words: WordArray
+    _context: PartyContext, kept: messages.ProfileState, words: WordArray
 ) -> Mapping[str, object]:
-    del context
     return {"sums": np.concatenate([kept.sums, words.view(np.int64)])}
 
 

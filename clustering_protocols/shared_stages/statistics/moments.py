@@ -157,16 +157,14 @@ def _pool_moments(context: PartyContext, known: PartialMoments) -> PooledMoments
 
 
 def _count_values(
-    context: PartyContext, known: PartialMoments, data: DataSource
+    _context: PartyContext, _known: PartialMoments, data: DataSource
 ) -> WordArray:
-    del context, known
     return _count_powers(data, np.zeros(len(data.columns)), MOST_POWER)
 
 
 def _count_deviations(
-    context: PartyContext, known: PartialMoments, data: DataSource
+    _context: PartyContext, known: PartialMoments, data: DataSource
 ) -> WordArray:
-    del context
     return _count_powers(data, known.mean, POWERS.highest)
 
 
@@ -179,16 +177,14 @@ def _count_powers(data: DataSource, mean: FloatArray, most: int) -> WordArray:
 
 
 def _fits_powers(
-    context: PartyContext, known: PartialMoments, words: WordArray
+    context: PartyContext, _known: PartialMoments, words: WordArray
 ) -> bool:
-    del known
     return POWERS.fits(words.view(np.int64), len(members(context)))
 
 
 def _learn_powers(
-    context: PartyContext, known: PartialMoments, words: WordArray
+    _context: PartyContext, known: PartialMoments, words: WordArray
 ) -> Mapping[str, object]:
-    del context
     name = "powers" if known.phase == 1 else "deviation_powers"
     return {name: POWERS.largest(words.view(np.int64))}
 
