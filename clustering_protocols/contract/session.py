@@ -183,6 +183,16 @@ class SessionContext(Generic[P_co]):
         """Return how many rows of a slot take part: by the roster, or as selected."""
         return self.selected.get(slot, self.member(slot).n_rows)
 
+    @property
+    def row_counts(self) -> list[int]:
+        """Return the number of rows of each row group that take part."""
+        return [self.n_rows(group[0]) for group in self.layout.row_groups]
+
+    @property
+    def column_widths(self) -> list[int]:
+        """Return the number of columns of each column group."""
+        return [self.member(group[0]).n_columns for group in self.layout.column_groups]
+
     def units(self, slot: str, spread: FloatArray) -> FloatArray:
         """Return by what each column (m,) of a slot is divided, given its spread.
 

@@ -128,8 +128,8 @@ def build_compared_columns(
     plan = session.terms.plan(context.slot.name)
     fields = columns if plan is None else plan.sources
     others = [
-        _variances_of(context, column)
-        for column in range(session.layout.n_column_groups)
+        _variances_of(context, group[0])
+        for column, group in enumerate(session.layout.column_groups)
         if column != own
     ]
     return ComparedColumns(
@@ -139,10 +139,9 @@ def build_compared_columns(
     )
 
 
-def _variances_of(context: PartyContext, column: int) -> FloatArray:
-    """Return what the columns of another column group are taken to vary by."""
+def _variances_of(context: PartyContext, slot: str) -> FloatArray:
+    """Return what the columns of a slot's column group are taken to vary by."""
     session = context.session
-    slot = session.layout.column_group(column)[0]
     weights = session.weights(slot, session.member(slot).n_columns)
     to_one = getattr(session.params, "scaling", "") == "minmax"
     return np.square(weights) * (_UNIFORM if to_one else 1.0)

@@ -32,7 +32,7 @@ def list_pooling_flows(
     if not (moments or ranges):
         return
     layout, d = extent.layout, extent.party_features
-    sizes = [len(layout.column_group(c)) for c in range(layout.n_column_groups)]
+    sizes = list(map(len, layout.column_groups))
     if not ranges and max(sizes) >= MINIMUM_MEMBERS:
         counts, sums = WORD * (1 + _POWERS * d), WORD * (1 + d)
         yield from (

@@ -76,7 +76,7 @@ def shares_rows(terms: Terms, slot: str) -> bool:
 
 def shares_any_rows(layout: Layout) -> bool:
     """Return whether two parties hold the same rows."""
-    return any(len(layout.row_group(row)) > 1 for row in range(layout.n_row_groups))
+    return any(len(group) > 1 for group in layout.row_groups)
 
 
 def compared_with(terms: Terms, params: Params, slot: str) -> tuple[str, ...]:

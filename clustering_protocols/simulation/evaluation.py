@@ -124,8 +124,7 @@ def fidelity(pooled: IntArray, labels: IntArray) -> float:
 
 
 def _first_slots(parts: Split) -> list[str]:
-    groups = map(parts.layout.row_group, range(parts.layout.n_row_groups))
-    return [group[0] for group in groups]
+    return [group[0] for group in parts.layout.row_groups]
 
 
 def _pool(

@@ -154,9 +154,9 @@ class Layout(Value):
         if audience == "all":
             return [self.names]
         if audience == "row":
-            return [self.row_group(row) for row in range(self.n_row_groups)]
+            return list(self.row_groups)
         if audience == "column":
-            return [self.column_group(column) for column in range(self.n_column_groups)]
+            return list(self.column_groups)
         return [(name,) for name in self.names]
 
     def slot(self, name: str) -> Slot:
@@ -169,7 +169,7 @@ class Layout(Value):
 
     def row_group(self, row: int) -> tuple[str, ...]:
         """Return the names of the slots of a row group, in column order."""
-        return tuple(slot.name for slot in self.slots if slot.row == row)
+        return self.row_groups[row]
 
     def adds_up(self, column: int) -> bool:
         """Return whether a column group has members enough for masked sums."""
@@ -177,7 +177,19 @@ class Layout(Value):
 
     def column_group(self, column: int) -> tuple[str, ...]:
         """Return the names of the slots of a column group, in row order."""
-        return tuple(slot.name for slot in self.slots if slot.column == column)
+        return self.column_groups[column]
+
+    @cached_property
+    def row_groups(self) -> Sequence[tuple[str, ...]]:
+        """Return the names of the slots of each row group."""
+        rows = range(self.n_row_groups)
+        return [tuple(s.name for s in self.slots if s.row == row) for row in rows]
+
+    @cached_property
+    def column_groups(self) -> Sequence[tuple[str, ...]]:
+        """Return the names of the slots of each column group."""
+        columns = range(self.n_column_groups)
+        return [tuple(s.name for s in self.slots if s.column == c) for c in columns]
 
 
 class Identities(Section):

@@ -125,8 +125,7 @@ def describe_tables(
     """
     low, high = ranges or (None, None)
     bounds = Constraints(minimum=low, maximum=high)
-    groups = range(layout.n_column_groups)
-    firsts = [tables[layout.column_group(column)[0]] for column in groups]
+    firsts = [tables[group[0]] for group in layout.column_groups]
     return [
         Schema(
             fields=tuple(

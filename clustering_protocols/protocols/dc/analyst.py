@@ -51,7 +51,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
         row_groups = _row_groups(session, contributions)
         # one thread per product and factor: how BLAS shares them out shows in last bits
         with threadpool_limits(1, "blas"):
-            widths = layouts.widths(session)
+            widths = session.column_widths
             maps = fit_maps(session.params, row_groups, widths, session.engine)
         X_hat: RowBlocks = CommonSpace.of(row_groups, maps)
         magnitudes.check_blocks("The common space", X_hat, session.engine)
@@ -135,9 +135,9 @@ def _row_groups(
             layout.slot(name).column: _check_projections(
                 session, name, contributions[name]
             )
-            for name in layout.row_group(row)
+            for name in group
         }
-        for row in range(layout.n_row_groups)
+        for group in layout.row_groups
     ]
 
 
@@ -169,7 +169,7 @@ def _build_run(
     sizes = np.bincount(found.labels, minlength=len(found.centroids))
     results: dict[str, Record] = {}
     begin = 0
-    for row, n_rows in enumerate(layouts.row_counts(session)):
+    for row, n_rows in enumerate(session.row_counts):
         labels = messages.RowGroupLabels(
             labels=found.labels[begin : begin + n_rows], cluster_sizes=sizes
         )

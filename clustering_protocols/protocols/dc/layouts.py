@@ -11,23 +11,9 @@ LEAST_WIDTH = 2
 """Columns of a party that leaves one dimension out: of one alone it could not."""
 
 
-def widths(session: DcSession) -> list[int]:
-    """Return m_j, the number of features of each column group."""
-    layout = session.layout
-    first = [layout.column_group(column)[0] for column in range(layout.n_column_groups)]
-    return [session.member(slot).n_columns for slot in first]
-
-
-def row_counts(session: DcSession) -> list[int]:
-    """Return n_i, the number of rows of each row group."""
-    layout = session.layout
-    first = [layout.row_group(row)[0] for row in range(layout.n_row_groups)]
-    return [session.n_rows(slot) for slot in first]
-
-
 def n_anchors(session: DcSession) -> int:
     """Return r; :class:`ProtocolFailed` if it is too small for the features."""
-    n_features = sum(widths(session))
+    n_features = sum(session.column_widths)
     r = anchors.n_anchors(session.params.anchor, n_features)
     needed = anchors.minimum_anchors(n_features)
     if r < needed:
@@ -48,7 +34,7 @@ def check(session: DcSession) -> None:
     if session.params.leaves_one_out:
         _check_widths(session)
     n_anchors(session)
-    n_rows, wanted = sum(row_counts(session)), session.params.n_clusters
+    n_rows, wanted = sum(session.row_counts), session.params.n_clusters
     if wanted > n_rows:
         raise ProtocolFailed(f"n_clusters is {wanted}; there are {n_rows} rows.")
 

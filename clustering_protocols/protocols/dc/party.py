@@ -192,7 +192,7 @@ def _report(context: DcContext) -> dict[str, object]:
             "Row groups that lack columns stand at the anchors' mean there: distances "
             "between row groups with different columns are not kept."
         )
-    n_rows = sum(layouts.row_counts(context.session))
+    n_rows = sum(context.session.row_counts)
     if context.session.params.samples_rows(n_rows):
         report |= told_of_groups(n_rows)
     return report

@@ -85,11 +85,10 @@ def objectives(
 
 def _leave_dimensions_out(session: DcSession, Z: FloatArray) -> FloatArray:
     """Return rows without each party's own direction of least variance."""
-    layout, reduced = session.layout, np.empty_like(Z)
-    begin = 0
-    for row in range(layout.n_row_groups):
-        end, first = begin + session.n_rows(layout.row_group(row)[0]), 0
-        for slot in layout.row_group(row):
+    begin, reduced = 0, np.empty_like(Z)
+    for group in session.layout.row_groups:
+        end, first = begin + session.n_rows(group[0]), 0
+        for slot in group:
             last = first + session.member(slot).n_columns
             own = Z[begin:end, first:last]
             mean = own.mean(axis=0)

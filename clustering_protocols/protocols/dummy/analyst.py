@@ -10,7 +10,6 @@ from clustering_protocols.records.record import Record
 
 from . import kernels, messages
 from .params import Dummy, DummySession
-from .rosters import rows_per_group
 
 
 class Greeter(AnalystRole[Dummy, messages.Greeted]):
@@ -66,7 +65,7 @@ class Counter(
 
 
 def _ask_confirm(session: DummySession, voided: int) -> Ask:
-    total = sum(rows_per_group(session))
+    total = sum(session.row_counts)
     return Ask.everybody(
         session,
         messages.Confirm(total=total),
@@ -75,7 +74,7 @@ def _ask_confirm(session: DummySession, voided: int) -> Ask:
 
 
 def _finish(session: DummySession, total: int) -> Finish:
-    per_group = rows_per_group(session)
+    per_group = session.row_counts
     k = session.params.n_clusters
     results: dict[str, Record] = {}
     for row, n_rows in enumerate(per_group):

@@ -13,7 +13,6 @@ from clustering_protocols.records.record import Record
 
 from . import messages
 from .params import Dummy, DummyContext
-from .rosters import rows_per_group
 
 
 class Greeter(PartyRole[Dummy, messages.Greet, messages.Word]):
@@ -56,7 +55,7 @@ class Counter(PartyRole[Dummy, _Counting, messages.Word, messages.Labels]):
         """Answer the count or the confirmation."""
         session = context.session
         if isinstance(task, messages.Confirm):
-            if task.total != sum(rows_per_group(session)):
+            if task.total != sum(session.row_counts):
                 raise ProtocolFailed("The analyst counts other rows than there are.")
             return Reply(contribution=messages.Confirmed(total=task.total))
         counted = messages.Counted(positions=np.arange(data.n_rows, dtype=np.int64))

@@ -102,10 +102,7 @@ class ColumnStartParty(PartyRole[LosslessFederated, _Task, Record, Record]):
 
 
 def _sample_of_session(session: LlfSession) -> Sample:
-    layout = session.layout
-    columns = map(layout.column_group, range(layout.n_column_groups))
-    width = sum(session.member(group[0]).n_columns for group in columns)
-    return sample_of(session.n_rows(session.slots[0]), width)
+    return sample_of(session.n_rows(session.slots[0]), sum(session.column_widths))
 
 
 def _own_numbers(context: LlfContext, sample: Sample) -> IntArray:

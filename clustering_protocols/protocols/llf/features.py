@@ -63,15 +63,9 @@ class Scaler:
 
 def check_widths(session: LlfSession) -> None:
     """Refuse a given start that is not as wide as the data."""
-    widths = [
-        session.member(session.layout.column_group(column)[0]).n_columns
-        for column in range(session.layout.n_column_groups)
-    ]
-    given = session.params.initial_centroids
-    if given is not None and any(len(row) != sum(widths) for row in given):
-        raise InvalidParameters(
-            f"initial_centroids needs {sum(widths)} numbers in each row."
-        )
+    given, width = session.params.initial_centroids, sum(session.column_widths)
+    if given is not None and any(len(row) != width for row in given):
+        raise InvalidParameters(f"initial_centroids needs {width} numbers in each row.")
 
 
 def scaler_of(context: LlfContext) -> Scaler:

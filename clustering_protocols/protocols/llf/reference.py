@@ -65,12 +65,11 @@ def run(params: Llf, X: FloatArray, trace: _Trace | None) -> PooledRun:
         return _updates(params, Z, V, None)
     session = trace.session
     Z = _scale_features(params, X, session)
-    V = np.hstack([_start(trace, column) for column in range(_n_columns(session))])
+    V = np.hstack([_start(trace, g[0]) for g in session.layout.column_groups])
     return _updates(params, Z, V, trace)
 
 
-def _start(trace: _Trace, column: int) -> FloatArray:
-    slot = trace.session.layout.column_group(column)[0]
+def _start(trace: _Trace, slot: str) -> FloatArray:
     start = trace.memories[slot].get(messages.StartCentroids)
     if start is None:
         raise ValueError("the trace holds no start")
@@ -93,8 +92,7 @@ def _scale_features(
         return scaled
     low, high = X.min(axis=0), X.max(axis=0)
     if session is not None:
-        groups = map(session.layout.column_group, range(_n_columns(session)))
-        ranges = [session.bounds(group[0]) for group in groups]
+        ranges = [session.bounds(group[0]) for group in session.layout.column_groups]
         low, high = (np.concatenate(ends) for ends in zip(*ranges, strict=True))
     minmax: FloatArray = (X - low) / np.where(high > low, high - low, 1.0)
     return minmax
@@ -217,14 +215,11 @@ def _start_by_rules(Z: FloatArray, k: int, lane: int) -> FloatArray:
 
 def _end(trace: _Trace) -> FloatArray:
     """Return the final centroids of a session, in scaled units."""
-    layout, found = trace.session.layout, []
-    for column in range(layout.n_column_groups):
-        memory = trace.memories[layout.column_group(column)[0]]
-        ended: messages.Centroids | messages.OwnCentroids | None
-        if layout.n_column_groups == 1:
-            ended = memory.get(messages.Centroids)
-        else:
-            ended = memory.get(messages.OwnCentroids)
+    groups, found = trace.session.layout.column_groups, []
+    kind: type[messages.Centroids | messages.OwnCentroids]
+    kind = messages.Centroids if len(groups) == 1 else messages.OwnCentroids
+    for group in groups:
+        ended = trace.memories[group[0]].get(kind)
         if ended is None:
             raise ValueError("the trace holds no centroids")
         found.append(ended.centroids)

@@ -192,10 +192,7 @@ def without_messages(context: LlfContext, scale: Scaler, lane: int = 0) -> Float
 
 def select_initial_centroids(session: LlfSession, column: int) -> FloatArray:
     """Return the columns (k, m) of the given centroids that a column group holds."""
-    widths = [
-        session.member(session.layout.column_group(other)[0]).n_columns
-        for other in range(session.layout.n_column_groups)
-    ]
+    widths = session.column_widths
     begin = sum(widths[:column])
     rows = np.array(session.params.initial_centroids, dtype=np.float64)
     return rows[:, begin : begin + widths[column]]

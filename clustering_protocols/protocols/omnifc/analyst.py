@@ -116,7 +116,7 @@ def _run(
     sizes = np.bincount(inside, minlength=k)
     results: dict[str, Record] = {}
     begin = 0
-    for slot, n_rows in zip(session.slots, rosters.row_counts(session), strict=True):
+    for slot, n_rows in zip(session.slots, session.row_counts, strict=True):
         rows = slice(begin, begin + n_rows)
         results[slot] = _result(found, rows, sizes)
         begin += n_rows

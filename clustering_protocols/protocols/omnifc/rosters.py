@@ -5,14 +5,9 @@ from __future__ import annotations
 from .params import OmniSession
 
 
-def row_counts(session: OmniSession) -> list[int]:
-    """Return n_i, the number of rows of each party."""
-    return [session.n_rows(slot) for slot in session.slots]
-
-
 def n_rows(session: OmniSession) -> int:
     """Return n."""
-    return sum(row_counts(session))
+    return sum(session.row_counts)
 
 
 def n_features(session: OmniSession) -> int:

@@ -126,12 +126,9 @@ def compare(session: SessionContext, digests: Mapping[str, Digests]) -> None:
 
     Raises RowsNotAligned, ColumnsNotAligned: with the parties of the group.
     """
-    layout = session.layout
-    for row in range(layout.n_row_groups):
-        group = layout.row_group(row)
+    for group in session.layout.row_groups:
         _compare(group, [digests[slot].rows for slot in group], RowsNotAligned)
-    for column in range(layout.n_column_groups):
-        group = layout.column_group(column)
+    for group in session.layout.column_groups:
         found = [digests[slot].columns for slot in group]
         _compare(group, found, ColumnsNotAligned)
 

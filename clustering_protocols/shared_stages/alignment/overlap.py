@@ -61,9 +61,8 @@ def small_overlaps(
 
     n_rows: how many rows of each slot take part.
     """
-    layout, least = session.layout, session.terms.guards.minimum_rows
-    for row in range(layout.n_row_groups):
-        group = layout.row_group(row)
+    least = session.terms.guards.minimum_rows
+    for group in session.layout.row_groups:
         if len(group) == 1:
             continue
         smallest = min(session.member(slot).n_rows for slot in group)

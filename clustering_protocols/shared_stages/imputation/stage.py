@@ -110,12 +110,8 @@ def stage() -> Stage:
 
 
 def _groups(session: SessionContext) -> list[tuple[str, ...]]:
-    columns = range(session.layout.n_column_groups)
-    return [
-        session.layout.column_group(column)
-        for column, plan in zip(columns, session.terms.plans, strict=True)
-        if plan.fills
-    ]
+    groups = zip(session.layout.column_groups, session.terms.plans, strict=True)
+    return [group for group, plan in groups if plan.fills]
 
 
 def _n_words(session: SessionContext, slot: str, phase: int) -> int:

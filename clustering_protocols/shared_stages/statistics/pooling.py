@@ -7,8 +7,6 @@ cannot be summed: that is a risk code. A party that is alone measures at home.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import Disclosure, Kind, Reader, Stage, to
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
@@ -38,7 +36,7 @@ def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
 
     if ranges:
         return (by_leader.stage(moments=moments, ranges=True),)
-    small = any(size < MINIMUM_MEMBERS for size in _group_sizes(layout))
+    small = any(size < MINIMUM_MEMBERS for size in map(len, layout.column_groups))
     through_leader = by_leader.stage(
         moments=True, ranges=False, largest_group=MINIMUM_MEMBERS - 1
     )
@@ -53,22 +51,19 @@ def shows_own(layout: Layout, *, moments: bool, ranges: bool) -> bool:
     largest = None if ranges else MINIMUM_MEMBERS - 1
     return (moments or ranges) and any(
         size > 1 and (largest is None or size <= largest)
-        for size in _group_sizes(layout)
+        for size in map(len, layout.column_groups)
     )
 
 
 def masks(layout: Layout, *, moments: bool, ranges: bool) -> bool:
     """Return whether parties read totals of masked sums."""
-    sizes = _group_sizes(layout)
+    sizes = map(len, layout.column_groups)
     return moments and not ranges and any(n >= MINIMUM_MEMBERS for n in sizes)
 
 
 def shows(layout: Layout, *, moments: bool, ranges: bool) -> frozenset[Disclosure]:
     """Return what those who pool read; nothing where each party is alone."""
-    pools = (moments or ranges) and any(size > 1 for size in _group_sizes(layout))
+    pools = (moments or ranges) and any(
+        size > 1 for size in map(len, layout.column_groups)
+    )
     return to(Reader.GROUP, Kind.MEANS) if pools else frozenset()
-
-
-def _group_sizes(layout: Layout) -> Iterator[int]:
-    for column in range(layout.n_column_groups):
-        yield len(layout.column_group(column))

@@ -137,8 +137,7 @@ def bring_tables(
             data[slot.name] = read(
                 number, table, *agreed.of(slot.column), columns=list(first)
             )
-    groups = map(layout.column_group, range(layout.n_column_groups))
-    names = [data[group[0]].columns for group in groups]
+    names = [data[group[0]].columns for group in layout.column_groups]
     return Deal(
         parts=_parts(layout, data, list(map(len, names)), compared),
         columns=[name for own in names for name in own],
@@ -162,8 +161,8 @@ def _parts(
     held: dict[str, IntArray] = {}
     rows: list[IntArray] = []
     begin = 0
-    for row in range(layout.n_row_groups):
-        own = {slot: data[slot] for slot in layout.row_group(row)}
+    for members in layout.row_groups:
+        own = {slot: data[slot] for slot in members}
         group = _number_rows(own, compared)
         end = begin + 1 + max(int(numbers.max()) for numbers in group.values())
         held |= {slot: numbers + begin for slot, numbers in group.items()}

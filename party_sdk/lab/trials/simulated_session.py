@@ -335,10 +335,8 @@ def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[s
     session = simulated.trace.session
     run, layout = session.runs[simulated.chosen], session.layout
     if fidelity is None or fidelity < _LOSSLESS:
-        groups = map(layout.column_group, range(layout.n_column_groups))
-        widths = [session.member(group[0]).n_columns for group in groups]
         here = "" if fidelity is None else f" Here it is {fidelity:.2f}."
-        for said in result_warnings.of_session(run, layout, widths):
+        for said in result_warnings.of_session(run, layout, session.column_widths):
             yield f"{said}{here}"
     for outcome in simulated.outcomes.values():
         sizes = outcome.cluster_sizes

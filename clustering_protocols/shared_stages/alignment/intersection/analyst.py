@@ -71,8 +71,7 @@ class IntersectionAnalyst(AnalystRole[Params, Record, IntersectionState]):
         tokens = _all_tokens(session, now, contributions)
         common = {slot: np.empty(0, np.uint8) for slot in session.slots}
         n_rows = dict(now.n_ids)
-        for row in range(session.layout.n_row_groups):
-            group = session.layout.row_group(row)
+        for group in session.layout.row_groups:
             if len(group) > 1:
                 shared = reduce(np.intersect1d, (tokens[slot] for slot in group))
                 n_rows |= dict.fromkeys(group, len(shared))

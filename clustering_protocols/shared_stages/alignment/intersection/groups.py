@@ -7,8 +7,7 @@ from clustering_protocols.contract import SessionContext
 
 def led_by(session: SessionContext) -> dict[str, tuple[str, ...]]:
     """Return the leaders of row groups of two and more, and their other members."""
-    layout = session.layout
-    groups = [layout.row_group(row) for row in range(layout.n_row_groups)]
+    groups = session.layout.row_groups
     return {group[0]: group[1:] for group in groups if len(group) > 1}
 
 
