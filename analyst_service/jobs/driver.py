@@ -65,7 +65,7 @@ class Driver:
         self._compared = -math.inf
         self._is_off = False
         self._is_away = False
-        self._beat = timedelta(seconds=service.settings.lease_seconds / 3)
+        self._lease = timedelta(seconds=service.settings.lease_seconds)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -140,8 +140,7 @@ class Driver:
             self._running.append(self._begin(*taken))
 
     def _has_work(self, jobs: JobRepository) -> bool:
-        now = self._service.clock.now()
-        return jobs.has_work(now, self._service.settings.lease_seconds)
+        return jobs.has_work(self._service.clock.now(), self._lease)
 
     @property
     def _has_free_process(self) -> bool:
@@ -154,7 +153,7 @@ class Driver:
     def _renew(self) -> None:
         """Tell that steps still run; let go of those that another driver has now."""
         now = self._service.clock.now()
-        for step in [s for s in self._running if now >= s.renewed + self._beat]:
+        for step in [s for s in self._running if now >= s.renewed + self._lease / 3]:
             if self._write(partial(JobService.renew, lease=step.lease)):
                 step.renewed = now
             else:

@@ -35,12 +35,12 @@ class Lease:
         return self.session.id
 
 
-def times_of_lease(now: datetime, seconds: float) -> dict[str, datetime]:
+def times_of_lease(now: datetime, span: timedelta) -> dict[str, datetime]:
     """Return the times that :data:`IS_FREE` asks for.
 
-    seconds: how long a lease holds without being renewed.
+    span: how long a lease holds without being renewed.
     """
-    return {"now": now, "far": now + 2 * timedelta(seconds=seconds)}
+    return {"now": now, "far": now + 2 * span}
 
 
 class LeaseRepository:
@@ -51,7 +51,6 @@ class LeaseRepository:
 
     def __init__(self, transaction: Transaction, seconds: float) -> None:
         self._transaction = transaction
-        self._seconds = seconds
         self._span = timedelta(seconds=seconds)
 
     def take(self, now: datetime) -> Lease | None:
@@ -59,7 +58,7 @@ class LeaseRepository:
 
         Rows that another driver is about to take are skipped instead of waited for.
         """
-        free = times_of_lease(now, self._seconds)
+        free = times_of_lease(now, self._span)
         session = self._transaction.scalar(_NEXT, free)
         if session is None:
             return None

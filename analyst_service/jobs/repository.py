@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -42,10 +42,12 @@ class JobRepository:
         """Return whether there is a complete or an overdue session; takes no lock."""
         return bool(self._transaction.scalar(_TO_CLOSE, {"now": now}))
 
-    def has_work(self, now: datetime, lease_seconds: float) -> bool:
-        """Return whether there is such a session, or a step to take; takes no lock."""
-        when = times_of_lease(now, lease_seconds)
-        return bool(self._transaction.scalar(_HAS_WORK, when))
+    def has_work(self, now: datetime, span: timedelta) -> bool:
+        """Return whether there is such a session, or a step to take; takes no lock.
+
+        span: how long a lease holds without being renewed.
+        """
+        return bool(self._transaction.scalar(_HAS_WORK, times_of_lease(now, span)))
 
     def to_close(self, now: datetime) -> list[tuple[Session, bool]]:
         """Return, locked, which sessions wait no longer, and whether for good reason.
