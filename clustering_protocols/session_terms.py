@@ -14,12 +14,7 @@ from pydantic_core import to_jsonable_python
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters, VersionMismatch
 from clustering_protocols.common.values import validate_values
-from clustering_protocols.contract import (
-    ClusteringProtocol,
-    Disclosure,
-    Params,
-    SessionContext,
-)
+from clustering_protocols.contract import Disclosure, Params, SessionContext
 from clustering_protocols.contract.disclosures import (
     check_shown,
     of_fillings,
@@ -67,31 +62,31 @@ def draw_up(session: str, request: SessionRequest, *, simulated: bool = False) -
         fit.
     """
     name = request.protocol.name
-    known = catalogue.protocol(name)
     params = catalogue.parse_params(name, to_jsonable_python(request.protocol.params))
     choice = ProtocolChoice(
         name=name,
-        version=known.version,
+        version=catalogue.protocol(name).version,
         params=catalogue.find_changed_params(params),
     )
     told = {"session": session, "protocol": choice, "risks": (), **request.sections}
     terms = validate_values(Terms, told)
-    _check_fit(known, params, terms)
-    _check_opening(known, params, terms)
+    _check_fit(params, terms)
+    _check_opening(params, terms)
     if not simulated:
         params.check_retired()
     risks = tuple(_risks(params, terms))
     return canonical_json(terms.model_copy(update={"risks": risks}))
 
 
-def _check_fit(known: ClusteringProtocol[Any], params: Params, terms: Terms) -> None:
+def _check_fit(params: Params, terms: Terms) -> None:
     """Refuse parameters that do not fit layout, dictionary and preparation."""
     layout, plans = terms.layout, terms.plans
+    known = catalogue.protocol(terms.protocol.name)
     known.check_runs(runs_of(params, terms.evaluation), layout)
     if terms.evaluation is not None:
         terms.evaluation.check_known(known.figures(params, layout))
     if terms.release is not None:
-        _check_release(known, params, terms)
+        _check_release(params, terms)
     if plans:
         params.check_prepared(plans)
     params.check_dictionary(
@@ -117,34 +112,28 @@ def check_opening(terms: Terms) -> None:
     check_version(terms)
     params = check_terms(terms)
     _check_risks(params, terms)
-    _check_opening(catalogue.protocol_of(params), params, terms)
+    _check_opening(params, terms)
     params.check_retired()
 
 
-def _check_opening(
-    known: ClusteringProtocol[Any], params: Params, terms: Terms
-) -> None:
-    known.check_opening(params, terms.layout)
-    check_shown(_find_disclosures(known, params, terms))
+def _check_opening(params: Params, terms: Terms) -> None:
+    catalogue.protocol(terms.protocol.name).check_opening(params, terms.layout)
+    check_shown(_find_disclosures(params, terms))
 
 
 def shown_in(terms: Terms) -> frozenset[Disclosure]:
     """Return what a session shows of rows, and to whom; terms as they were checked."""
-    params = check_terms(terms)
-    return _find_disclosures(catalogue.protocol_of(params), params, terms)
+    return _find_disclosures(check_terms(terms), terms)
 
 
-def _find_disclosures(
-    known: ClusteringProtocol[Any], params: Params, terms: Terms
-) -> frozenset[Disclosure]:
+def _find_disclosures(params: Params, terms: Terms) -> frozenset[Disclosure]:
     layout = terms.layout
-    shown = known.shows(params, layout) | of_fillings(terms.plans, layout)
+    shown = catalogue.protocol(terms.protocol.name).shows(params, layout)
+    shown |= of_fillings(terms.plans, layout)
     return shown | of_release(terms.release, layout)
 
 
-def _check_release(
-    known: ClusteringProtocol[Any], params: Params, terms: Terms
-) -> None:
+def _check_release(params: Params, terms: Terms) -> None:
     """Refuse profiles of fields that nobody has described, or of some parties alone."""
     if terms.dictionary is None:
         raise InvalidParameters(
@@ -152,6 +141,7 @@ def _check_release(
             "writes one from a table.",
             field="release",
         )
+    known = catalogue.protocol(terms.protocol.name)
     if known.quorum(params, terms.layout) < len(terms.layout.slots):
         raise InvalidParameters(
             "profiles need all parties to the end, and these parameters let a "
@@ -204,9 +194,9 @@ def check_terms(terms: Terms) -> Params:
     choice = terms.protocol
     known = catalogue.protocol(choice.name)
     if choice.version not in known.former_versions:
-        _check_version(known, terms)
+        check_version(terms)
     params = catalogue.parse_params(choice.name, choice.params)
-    _check_fit(known, params, terms)
+    _check_fit(params, terms)
     _check_known(choice.name, terms.risks)
     _check_risks(params, terms, known.later_risks)
     return params
@@ -214,16 +204,13 @@ def check_terms(terms: Terms) -> Params:
 
 def check_version(terms: Terms) -> None:
     """Refuse a session of another version of its protocol: none of them continues."""
-    _check_version(catalogue.protocol(terms.protocol.name), terms)
-
-
-def _check_version(known: ClusteringProtocol[Any], terms: Terms) -> None:
     choice = terms.protocol
-    if known.version != choice.version:
-        whose = "an older" if choice.version < known.version else "a newer"
+    spoken = catalogue.protocol(choice.name).version
+    if spoken != choice.version:
+        whose = "an older" if choice.version < spoken else "a newer"
         raise VersionMismatch(
             f"The session is of protocol {choice.name!r} v{choice.version}, which {whose} "
-            f"release speaks; v{known.version} is here."
+            f"release speaks; v{spoken} is here."
         )
 
 
