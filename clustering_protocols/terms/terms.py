@@ -6,8 +6,8 @@ exact bytes: each side hashes the bytes that it received and never a re-serialis
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -180,16 +180,22 @@ class Layout(Value):
         return self.column_groups[column]
 
     @cached_property
-    def row_groups(self) -> Sequence[tuple[str, ...]]:
-        """Return the names of the slots of each row group."""
-        rows = range(self.n_row_groups)
-        return [tuple(s.name for s in self.slots if s.row == row) for row in rows]
+    def row_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the slots of each row group, in column order."""
+        return _group((slot.row, slot.name) for slot in self.slots)
 
     @cached_property
-    def column_groups(self) -> Sequence[tuple[str, ...]]:
-        """Return the names of the slots of each column group."""
-        columns = range(self.n_column_groups)
-        return [tuple(s.name for s in self.slots if s.column == c) for c in columns]
+    def column_groups(self) -> tuple[tuple[str, ...], ...]:
+        """Return the names of the slots of each column group, in row order."""
+        return _group((slot.column, slot.name) for slot in self.slots)
+
+
+def _group(places: Iterable[tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
+    """Return names by the number of their group, in the order in which they come."""
+    found: defaultdict[int, list[str]] = defaultdict(list)
+    for number, name in places:
+        found[number].append(name)
+    return tuple(tuple(found[number]) for number in range(len(found)))
 
 
 class Identities(Section):
