@@ -27,7 +27,6 @@ _MOST_VALUES: Final = 1_000
 """Different values of one column that are counted one by one; the others together."""
 _MOST_LEVELS: Final = 20
 _NO_NUMBERS: Final = "not numbers"
-_ABSENT: Final = "if they stand for no value"
 _THOUSAND: Final = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
 _ORDERS: Final = ("year-first", "day-first", "month-first")
 _SHORT_YEAR: Final = re.compile(r"0{0,2}\d{1,2}([./-])\d{1,2}\1\d{1,2}")
@@ -68,12 +67,10 @@ def _problems_of(
     )
     for each in counted:
         for what, values in each.kinds.items():
-            found = values.to_problem(each.column, what, lines[values.row])
             is_of_row = values.n_rows == 1 and single[values.row] > 1
-            if is_of_row and what == _NO_NUMBERS and found.hint.startswith(_ABSENT):
-                row = f"[leave_out] lines = [{found.line}] in a mapping"
-                found = found.model_copy(update={"hint": f"a row of units? {row}"})
-            yield found
+            yield values.to_problem(
+                each.column, what, lines[values.row], is_of_row=is_of_row
+            )
 
 
 class _WrongValues:
@@ -90,8 +87,13 @@ class _WrongValues:
         if text in self.counts or len(self.counts) < _MOST_VALUES:
             self.counts[text] = self.counts.get(text, 0) + n_rows
 
-    def to_problem(self, column: Column, what: str, line: int) -> CellProblem:
-        """Return them for people, the most frequent first."""
+    def to_problem(
+        self, column: Column, what: str, line: int, *, is_of_row: bool
+    ) -> CellProblem:
+        """Return them for people, the most frequent first.
+
+        is_of_row: whether this one value stands in a row with other wrong ones.
+        """
         values = sorted(self.counts.items(), key=lambda each: -each[1])
         return CellProblem(
             column=column.name,
@@ -99,7 +101,9 @@ class _WrongValues:
             values=tuple(values),
             n_rows=self.n_rows,
             line=line,
-            hint=_hint_for(what, [text for text, _ in values]),
+            hint=_hint_for(
+                what, [text for text, _ in values], row=line if is_of_row else None
+            ),
         )
 
 
@@ -169,8 +173,11 @@ def _format_bound(field: Field, end: float) -> str:
     return as_date(end) if field.type == "date" else f"{end:g}"
 
 
-def _hint_for(what: str, texts: Sequence[str]) -> str:
-    """Return what mends values, where their kind shows it."""
+def _hint_for(what: str, texts: Sequence[str], row: int | None) -> str:
+    """Return what mends values, where their kind shows it.
+
+    row: the line of other wrong values beside this one, if it stands among such.
+    """
     is_number = what == _NO_NUMBERS
     if is_number and any(split_limit(text) for text in texts):
         return (
@@ -179,8 +186,10 @@ def _hint_for(what: str, texts: Sequence[str]) -> str:
     if is_number and (hint := _hint_for_numbers(texts)):
         return hint
     if is_number and not any(text.strip()[:1].isdigit() for text in texts):
+        if row is not None:
+            return f"a row of units? [leave_out] lines = [{row}] in a mapping"
         words = " ".join(f"--csv {shlex.quote(f'missing={t}')}" for t in texts[:3])
-        return f"{_ABSENT}: {words}"
+        return f"if they stand for no value: {words}"
     if what == "not dates":
         return _hint_for_dates(texts)
     if what.startswith("not levels"):
