@@ -11,7 +11,7 @@ READY := $(VENV)/ready
 CLIENT := clients/typescript
 INSTALLED := $(CLIENT)/node_modules/.package-lock.json
 
-.PHONY: demo test check client image thorough febrl golden lint types imports migrations bench lock sbom audit clean
+.PHONY: demo test check client image thorough febrl golden size lint types imports migrations bench lock sbom audit clean
 .DELETE_ON_ERROR:
 
 # Tests start Python hundreds of times: let it keep its compiled modules.
@@ -65,6 +65,10 @@ $(VENV)/febrl4: $(READY) requirements-febrl.lock
 # it anew: make golden GOLDEN="llf --write".
 golden: $(READY)
 	PYTHONPATH=tests $(BIN)/python -m tests.engine.golden $(GOLDEN)
+
+# What there is to hold, beside what size.toml allows.
+size: $(READY)
+	$(BIN)/python -m benchmarks.size
 
 lint: $(READY) client
 	$(BIN)/ruff check .

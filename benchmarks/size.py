@@ -1,103 +1,128 @@
-"""How much code there is: statements by the parser, lines, templates and JSON beside.
+"""How much there is to hold: code, tests, pages, commands, options and settings.
 
-    python -m benchmarks.size [REVISION]
+    python -m benchmarks.size [--lower]
 
-A statement is what the interpreter executes or defines; docstrings are none, and to break a
-line or to move it changes nothing. With a revision both trees are counted in one run.
+``size.toml`` beside this file has the largest figures that a commit may have, and
+``tests/docs/test_size.py`` holds the tree to them. ``--lower`` writes what is measured
+where it is smaller. A commit that raises a figure does so by hand, and says why on its
+line.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
+import re
 import subprocess
-import tarfile
-import tempfile
-from collections import Counter
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import click
+
+from analyst_service.configuration.settings import Settings
+from clustering_protocols import catalogue
+from clustering_protocols.terms import session_risks
+from party_sdk.cli import main as coterie
+
 ROOT: Final = Path(__file__).parents[1]
-WHEEL: Final = (
-    "analyst_service",
-    "clustering_protocols",
-    "coterie",
-    "coterie_pages",
-    "party_sdk",
+LIMITS: Final = Path(__file__).with_name("size.toml")
+PRODUCT: Final = re.compile(
+    r"(analyst_service|clustering_protocols|coterie\w*|party_sdk)(/.*)?\.(py|j2)"
 )
-BESIDE: Final = ("benchmarks", "coterie_build", "coterie_http", "tests")
+# pages that a program writes, and the list of changes
+GENERATED: Final = re.compile(r"CHANGELOG\.md|docs/messages\.md|spec/messages/.*")
+DESCRIPTIONS: Final = {
+    "product_lines": "product, lines of Python and templates",
+    "product_modules": "modules of the product",
+    "test_lines": "tests, lines of Python",
+    "benchmark_lines": "benchmarks, lines of Python",
+    "words": "words of pages, without CHANGELOG.md and tables of messages",
+    "commands": "commands",
+    "options": "options of all commands",
+    "settings": "settings of the analyst",
+    "risk_codes": "risk codes of protocols and sessions",
+}
 
 
-def count_statements(text: str) -> int:
-    """Return how many statements a module has, docstrings left out."""
-    nodes = list(ast.walk(ast.parse(text)))
-    return sum(isinstance(each, ast.stmt) for each in nodes) - sum(
-        isinstance(each, ast.Expr)
-        and isinstance(each.value, ast.Constant)
-        and isinstance(each.value.value, str)
-        for each in nodes
+def measure() -> dict[str, int]:
+    """Return each figure of ``DESCRIPTIONS`` for the files that git tracks."""
+    names = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.split("\n")
+    texts = {
+        name: (ROOT / name).read_text()
+        for name in names
+        if name.endswith((".py", ".j2", ".md")) and (ROOT / name).exists()
+    }
+
+    def count_lines(pattern: re.Pattern[str]) -> int:
+        return sum(
+            text.count("\n") for name, text in texts.items() if pattern.fullmatch(name)
+        )
+
+    commands = list(iterate_commands(coterie))
+    n_codes = len(session_risks.RISKS) + sum(
+        len(protocol.risks) for protocol in catalogue.catalogue().values()
     )
+    return {
+        "product_lines": count_lines(PRODUCT),
+        "product_modules": sum(
+            name.endswith(".py") for name in filter(PRODUCT.fullmatch, texts)
+        ),
+        "test_lines": count_lines(re.compile(r"tests/.*\.py")),
+        "benchmark_lines": count_lines(re.compile(r"benchmarks/.*\.py")),
+        "words": sum(
+            len(text.split())
+            for name, text in texts.items()
+            if name.endswith(".md") and not GENERATED.fullmatch(name)
+        ),
+        "commands": len(commands),
+        "options": sum(
+            isinstance(parameter, click.Option)
+            for command in commands
+            for parameter in command.params
+        ),
+        "settings": len(Settings.model_fields),
+        "risk_codes": n_codes,
+    }
 
 
-def measure(root: Path) -> dict[str, Counter[str]]:
-    """Return statements, lines and other files of each package below a folder."""
-    found: dict[str, Counter[str]] = {}
-    for name in (*WHEEL, *BESIDE):
-        found[name] = counts = Counter[str]()
-        for path in (root / name).rglob("*"):
-            if path.suffix == ".py":
-                text = path.read_text()
-                counts["files"] += 1
-                counts["statements"] += count_statements(text)
-                counts["lines"] += text.count("\n")
-            elif path.suffix in {".j2", ".json"}:
-                counts[path.suffix] += path.read_text().count("\n")
-    return found
+def iterate_commands(command: click.Command) -> Iterator[click.Command]:
+    """Yield the commands below a group, without the groups themselves."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            if (child := command.get_command(context, name)) is not None:
+                yield from iterate_commands(child)
+    else:
+        yield command
 
 
-def unpack(revision: str, folder: str) -> Path:
-    """Write the tree of a revision into a folder, and return it."""
-    archive = Path(folder) / "tree.tar"
-    command = ["git", "archive", "--output", str(archive), revision]
-    subprocess.run(command, cwd=ROOT, check=True)
-    with tarfile.open(archive) as tree:
-        tree.extractall(folder, filter="data")
-    return Path(folder)
-
-
-def print_table(title: str, found: dict[str, Counter[str]]) -> None:
-    """Print what was counted, a package a line."""
-    kinds = ("files", "statements", "lines", ".j2", ".json")
-    print(f"{title:24}" + "".join(f"{kind:>12}" for kind in kinds))
-    for name, counts in found.items():
-        if counts:
-            print(f"{name:24}" + "".join(f"{counts[kind]:12,}" for kind in kinds))
-
-
-def count_product(found: dict[str, Counter[str]]) -> int:
-    """Return the statements of everything but the tests."""
-    return sum(
-        counts["statements"] for name, counts in found.items() if name != "tests"
-    )
+def read_limits() -> dict[str, int]:
+    """Return the largest figure that is allowed, by name."""
+    limits: dict[str, int] = tomllib.loads(LIMITS.read_text())
+    return limits
 
 
 def main() -> None:
-    """Print the counts of this tree, and of another beside it."""
+    """Print what is measured beside what is allowed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("revision", nargs="?", help="print this tree too")
-    revision = parser.parse_args().revision
-    here = measure(ROOT)
-    print_table("here", here)
-    total = count_product(here)
-    print(f"statements without tests: {total:,}")
-    if revision:
-        with tempfile.TemporaryDirectory() as folder:
-            before = measure(unpack(revision, folder))
-        print_table(revision, before)
-        change = total / count_product(before) - 1
-        print(
-            f"statements without tests: {count_product(before):,}, {change:+.1%} since"
-        )
+    parser.add_argument("--lower", action="store_true", help="write smaller figures")
+    lower = parser.parse_args().lower
+    figures, limits = measure(), read_limits()
+    for name, description in DESCRIPTIONS.items():
+        print(f"{description:60} {figures[name]:9,} of {limits[name]:9,}")
+    if lower:
+        text = LIMITS.read_text()
+        for name, figure in figures.items():
+            if figure < limits[name]:
+                text = re.sub(rf"(?m)^{name} = .*$", f"{name} = {figure}", text)
+        LIMITS.write_text(text)
 
 
 if __name__ == "__main__":
