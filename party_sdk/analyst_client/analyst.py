@@ -1,8 +1,8 @@
 """What parties and coordinators ask of an analyst, whatever carries the question.
 
-A transport is one class with these calls: over HTTP, by files that are carried, or in
-memory. Each raises the :class:`~clustering_protocols.common.errors.CoterieError` that
-belongs to a refusal, and may be asked again.
+A transport is one class with these calls, over HTTP or in memory. Each raises the
+:class:`~clustering_protocols.common.errors.CoterieError` that belongs to a refusal, and
+may be asked again.
 """
 
 from __future__ import annotations

@@ -70,7 +70,6 @@ class Home:
     trust, patience, listeners: as for
         :func:`~party_sdk.analyst_client.http_analyst.connect`.
     entropy: 32 bytes that stand for all chance and for the home's identity.
-    carried: the analyst, where it is no address: a file that was carried here.
     asker: the person at this home; nobody is asked by default.
     moved, safety_number, confirmed_with: what that person knows already; see
         :meth:`Party.join`.
@@ -82,7 +81,6 @@ class Home:
     patience: float = 300.0
     listeners: Listeners = NO_LISTENERS
     entropy: bytes | None = None
-    carried: Analyst | None = None
     asker: Asker | None = None
     moved: bool = False
     safety_number: str | None = None
@@ -90,9 +88,7 @@ class Home:
     new_mapping: bool = False
 
     def connect(self, url: str) -> Analyst:
-        """Return the analyst at an address, or the one that was carried here."""
-        if self.carried is not None:
-            return self.carried
+        """Return the analyst at an address."""
         return connect(
             url, self.trust, patience=self.patience, listeners=self.listeners
         )

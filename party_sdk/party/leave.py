@@ -64,9 +64,9 @@ def leave(
     code: of the invitation that counts now; that which the party accepted, by default.
     reason: what the others read once the slot is taken.
 
-    Returns bool: whether the others are told. An analyst of an earlier release, or one
-        whose files are carried, takes no word: the others wait until the coordinator
-        cancels the session, or until the deadline.
+    Returns bool: whether the others are told. An analyst of an earlier release takes no
+        word: the others wait until the coordinator cancels the session, or until the
+        deadline.
 
     Raises NotReady if nothing is kept of the session here, or it is over.
     Raises CoterieError if the analyst cannot be told, or refuses.

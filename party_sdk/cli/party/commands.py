@@ -28,7 +28,6 @@ from party_sdk.cli.party.preview import show_quota, show_risks
 from party_sdk.cli.party.rehearse import rehearse
 from party_sdk.cli.party.run_results import take_part
 from party_sdk.cli.party.runs import runs
-from party_sdk.cli.party.step import step
 from party_sdk.cli.session.notify import notify_option
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
 from party_sdk.cli.terminal.output import json_option, say, show_notes
@@ -125,7 +124,7 @@ for _command in (
     forget,
 ):
     party.add_command(_command)
-for _command in (rehearse, order, serve, answer, withdraw, step, predict, export):
+for _command in (rehearse, order, serve, answer, withdraw, predict, export):
     party.add_command(_command)
 
 
