@@ -4,7 +4,6 @@ from coterie_pages.models.new_rows import ClusterDrift, NewRowsSummary, Variable
 from coterie_pages.models.parts import (
     AuditRow,
     ExpectedFigures,
-    GivenNames,
     Learns,
     Matrix,
     NamedInstitution,
@@ -34,7 +33,6 @@ __all__ = [
     "DictionaryFields",
     "ExpectedFigures",
     "FieldLine",
-    "GivenNames",
     "Item",
     "Learns",
     "Matrix",

@@ -368,12 +368,10 @@ class RunOutcome(RunReport, Screen):
     labels_new_rows: whether the result labels new rows.
     unlinked: whether it can be said which rows match keys linked to nobody.
     exports: files for other programs, such as ``table.xlsx``.
-    profile_readers: to which other slots letters with names of clusters go.
     """
 
     template = "desk/outcome.html.j2"
     exports: tuple[str, ...] = ()
-    profile_readers: tuple[str, ...] = ()
     labels: bool = False
     note: str = ""
     undrawn: str = ""

@@ -23,14 +23,6 @@ class NamedInstitution(Value):
     fingerprint: str
 
 
-class GivenNames(Value):
-    """What another party calls the clusters: '' for those without a name."""
-
-    slot: str
-    who: NamedInstitution
-    names: tuple[str, ...]
-
-
 class Risk(Value):
     """What the terms let others learn or do: a code, and its sentence.
 

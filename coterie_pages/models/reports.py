@@ -13,7 +13,6 @@ from clustering_protocols.wire.answers import RunLine
 from coterie_pages.models.parts import (
     AuditRow,
     ExpectedFigures,
-    GivenNames,
     Matrix,
     Points,
     SentLine,
@@ -73,7 +72,6 @@ class RunReport(_Report):
     accepted: the risk codes that were accepted.
     mapping: the keyed digest of the mapping of the table; empty without one.
     left: the party's log, after its chain was checked.
-    given: what other parties call the clusters, by their letters.
     """
 
     kind: Literal["run-report"] = "run-report"
@@ -89,7 +87,6 @@ class RunReport(_Report):
     accepted: tuple[str, ...] = ()
     mapping: str = ""
     left: tuple[SentLine, ...] = ()
-    given: tuple[GivenNames, ...] = ()
 
 
 class SessionReport(_Report):

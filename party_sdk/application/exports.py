@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustering_protocols.common.errors import InvalidParameters, NotReady
+from pydantic import TypeAdapter, ValidationError
+
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Rows
-from party_sdk.home.files import private_folder, write_private
 from party_sdk.home.policy import Policy
-from party_sdk.party import cluster_names
 from party_sdk.party.folder import PartyFolder
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def export_result(home: Home, folder: PartyFolder, rows: Rows | None) -> Export:
     from party_sdk.results.exports.labelled_tables import columns_of
     from party_sdk.tables import Table
 
-    names = folder.cluster_names.read()
+    names = folder.cluster_names
     with home.resume(folder.session, folder.slot, Policy()) as member:
         result = member.result()
         profiles, columns = result.profiles, []
@@ -66,74 +66,24 @@ def name_clusters(
     Raises NotReady if there is no result yet.
     Raises InvalidParameters if a name or a number does not fit.
     """
-    n_clusters = _count_clusters(home, folder)
-    with folder.lock():
-        return folder.cluster_names.change(names, n_clusters)
-
-
-def seal_names(home: Home, folder: PartyFolder) -> dict[str, bytes]:
-    """Return a letter with the own names to each who reads the profile, by slot.
-
-    Raises NotReady if there is no result yet, or nothing has a name.
-    Raises InvalidParameters if nobody else reads the profile.
-    """
     with home.resume(folder.session, folder.slot, Policy()) as member:
-        institution = member.identity
-    kept = folder.cluster_names
-    sender = cluster_names.LetterWriter(folder.slot, institution, kept.keys())
+        n_clusters = len(member.result().own_sizes)
     with folder.lock():
-        names = {c: name for c, name in enumerate(kept.read()) if name}
-        if not names:
-            raise NotReady(
-                "No cluster has a name yet.",
-                remedy="Name a cluster first; as a command: --name 3=SIDD.",
-            )
-        number = kept.number_letters()
-    return cluster_names.write_letters(names, number, _agreement(folder), sender)
+        return folder.name_clusters(names, n_clusters)
 
 
-def name_letter_file(folder: PartyFolder, receiver: str) -> str:
-    """Return how the file of a letter is called."""
-    return f"{folder.session}-names-{folder.slot}-to-{receiver}.letter"
+def read_names(path: Path) -> dict[int, str]:
+    """Return the names in a JSON file, such as ``{"0": "Young", "2": "Old"}``.
 
-
-def send_names(home: Home, folder: PartyFolder, place: Path) -> list[Path]:
-    """Write these letters to a folder; return the files."""
-    letters = seal_names(home, folder)
-    private_folder(place)
-    written = []
-    for receiver, letter in letters.items():
-        path = place / name_letter_file(folder, receiver)
-        write_private(path, letter)
-        written.append(path)
-    return written
-
-
-def receive_names(home: Home, folder: PartyFolder, letters: Iterable[bytes]) -> None:
-    """Keep the names in other parties' letters; of one that is refused, nothing.
-
-    Raises NotReady if there is no result yet.
-    Raises Malformed, EnvelopeRefused, KeyNotAuthentic or InvalidParameters if a letter
-        does not fit.
+    Raises InvalidData if it is no such file.
     """
-    n_clusters = _count_clusters(home, folder)
-    agreement, keys = _agreement(folder), folder.cluster_names.keys()
-    for text in letters:
-        said = cluster_names.read_letter(text, agreement, keys, folder.slot)
-        with folder.lock():
-            folder.cluster_names.receive(said, n_clusters)
-
-
-def _count_clusters(home: Home, folder: PartyFolder) -> int:
-    with home.resume(folder.session, folder.slot, Policy()) as member:
-        return len(member.result().own_sizes)
-
-
-def _agreement(folder: PartyFolder) -> bytes:
-    agreement = folder.load_agreement()
-    if agreement is None:
-        raise NotReady("Nobody has agreed to this session yet.")
-    return agreement
+    try:
+        return TypeAdapter(dict[int, str]).validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        raise InvalidData(
+            f"{path.name!r} holds no names of clusters.",
+            remedy='Write them as JSON, such as {"0": "Young", "2": "Old"}.',
+        ) from None
 
 
 def look_at_runs(

@@ -18,18 +18,19 @@ in ``forgotten/1``, ``2`` …, with ``report.json``.
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b, sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
-from clustering_protocols.common.errors import NotReady
+from clustering_protocols.common.errors import InvalidParameters, NotReady
 from clustering_protocols.common.validation_messages import did_you_mean
 from clustering_protocols.engine import Journal
 from clustering_protocols.shared_stages.row_selection import AdmittedRows
@@ -43,13 +44,13 @@ from party_sdk.disclosures.sum_history import SummedRows
 from party_sdk.home.consents import Consents
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.home.files import lock_folder, private_folder
-from party_sdk.party.cluster_names import ClusterNames
 from party_sdk.party.durable_state import DurableState, StandingFiles
 from party_sdk.party.kept_mappings import KeptMappings
 from party_sdk.party.ledger import Ledger
 from party_sdk.results.trained_rows import VariableMoments
 
 _REPORT = "report.json"
+_LONGEST_NAME: Final = 40
 
 
 class Identity(BaseModel):
@@ -245,9 +246,42 @@ class PartyFolder:
         return blake2b(known.encode(), key=key, digest_size=32).hexdigest()
 
     @property
-    def cluster_names(self) -> ClusterNames:
-        """Return what people here call the clusters."""
-        return ClusterNames(self.path, self._files)
+    def cluster_names(self) -> tuple[str, ...]:
+        """Return the name of each cluster, '' for none; empty before any is named."""
+        path = self.path / "cluster-names.json"
+        stored = json.loads(self._files.read(path)) if path.exists() else {}
+        names = {int(cluster): name for cluster, name in stored.items()}
+        return tuple(names.get(c, "") for c in range(1 + max(names, default=-1)))
+
+    def name_clusters(
+        self, names: Mapping[int, str], n_clusters: int
+    ) -> tuple[str, ...]:
+        """Store new names beside the others, and return all; '' takes a name back.
+
+        Raises InvalidParameters if a cluster does not exist, a name is no line of 1 to
+            40 printable characters, or two clusters have the same.
+        """
+        remedy = "Name a cluster by its number: --name 3=SIDD; --name 3= takes it back."
+        for cluster, name in names.items():
+            if not 0 <= cluster < n_clusters:
+                raise InvalidParameters(
+                    f"There is no cluster {cluster}: they are 0 to {n_clusters - 1}.",
+                    remedy=remedy,
+                )
+            if len(name) > _LONGEST_NAME or not name.isprintable():
+                raise InvalidParameters(
+                    f"A name has 1 to {_LONGEST_NAME} printable characters; that of "
+                    f"cluster {cluster} has others, or {len(name)}.",
+                    remedy=remedy,
+                )
+        merged = dict(enumerate(self.cluster_names))
+        merged |= {cluster: name.strip() for cluster, name in names.items()}
+        merged = {cluster: name for cluster, name in merged.items() if name}
+        if len(set(merged.values())) < len(merged):
+            raise InvalidParameters("Two clusters have the same name.", remedy=remedy)
+        path = self.path / "cluster-names.json"
+        self._files.write(path, json.dumps(merged).encode())
+        return self.cluster_names
 
     def load_moments(self) -> OwnMoments | None:
         """Return the moments of the own rows, as they were clustered; None before."""

@@ -20,7 +20,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.secrecy.keys import PartyKeys, safety_number as number_of
+from clustering_protocols.secrecy.keys import safety_number as number_of
 from clustering_protocols.shared_stages.row_selection import Arrival
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.wire.answers import Preview
@@ -32,7 +32,6 @@ from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
-from party_sdk.party.cluster_names import pair_keys
 from party_sdk.party.enrolment import Enrolment
 from party_sdk.party.folder import Identity, PartyFolder
 from party_sdk.party.join import check_again, first_time
@@ -302,9 +301,6 @@ class Party(PartyAtHome):
         if outcome.predict is not None:  # before the result, behind which nothing comes
             self._summary.keep(arrival.data)
         self.folder.save_result(result)  # not before it has been checked
-        slot = self.invitation.slot
-        keys = PartyKeys(self._entropy, self.terms.session, slot)
-        self.folder.cluster_names.keep_keys(pair_keys(agreement, keys, slot))
         # what was sent and got can no longer be opened; reading the result takes no key
         self._remember(self._identity.model_copy(update={"entropy": ""}))
         return outcome

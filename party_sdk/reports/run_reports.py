@@ -13,13 +13,7 @@ from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.answers import RunLine
-from coterie_pages.models import (
-    GivenNames,
-    NamedInstitution,
-    Points,
-    RunReport,
-    SentLine,
-)
+from coterie_pages.models import NamedInstitution, Points, RunReport, SentLine
 from coterie_pages.views.result_views import matrix_of, outcomes_in, plain, sizes_of
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.home.identities import Acquaintances
@@ -100,7 +94,6 @@ def run_report(
     told["outcomes"] = outcomes_in(terms, told.get("profiles", ()))
     way, measured = find_expected_figures(terms)
     seats = () if roster is None else tuple(seats_of(roster, terms.layout, slot))
-    called = folder.cluster_names.read_received()
     return RunReport(
         session=terms.session,
         title=terms.title,
@@ -125,12 +118,7 @@ def run_report(
         n_rows=None if line is None else line.n_rows,
         linked="" if result is None else linked_rows(terms, slot, result),
         points=points,
-        names=folder.cluster_names.read(),
-        given=tuple(
-            GivenNames(slot=each.slot, who=each.who, names=called[each.slot])
-            for each in seats
-            if each.slot in called
-        ),
+        names=folder.cluster_names,
         accepted=terms.risks,
         mapping=folder.ledger.mapping_digest,
         left=tuple(left_of(folder.ledger)),

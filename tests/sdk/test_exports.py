@@ -257,3 +257,17 @@ def test_a_name_that_does_not_fit_is_refused(ran: Desk, said: str, code: int) ->
         "1": "",
         "2": "Old & ill",
     }
+
+
+def test_names_are_read_from_a_file_and_written_to_one(
+    ran: Desk, tmp_path: Path
+) -> None:
+    written = tmp_path / "names.json"
+    ran("party", "name", "s-exp", "--names", written)
+    assert json.loads(written.read_text()) == {"0": "Young", "1": "", "2": "Old & ill"}
+    written.write_text('{"1": "SIDD"}')
+    read = ran("party", "name", "s-exp", "--names", written, "--json")
+    assert json.loads(read)["names"]["1"] == "SIDD"
+    ran("party", "name", "s-exp", "--name", "1=")
+    written.write_text('{"1": 7}')
+    ran("party", "name", "s-exp", "--names", written, expect=5)

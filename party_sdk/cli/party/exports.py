@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from party_sdk.cli.options.tables import own_rows_options
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.cli.terminal.output_files import force_option
+from party_sdk.results.output_files import write_whole
 
 if TYPE_CHECKING:
     from party_sdk.application.home import Home
@@ -82,17 +83,10 @@ def export(
     help="What you call a cluster: 3=SIDD; 3= takes it back. Again for several.",
 )
 @click.option(
-    "--letters",
-    "place",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for sealed letters, one to each party that reads the profile.",
-)
-@click.option(
-    "--read",
-    "received",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    multiple=True,
-    help="Letter of another party. Again for several.",
+    "--names",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help='JSON file of all names, {"3": "SIDD"}: read if it is there, else written.',
 )
 @here_options()
 @json_option
@@ -100,50 +94,29 @@ def name(
     session: str,
     slot: str | None,
     named: tuple[str, ...],
-    place: Path | None,
-    received: tuple[Path, ...],
+    file: Path | None,
     here: Home,
     *,
     as_json: bool,
 ) -> None:
-    """Name clusters, in your reports and exports or by letters.
+    """Name clusters, for your reports and exports.
 
     SESSION is its id, or your invitation. A name has 1 to 40 characters. Names stay on
-    this disk. With --letters they go to files, sealed to each party that reads the
-    profile, and signed. Hand these over as you like; --read takes in those of others.
+    this disk; hand the file of --names to whom you like.
     """
-    from party_sdk.application.exports import name_clusters, receive_names, send_names
+    from party_sdk.application.exports import name_clusters, read_names
 
     folder = here.archive.one_of(session, slot)
-    kept = name_clusters(here, folder, dict(map(_parse, named)))
-    if received:
-        receive_names(here, folder, map(_read_letter, received))
-    written = [] if place is None else send_names(here, folder, place)
-    others = folder.cluster_names.read_received()
+    given = read_names(file) if file is not None and file.exists() else {}
+    names = name_clusters(here, folder, given | dict(map(_parse, named)))
+    document = dict(enumerate(names))
+    if file is not None and not file.exists():
+        write_whole(json.dumps(document).encode(), file)
     if as_json:
-        said: dict[str, Any] = {"names": dict(enumerate(kept))}
-        said["of_others"] = {
-            each: dict(enumerate(names)) for each, names in others.items()
-        }
-        said["letters"] = [str(path) for path in written]
-        say(json.dumps(said))
+        say(json.dumps({"names": document}))
         return
-    for cluster, called in enumerate(kept):
+    for cluster, called in document.items():
         say(f"cluster {cluster}: {called or '–'}")
-    for each, names in others.items():
-        for cluster, called in enumerate(names):
-            if called:
-                say(f"{each} calls cluster {cluster}: {called}")
-    for path in written:
-        say(f"{path}")
-
-
-def _read_letter(path: Path) -> bytes:
-    """Return a letter; of a file that is too large for one, enough to be refused."""
-    from party_sdk.party.cluster_names import LARGEST
-
-    with path.open("rb") as file:
-        return file.read(LARGEST + 1)
 
 
 def _parse(given: str) -> tuple[int, str]:

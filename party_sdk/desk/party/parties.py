@@ -10,7 +10,6 @@ from starlette.routing import Route
 
 from party_sdk.desk.party import (
     cards,
-    cluster_names,
     consent,
     institution,
     mended_table,
@@ -74,9 +73,7 @@ room: Final = Room(
         Route(f"{PLACE}/labels", run_results.get_labels),
         Route(f"{PLACE}/unlinked", run_results.get_unlinked),
         Route(f"{PLACE}/exports/{{part}}/{{ending}}", result_files.get_export),
-        Route(f"{PLACE}/names", cluster_names.post_names, methods=["POST"]),
-        Route(f"{PLACE}/letters", cluster_names.post_letter, methods=["POST"]),
-        Route(f"{PLACE}/letters/own", cluster_names.post_own_letter, methods=["POST"]),
+        Route(f"{PLACE}/names", run_results.post_names, methods=["POST"]),
         Route(f"{PLACE}/new-rows", new_rows.get_new_rows),
         Route(f"{PLACE}/new-rows", new_rows.post_new_rows, methods=["POST"]),
         Route(f"{PLACE}/new-rows/labels", new_rows.post_file, methods=["POST"]),

@@ -14,7 +14,7 @@ from coterie_pages.models.frame import Banner
 from coterie_pages.pages import page
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
-from party_sdk.desk.responses import file, render_page, to
+from party_sdk.desk.responses import bad, file, form_of, render_page, to
 from party_sdk.home.policy import Policy
 
 FORMATS: Final = ("xlsx", "csv", "sav", "dta", "parquet")
@@ -37,7 +37,6 @@ def outcome(
         undrawn=undrawn,
         labels_new_rows=_labels_new_rows(kept),
         exports=_exports(kept, report),
-        profile_readers=_profile_readers(kept),
         unlinked=report.complete and _links_by_keys(kept),
     )
     return render_page(request, model, notice=notice)
@@ -54,11 +53,6 @@ def _exports(kept: AddressedParty, report: RunReport) -> tuple[str, ...]:
     return (*tables, *profiles, *(["script.R"] if tables and profiles else []))
 
 
-def _profile_readers(kept: AddressedParty) -> tuple[str, ...]:
-    folder = kept.files.folder
-    return tuple(folder.cluster_names.keys()) if folder.exists else ()
-
-
 def _labels_new_rows(kept: AddressedParty) -> bool:
     folder = kept.files.folder
     if not folder.exists or folder.load_result() is None:
@@ -73,6 +67,23 @@ def _note(kept: AddressedParty) -> str:
     )
 
     return formula_note(kept.labels)
+
+
+def post_names(request: Request) -> Response:
+    """Store what people here call the clusters; an empty name is taken back."""
+    from party_sdk.application.exports import name_clusters
+
+    kept, form = kept_of(request), form_of(request)
+    names = {
+        int(number): form.one(field).strip()
+        for field in form.fields
+        if (number := field.removeprefix("name-")) != field and number.isdigit()
+    }
+    try:
+        name_clusters(kept.desk.own_home, kept.files.folder, names)
+    except CoterieError as error:
+        return outcome(request, kept, bad(error))
+    return to(request, f"{kept.address}/report")
 
 
 def get_report(request: Request) -> Response:
