@@ -73,9 +73,9 @@ def table(
 ) -> None:
     """Say how FILE is read, or what is wrong with it and where. Nothing is sent.
 
-    With --schema: whether it is what the dictionary describes. FILE may be
-    postgresql://… with --query. Ends with 5 if there are problems, and without --schema
-    if there are missing values or words: 'run' refuses them unless the terms describe them.
+    With --schema: whether it is what the dictionary describes. Ends with 5 if there are
+    problems, and without --schema if there are missing values or words: 'run' refuses
+    them unless the terms describe them.
 
     With --propose: draft a mapping, and say what in it is certain, a guess or open.
     Ends with 5 if something is open.

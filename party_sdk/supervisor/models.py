@@ -31,14 +31,14 @@ class OrderedTable(_StoredModel):
 
     Paths are absolute: the supervisor works in another folder than anyone who places it.
 
-    path: a file, as an absolute path, or ``postgresql://…``.
+    path: a file.
     id_column, columns: as ``--id-column`` and ``--columns``; no columns stand for all
         but the ids.
     csv: as ``--csv``: texts such as ``delimiter=;``.
     dictionary: as the file of ``--schema``.
     mapping: the text of the file of ``--mapping``; its levels are cells, and ``repr``
         does not show them. By default the one that the home keeps counts.
-    query, long_form: as ``--query`` and ``--long``.
+    long_form: as ``--long``.
     allow: guards that are switched off, as ``--allow``.
     objects_file: as ``--objects``.
     """
@@ -49,7 +49,6 @@ class OrderedTable(_StoredModel):
     csv: tuple[str, ...] = ()
     dictionary: Schema | None = None
     mapping: str | None = Field(default=None, repr=False)
-    query: str | None = None
     allow: tuple[str, ...] = ()
     long_form: str | None = None
     objects_file: Path | None = None
@@ -73,7 +72,6 @@ class OrderedTable(_StoredModel):
             schema=self.dictionary,
             dialect=Dialect.parse(self.csv),
             mapping=said,
-            query=self.query,
             allow=self.allow,
         )
         return NamedTable(

@@ -25,7 +25,6 @@ from party_sdk.supervisor.models import (
     Trouble,
 )
 
-_SQL = ("postgresql://", "postgres://")
 _PATIENCE = 10.0  # seconds: somebody waits for the end of an order
 
 
@@ -198,13 +197,11 @@ def carry_out(files: OrderFiles, order: Order) -> None:
                 )
 
 
-def digest_of(path: str) -> str | None:
-    """Return the SHA-256 of a table's file; None of a database's address.
+def digest_of(path: str) -> str:
+    """Return the SHA-256 of a table's file.
 
     Raises InvalidParameters if the file cannot be read.
     """
-    if path.startswith(_SQL):
-        return None
     digest = sha256()
     try:
         with Path(path).open("rb") as file:

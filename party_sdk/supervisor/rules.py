@@ -41,7 +41,6 @@ class OrderRule(BaseModel):
     csv: tuple[str, ...] = ()
     dictionary: str | None = None
     mapping: str | None = None
-    query: str | None = None
     allow: tuple[str, ...] = ()
     long: str | None = None
     objects: str | None = None
@@ -82,7 +81,6 @@ class OrderRule(BaseModel):
             mapping=None
             if self.mapping is None
             else write_mapping(read_mapping(home / self.mapping)).decode(),
-            query=self.query,
             allow=self.allow,
             long_form=self.long,
             objects_file=None if self.objects is None else home / self.objects,

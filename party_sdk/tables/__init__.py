@@ -1,8 +1,7 @@
 """Tables as institutions have them: whatever a party holds becomes rows of float64.
 
-Files are read by DuckDB (text, JSON, Parquet), calamine (Excel) and pyreadstat (SPSS,
-SAS, Stata), databases by psycopg, data frames by narwhals. What cannot be read is told
-with its line.
+DuckDB reads files of text and Parquet, calamine Excel, pyreadstat SPSS, SAS and Stata,
+narwhals data frames. What cannot be read is reported with its line.
 """
 
 from party_sdk.tables.codes import as_date, lone_values

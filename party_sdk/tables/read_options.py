@@ -28,7 +28,6 @@ class How:
         value is missing.
     dialect: what is known of how a text file is written.
     mapping: how the table becomes what the dictionary describes.
-    query: of a database.
     allow: guards to switch off, of :data:`~party_sdk.tables.guards.SWITCHES`.
     """
 
@@ -39,7 +38,6 @@ class How:
     preparation: Preparation | None = None
     dialect: Dialect = field(default_factory=Dialect)
     mapping: TableMapping | None = None
-    query: str | None = None
     allow: Sequence[str] = ()
 
     @property

@@ -1,4 +1,4 @@
-"""One way in: a file, a query, a frame or a matrix becomes a source of rows."""
+"""One way in: a file, a frame or a matrix becomes a source of rows."""
 
 from __future__ import annotations
 
@@ -38,17 +38,14 @@ def open_table(
     preparation: Preparation | None = None,
     dialect: Any = None,
     mapping: TableMapping | str | os.PathLike[str] | None = None,
-    query: str | None = None,
     allow: Sequence[str] = (),
     match_columns: Sequence[str] = (),
 ) -> DataSource:
     """Return a table as a source of rows, without gaps where no preparation meets them.
 
-    table: a file (text, Excel, Parquet, JSON, SPSS, SAS, Stata), the address of a
-        PostgreSQL database, a numpy array, a scipy sparse matrix, or a table of pandas,
-        polars or pyarrow.
-    id_column, columns, schema, preparation, query, allow, match_columns: as for
-        :class:`How`.
+    table: a file (text, Excel, Parquet, SPSS, SAS, Stata), a numpy array, a scipy
+        sparse matrix, or a table of pandas, polars or pyarrow.
+    id_column, columns, schema, preparation, allow, match_columns: as for :class:`How`.
     dialect: Dialect, mapping or sequence of 'name=value'; how a text file is written,
         where it should not be found out.
     mapping: TableMapping, or its file; how the table becomes what the dictionary
@@ -69,7 +66,6 @@ def open_table(
         preparation=preparation,
         dialect=from_mapping(dialect),
         mapping=load_mapping(mapping),
-        query=query,
         allow=allow,
         match_columns=match_columns,
     )

@@ -191,7 +191,6 @@ def test_findings_say_lines_and_what_to_do(
     assert browser.desk.orders.status(session, "r1c1").state is not OrderState.RUNNING
     for path, said in {
         "none.csv": "none.csv",
-        "postgresql://db/rows": "command line",
         "": "Name a table",
     }.items():
         fields = {"path": path, "seen": "1", "column": "x"}

@@ -178,10 +178,6 @@ LACKING: dict[str, tuple[tuple[str, ...], str]] = {
     "ui": (("ui", "--no-browser"), "ui"),
     "seal": (("seal", "--keyring"), "keyring"),
     "statistics": (("table", "x.sav"), "statistics"),
-    "postgres": (
-        ("table", "postgresql://x/y", "--query", "SELECT 1"),
-        "postgres",
-    ),
 }
 
 

@@ -22,7 +22,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
 )
 from clustering_protocols.contract import Outcome
-from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.cli import main
@@ -499,22 +499,6 @@ def test_zeros_at_the_end_are_no_digits(tmp_path: Path) -> None:
     assert {f.name: f.decimals for f in schema.fields} == {"x": 2, "y": 0}
 
 
-def test_the_rows_of_a_query_are_read_and_nothing_is_written(postgres_url: str) -> None:
-    url = postgres_url.replace("postgresql+psycopg://", "postgresql://")
-    query = "SELECT 'p' || i AS id, i / 2.0 AS x, i % 3 = 0 AS f FROM generate_series(1, 4) i;"
-    source = open_table(url, id_column="id", query=query)
-    assert matrix(source).tolist() == [[0.5, 0], [1, 0], [1.5, 1], [2, 0]]
-    for wrong in (
-        "DELETE FROM sessions RETURNING id",
-        "SELECT 1) TO STDOUT; DROP TABLE x",
-    ):
-        with pytest.raises(InvalidData, match="refuses the query") as raised:
-            open_table(url, query=wrong)
-        assert url not in str(raised.value)
-    with pytest.raises(InvalidParameters, match="needs a query"):
-        open_table(url)
-
-
 # What is written
 
 
@@ -609,11 +593,9 @@ def test_a_file_without_its_library_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "rows.sav").write_bytes(b"$FL2")
-    for name in ("pyreadstat", "xlsxwriter", "psycopg"):
+    for name in ("pyreadstat", "xlsxwriter"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(InvalidParameters, match=r"coterie\[statistics\]"):
         open_table(tmp_path / "rows.sav")
     with pytest.raises(InvalidParameters, match=r"coterie\[excel\]"):
         result(["a"]).save(tmp_path / "labels.xlsx")
-    with pytest.raises(InvalidParameters, match=r"coterie\[postgres\]"):
-        open_table("postgresql://host/x", query="SELECT 1")

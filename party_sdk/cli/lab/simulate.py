@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--data",
     required=True,
     type=click.Path(path_type=Path),
-    help="A file: text, Excel, Parquet, JSON, SPSS, SAS or Stata.",
+    help="A file: text, Excel, Parquet, SPSS, SAS or Stata.",
 )
 @click.option("--truth", help="A column of true classes: compared with, not clustered.")
 @reading_options

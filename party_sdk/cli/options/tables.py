@@ -77,7 +77,6 @@ def unmapped_reading_options(command: Command) -> Command:
         type=click.Path(path_type=Path),
         help="A data dictionary (Table Schema): what columns mean.",
     )
-    @click.option("--query", help="With a postgresql:// address: the rows to take.")
     @click.option(
         "--allow",
         multiple=True,
@@ -90,7 +89,6 @@ def unmapped_reading_options(command: Command) -> Command:
         columns: str | None,
         dialect: tuple[str, ...],
         schema_file: Path | None,
-        query: str | None,
         allow: tuple[str, ...],
         id_columns: tuple[str, ...],
         mapping: TableMapping | None = None,
@@ -105,7 +103,6 @@ def unmapped_reading_options(command: Command) -> Command:
             dialect=Dialect.parse(dialect),
             schema=None if schema_file is None else read_schema(schema_file),
             mapping=mapping,
-            query=query,
             allow=allow,
         )
         return command(*args, how=how, **rest)
@@ -150,8 +147,7 @@ def _data_options(command: Command, *, required: bool) -> Command:
         "--data",
         "path",
         required=required,
-        help="This party's rows: a file (text, Excel, Parquet, JSON, SPSS, SAS, Stata), "
-        "or postgresql://… with --query.",
+        help="This party's rows: a file of text, Excel, Parquet, SPSS, SAS or Stata.",
     )
     @reading_options
     @click.option(

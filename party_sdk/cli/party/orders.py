@@ -229,16 +229,14 @@ def _to_ordered_table(rows: GivenTable) -> OrderedTable:
     from party_sdk.tables.mapping import write_mapping
 
     how = rows.how
-    path = rows.path if "://" in rows.path else str(Path(rows.path).absolute())
     objects = rows.objects_file
     return OrderedTable(
-        path=path,
+        path=str(Path(rows.path).absolute()),
         id_column=tuple(how.id_column or ()),
         columns=tuple(how.columns or ()),
         csv=tuple(how.dialect.words()),
         dictionary=how.schema,
         mapping=None if how.mapping is None else write_mapping(how.mapping).decode(),
-        query=how.query,
         allow=tuple(how.allow),
         long_form=rows.long_form,
         objects_file=None if objects is None else objects.absolute(),

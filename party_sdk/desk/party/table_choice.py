@@ -101,10 +101,6 @@ class TableForm:
         """Return the table as an order names it."""
         if not self.path:
             raise InvalidData("Name a table.")
-        if "://" in self.path:
-            raise InvalidData(
-                "Rows of a database are named on the command line: coterie party order."
-            )
         if self.columns is not None and not self.columns:
             raise InvalidData("No column is ticked to be clustered.")
         return OrderedTable(

@@ -17,8 +17,7 @@ _BY_FIELDS: Final = ("sheet", "skip")
 _ENDINGS: Final = frozenset(
     [
         ".csv", ".tsv", ".txt", ".gz", ".parquet", ".pq", ".xlsx", ".xlsm", ".xlsb",
-        ".xls", ".ods", ".json", ".jsonl", ".ndjson", ".sav", ".zsav", ".por",
-        ".sas7bdat", ".xpt", ".dta",
+        ".xls", ".ods", ".sav", ".zsav", ".sas7bdat", ".dta",
     ]
 )  # fmt: skip
 _MOST_BYTES: Final = 65_536
@@ -48,9 +47,7 @@ def pasted_or_named(form: Form, field: str, folder: Path) -> str:
 def path_of(form: Form, folder: Path, name: str = "path") -> str:
     """Return the path in a field; it counts from the folder of tables."""
     path = form.one(name).strip()
-    if path and "://" not in path:
-        return str(folder / Path(path).expanduser())
-    return path
+    return str(folder / Path(path).expanduser()) if path else ""
 
 
 def csv_of(form: Form) -> str:
@@ -94,7 +91,7 @@ def sheets_of(path: str) -> Sequence[str]:
 def written_as(path: str, csv: str) -> dict[str, Any]:
     """Return the sheets of a file, and what was said of sheet and header row."""
     return {
-        "sheets": sheets_of(path) if "://" not in path else (),
+        "sheets": sheets_of(path),
         "sheet": word_of(csv, "sheet"),
         "skip": word_of(csv, "skip"),
     }

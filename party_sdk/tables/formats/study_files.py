@@ -15,8 +15,8 @@ from party_sdk.tables.parsing.limits import NUMBER_BYTES, Limits
 from party_sdk.tables.parsing.rows_as_text import write_rows
 
 _READERS = {
-    ".sav": "read_sav", ".zsav": "read_sav", ".por": "read_por",
-    ".sas7bdat": "read_sas7bdat", ".xpt": "read_xport", ".dta": "read_dta",
+    ".sav": "read_sav", ".zsav": "read_sav",
+    ".sas7bdat": "read_sas7bdat", ".dta": "read_dta",
 }  # fmt: skip
 _ROWS = 50_000
 STUDIES: Final = frozenset({"spss", "sas", "stata"})

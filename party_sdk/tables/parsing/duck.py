@@ -186,13 +186,6 @@ def read_parquet(
     yield from _batches(connection, query, path, len(casts))
 
 
-def json_to_text(connection: duckdb.DuckDBPyConnection, path: Path, copy: Path) -> None:
-    """Write a JSON file's objects as text: one line each, whose keys are columns."""
-    read = "read_json($path, sample_size = -1, hive_partitioning = false)"
-    query = f"COPY (FROM {read}) TO {_literal(str(copy))} (FORMAT csv, HEADER)"
-    connection.execute(query, {"path": literally(path)})
-
-
 def _batches(
     connection: duckdb.DuckDBPyConnection, query: str, path: Path, n_columns: int
 ) -> Iterator[pa.RecordBatch]:

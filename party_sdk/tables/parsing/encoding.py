@@ -16,14 +16,12 @@ SAMPLE_BYTES: Final = 1 << 18
 _PIECE: Final = 1 << 20
 _LONGEST_HEAD: Final = 1 << 24
 FileKind: TypeAlias = Literal[
-    "text", "gzip", "parquet", "excel", "json", "spss", "sas", "stata"
+    "text", "gzip", "parquet", "excel", "spss", "sas", "stata"
 ]
 _ENDINGS: Final[dict[str, FileKind]] = {
     ".parquet": "parquet", ".pq": "parquet",
     ".xlsx": "excel", ".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel",
-    ".json": "json", ".jsonl": "json", ".ndjson": "json",
-    ".sav": "spss", ".zsav": "spss", ".por": "spss",
-    ".sas7bdat": "sas", ".xpt": "sas", ".dta": "stata",
+    ".sav": "spss", ".zsav": "spss", ".sas7bdat": "sas", ".dta": "stata",
 }  # fmt: skip
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8-sig"),
