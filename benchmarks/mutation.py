@@ -121,9 +121,6 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     "party_sdk/disclosures/history.py": _SHOWN,
     "party_sdk/disclosures/history_files.py": _SHOWN,
-    "clustering_protocols/shared_stages/jitter.py": (
-        "tests/preparation/test_jitter.py",
-    ),
     "party_sdk/home/encryption.py": ("tests/sdk/test_sealing.py",),
     # engine
     "clustering_protocols/engine/task_checks.py": (*_DISHONEST, *_TRANSCRIPT),

@@ -1,6 +1,6 @@
 """Fields that an analyst finds in rows up to a motion, because numbers are rounded.
 
-    python -m benchmarks.repeats [--sets A,B] [--jitter none] [--protocol dc]
+    python -m benchmarks.repeats [--sets A,B] [--protocol dc]
 
 Numbers that are given to a last digit lie on a lattice whose axes are the fields, and so
 do differences of rows. A motion turns the lattice and leaves it one: a short basis of it
@@ -9,9 +9,7 @@ some d + 30 rows; no value has to repeat, no row to be known, nothing to be rele
 is a field along which a basis vector lies with |r| >= .999; the search does not know them.
 
 `omnifc`: the rows, turned, to the digits that its fraction keeps. `dc`: the rows in the
-common space of a session of three parties; `dc-all` with all dimensions. `half`: every
-number is moved by at most half its last digit first. Ends with 1 if a field is found then,
-those of two values left out.
+common space of a session of three parties; `dc-all` with all dimensions.
 """
 
 from __future__ import annotations
@@ -90,27 +88,6 @@ def matched(axes: Matrix, Z: Matrix, X: Matrix) -> dict[int, float]:
     return best
 
 
-def last_digits(X: Matrix) -> Matrix:
-    """Return the last digit (m,) to which each field's values are given, at most 1e-6."""
-    return np.array([10.0 ** -_decimals(column) for column in X.T])
-
-
-def _decimals(column: Matrix) -> int:
-    for power in range(6):
-        shifted = column * 10.0**power
-        if np.allclose(shifted, np.rint(shifted), rtol=0, atol=1e-6):
-            return power
-    return 6
-
-
-def jittered(X: Matrix, seed: int) -> Matrix:
-    """Return rows moved by at most half their last digit; fields of two values are not."""
-    rng = np.random.default_rng(seed)
-    numeric = np.array([len(np.unique(column)) > 2 for column in X.T])
-    half = np.where(numeric, last_digits(X) / 2, 0)
-    return X + rng.uniform(-1, 1, X.shape) * half
-
-
 def turned(X: Matrix, seed: int) -> Matrix:
     """Return standardised rows in unknown axes, to the digits that `omnifc` keeps."""
     rng = np.random.default_rng(seed)
@@ -165,34 +142,28 @@ def rows_of(name: str, most: int = 600) -> Matrix:
 
 
 def main() -> int:
-    """Print, for each set, how many fields are found; 1 if one is with jitter."""
+    """Print, for each set, how many fields are found."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default=",".join(SETS))
     parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--jitter", default="none,half")
     parser.add_argument(
         "--protocol", choices=["omnifc", "dc", "dc-all"], default="omnifc"
     )
     given = parser.parse_args()
-    failed = False
     for name in given.sets.split(","):
         try:
             X = rows_of(name)
         except MissingDataError as missing:
             print(f"{name}: not here. {missing}")
             continue
-        two = {j for j, column in enumerate(X.T) if len(np.unique(column)) == 2}
-        for jitter in given.jitter.split(","):
-            moved = jittered(X, 1) if jitter == "half" else X
-            Z, rows = _seen(moved, given.protocol)
-            found = matched(find_axes(Z, given.seconds), Z, rows)
-            failed |= jitter == "half" and bool(found.keys() - two)
-            print(
-                f"{name:14} {X.shape[0]:4} x {X.shape[1]:2}, {given.protocol}, jitter "
-                f"{jitter}: {len(found)} of {X.shape[1]} fields found",
-                flush=True,
-            )
-    return int(failed)
+        Z, rows = _seen(X, given.protocol)
+        found = matched(find_axes(Z, given.seconds), Z, rows)
+        print(
+            f"{name:14} {X.shape[0]:4} x {X.shape[1]:2}, {given.protocol}: "
+            f"{len(found)} of {X.shape[1]} fields found",
+            flush=True,
+        )
+    return 0
 
 
 if __name__ == "__main__":

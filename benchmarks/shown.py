@@ -55,7 +55,6 @@ class Way(NamedTuple):
 
 
 _K: Final = {"n_clusters": 3}
-_START: Final = {"init": "given", "initial_centroids": [[0.0] * 3] * 3}
 DEFAULTS: Final = (
     Way("dc", "", _K, ROWS_SPLIT),
     Way("llf", ", rows", _K, ROWS_SPLIT),
@@ -72,6 +71,7 @@ OTHERS: Final = (
         _K | {"scaling": "none", "anchor": {"kind": "uniform", "ranges": "declared"}},
         ROWS_SPLIT,
     ),
+    Way("dc", ", `dimensions` all", _K | {"dimensions": "all"}, ROWS_SPLIT),
     Way(
         "dc",
         ", `coordinates` or `predictor`",
@@ -84,16 +84,8 @@ OTHERS: Final = (
         _K | {"publish": "sizes"},
         ROWS_SPLIT,
     ),
-    Way("llf", ", columns, `init` given", _K | _START, COLUMNS_SPLIT),
     Way("fccm", ", `analyst_view` sums", _K | {"analyst_view": "sums"}, COLUMNS_SPLIT),
-    Way("omnifc", ", segments not hidden", _K | {"hide_segments": False}, ROWS_SPLIT),
     Way("omnifc", ", nothing pooled", _K | {"scaling": "unit_norm"}, ROWS_SPLIT),
-    Way(
-        "omnifc",
-        ", nothing pooled, segments not hidden",
-        _K | {"scaling": "unit_norm", "hide_segments": False},
-        ROWS_SPLIT,
-    ),
     Way("pqmds", ", several coordinates", _K | {"coordinates": 2}, COLUMNS_SPLIT),
 )
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from clustering_protocols.contract import Params
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Schema
 
@@ -18,22 +17,19 @@ _MOST_NAMES: Final = 5
 
 
 def sentences(
-    params: Params, dictionary: Sequence[Schema], plans: Sequence[ColumnPlan] = ()
+    dictionary: Sequence[Schema], plans: Sequence[ColumnPlan] = ()
 ) -> list[str]:
     """Return what an analyst that has rows up to a motion may find, a text each.
 
-    params: of a protocol that shows the analyst rows up to a motion.
     dictionary: of each column group.
     plans: what becomes of the fields of each column group, where the terms say it.
     """
-    found = [_of_rounded(params, dictionary, plans), _of_few_values(dictionary)]
+    found = [_of_rounded(dictionary, plans), _of_few_values(dictionary)]
     found.append(_of_imputed(plans))
     return [text for text in found if text]
 
 
-def _of_rounded(
-    params: Params, dictionary: Sequence[Schema], plans: Sequence[ColumnPlan]
-) -> str:
+def _of_rounded(dictionary: Sequence[Schema], plans: Sequence[ColumnPlan]) -> str:
     curved = set(_logarithms(plans))
     names = [
         field.name
@@ -41,12 +37,9 @@ def _of_rounded(
         for field in schema.fields
         if field.last_digit is not None and field.name not in curved
     ]
-    if not names or params.jitters:
+    if not names:
         return ""
-    said = f"Rounded numbers may show the analyst which directions are {_list_names(names)}."
-    if "jitter" not in type(params).model_fields:
-        return said
-    return f"{said} Parameter jitter=true mitigates this for numbers."
+    return f"Rounded numbers may show the analyst which directions are {_list_names(names)}."
 
 
 def _of_few_values(dictionary: Sequence[Schema]) -> str:
@@ -60,7 +53,7 @@ def _of_few_values(dictionary: Sequence[Schema]) -> str:
         return ""
     return (
         "Yes or no and levels may show the analyst which directions are "
-        f"{_list_names(names)}. Jitter does not help: leave out what must not show."
+        f"{_list_names(names)}. Leave out what must not show."
     )
 
 

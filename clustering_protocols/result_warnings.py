@@ -52,7 +52,7 @@ def of_fields(
     if Kind.GEOMETRY not in kinds_of(known.shows(params, layout), Reader.OUTSIDE):
         return []
     clustered = [schema.clustered_part for schema in dictionary]
-    return field_risks.sentences(params, clustered, plans)
+    return field_risks.sentences(clustered, plans)
 
 
 def _all_coincide(known: frozenset[str], figures: Figures | None) -> bool:

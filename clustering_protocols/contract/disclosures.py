@@ -24,7 +24,8 @@ class Kind(StrEnum):
     geometry: rows up to a rotation, a reflection and a shift.
     means: numbers in the units of the variables: means, spreads, covariances, principal
     axes, regression coefficients, parameters of components.
-    values: single variables of rows as they are, up to sign and shift, or up to a cell.
+    values: single variables of rows as they are, up to sign and shift, or up to a cell;
+    of rows up to a motion those of fields whose values lie in coarse steps.
     sums: exact linear sums of chosen rows, with their number.
     places: where a party's own rows lie in a space that several parties share.
     labels: the cluster of each row.

@@ -60,11 +60,6 @@ class Params(BaseModel):
         return False
 
     @property
-    def jitters(self) -> bool:
-        """Return whether parties move numbers by at most half their last digit."""
-        return False
-
-    @property
     def epsilon_per_person(self) -> float:
         """Return the ε of differential privacy that a session costs each person.
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
+from clustering_protocols.contract.parameter_groups import STARTS
 
 KMeansStarts = Annotated[
     int,
@@ -15,13 +15,4 @@ KMeansStarts = Annotated[
 KMeansIterations = Annotated[
     int,
     Field(ge=1, le=100_000, description="Of k-means.", json_schema_extra=STARTS),
-]
-Jitter = Annotated[
-    bool,
-    Field(
-        description="Move every number by at most half its last digit, as the "
-        "dictionary tells it (decimals), the same in every session. Rounded numbers "
-        "then do not show which directions are features. Without it they do (a risk).",
-        json_schema_extra=PUBLISHED,
-    ),
 ]

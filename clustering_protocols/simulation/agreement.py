@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from clustering_protocols import session_terms
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.shared_stages.jitter import JitteredRows
 from clustering_protocols.shared_stages.row_selection import Arrival, arrive
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
-from clustering_protocols.terms.terms import (
-    About,
-    Identities,
-    Layout,
-    Terms,
-    read_terms,
-)
+from clustering_protocols.terms.terms import About, Identities, Layout, read_terms
 
 ANALYST = "analyst"
 COORDINATOR = "coordinator"
@@ -113,20 +103,4 @@ def agree_and_join(
         slot: member(terms, slot, keys, arrival.data)
         for slot, arrival in arrivals.items()
     }
-    if params.jitters:
-        arrivals = {
-            slot: replace(
-                arrival, data=_jitter_rows(agreed, slot, keys[slot], arrival.data)
-            )
-            for slot, arrival in arrivals.items()
-        }
     return roster_entries.agree(terms, roster), arrivals
-
-
-def _jitter_rows(terms: Terms, slot: str, key: bytes, data: DataSource) -> DataSource:
-    """Return rows moved as a home does that knows them by their places."""
-    schema = terms.dictionary_of(slot)
-    if schema is None:
-        return data
-    words = np.arange(data.n_rows, dtype=np.uint64)
-    return JitteredRows(source=data, schema=schema, key=key, words=words)

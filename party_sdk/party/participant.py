@@ -38,7 +38,6 @@ from party_sdk.party.join import check_again, first_time
 from party_sdk.party.leave import check_staying, telling_refusals, telling_stops
 from party_sdk.party.notifications import OwnReceivers, leave_addresses, name_addresses
 from party_sdk.party.party_at_home import PartyAtHome
-from party_sdk.party.planned_use import moved_rows
 from party_sdk.party.resume_checks import same_choices
 from party_sdk.party.roster import Meeting, OnRoster
 from party_sdk.party.rounds import Confirm, OnNotes, Oversight, Responder
@@ -264,7 +263,7 @@ class Party(PartyAtHome):
         if here == last.answered.place:
             return Inspection.of(last.sent_contribution, {})
         before = last.answered.base(*here)
-        rows = moved_rows(self.folder, self.terms, self._arrival(data).data)
+        rows = self._arrival(data).data
         answer = self._engine(agreement).reply(last.journal, before, asked, rows)
         return Inspection.of(answer.contribution, answer.notes, records=answer.records)
 

@@ -7,10 +7,8 @@ from hashlib import sha256
 from typing import Final
 
 from clustering_protocols.contract.disclosures import REFUSED, Kind, Reader, kinds_of
-from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.session_terms import check_terms, shown_in
-from clustering_protocols.shared_stages.jitter import JitteredRows
 from clustering_protocols.terms.terms import Terms
 from party_sdk.disclosures.history_files import Use
 from party_sdk.party.folder import PartyFolder
@@ -41,22 +39,6 @@ def use_of(folder: PartyFolder, terms: Terms, columns: Iterable[str]) -> Use:
         way=_way(terms.protocol.name, set(columns).difference(described)),
         published=added or Kind.MEANS in outside,
         smallest=_smallest(terms),
-    )
-
-
-def moved_rows(folder: PartyFolder, terms: Terms, data: DataSource) -> DataSource:
-    """Return what arrived of a table, its numbers moved where the terms say so.
-
-    Equal in every session and attempt of one home.
-    """
-    schema = terms.dictionary_of(folder.slot)
-    if schema is None or not check_terms(terms).jitters:
-        return data
-    return JitteredRows(
-        source=data,
-        schema=schema,
-        key=folder.shown.key("jitter"),
-        words=folder.shown.marks(data, schema.described_names).rows,
     )
 
 

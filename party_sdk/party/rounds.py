@@ -30,7 +30,7 @@ from party_sdk.home.consents import WITHDRAWN
 from party_sdk.home.policy import Policy
 from party_sdk.party.durable_state import AnsweredRound, DurableState
 from party_sdk.party.folder import PartyFolder
-from party_sdk.party.planned_use import moved_rows, use_of
+from party_sdk.party.planned_use import use_of
 
 OnNotes = Callable[[Mapping[str, Any]], None]
 Confirm = Callable[[Inspection], bool]
@@ -81,7 +81,6 @@ class Responder:
     oversight: Oversight
     shown_together: bool
     _standing: DurableState = field(init=False, repr=False)
-    _rows: DataSource | None = field(default=None, init=False, repr=False)
     _has_kept_shown: bool = field(default=False, init=False)
     _known: KnownRows | None = field(default=None, init=False, repr=False)
     _n_sums: int = field(default=0, init=False)
@@ -129,7 +128,7 @@ class Responder:
             last.journal,
             before,
             asked,
-            self._move_rows(data),
+            data,
             acknowledged=acknowledged,
         )
         fresh = AnsweredRound(
@@ -162,12 +161,6 @@ class Responder:
             )
         if ledger.awaits_receipt(last.answered.place):
             self._send(last.sent_contribution)
-
-    def _move_rows(self, data: DataSource) -> DataSource:
-        """Return the rows as they leave, moved where the terms say so; once a process."""
-        if self._rows is None:
-            self._rows = moved_rows(self.folder, self.terms, data)
-        return self._rows
 
     def _keep_shown(self, data: DataSource) -> None:
         """Keep, once a process, that this session shows these rows."""

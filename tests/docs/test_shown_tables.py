@@ -39,13 +39,19 @@ def test_every_protocol_and_release_has_its_line() -> None:
         assert f"profiles `{readers}`" in said
 
 
-def test_the_line_of_every_example_is_in_the_table_of_security() -> None:
-    listed = {(way.name, way.shown) for way in (*shown.DEFAULTS, *shown.OTHERS)}
+def test_the_table_of_security_has_what_each_reader_of_an_example_gets() -> None:
+    listed = {
+        (way.name, reader, kinds_of(way.shown, reader))
+        for way in (*shown.DEFAULTS, *shown.OTHERS)
+        for reader in Reader
+    }
     for name, known in catalogue.catalogue().items():
         for example in known.reference().examples():
             found = known.shows(example.params, example.layout)
             if can_be_opened(example.params):
-                assert (name, found) in listed, (name, example.params)
+                for reader in Reader:
+                    cell = (name, reader, kinds_of(found, reader))
+                    assert cell in listed, example.params
 
 
 @pytest.mark.threat(155)

@@ -87,7 +87,6 @@ WAYS: dict[str, tuple[Any, Layout]] = {
     "dc": (DataCollaboration(n_clusters=3), Layout.lattice(3)),
     "dc mixed": (DataCollaboration(n_clusters=3), Layout.lattice(3, 2)),
     "llf columns": (LosslessFederated(n_clusters=3), Layout.lattice(1, 3)),
-    "dc jitter": (DataCollaboration(n_clusters=3, jitter=True), Layout.lattice(3)),
     "llf": (LosslessFederated(n_clusters=3), Layout.lattice(3)),
     "llf declared": (
         LosslessFederated(n_clusters=3, scaling="minmax", init="bounds", n_init=8),
@@ -151,7 +150,7 @@ def test_a_described_variable_changes_no_label_and_is_profiled(way: str) -> None
     sites = groups["site"].value_counts(normalize=True).unstack().reindex(order)
     np.testing.assert_allclose(fields["site"].shares, sites)
     clustered = [field for field in profile.fields if field.name in NAMES]
-    for field in () if params.jitters else clustered:
+    for field in clustered:
         expected = groups[field.name].mean().reindex(order)
         np.testing.assert_allclose(field.mean, expected)
 
@@ -263,10 +262,9 @@ def test_so_many_levels_are_not_described() -> None:
     [
         LosslessFederated(n_clusters=3, scaling="minmax"),
         OmniFC(n_clusters=3, scaling="minmax", ranges="declared", algorithm="kmeans"),
-        DataCollaboration(n_clusters=3, jitter=True),
     ],
 )
-def test_what_is_described_needs_no_bounds_and_no_decimals(params: Any) -> None:
+def test_what_is_described_needs_no_bounds(params: Any) -> None:
     session_terms.draw_up(
         "s", request_of(schema_of(*CLUSTERED, *OUTCOMES), params=params)
     )

@@ -17,7 +17,7 @@ from support.in_process import in_process
 from clustering_protocols.catalogue import name_of
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from clustering_protocols.contract import Params
-from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
@@ -46,7 +46,7 @@ from party_sdk.disclosures.row_marks import (
 )
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.folder import PartyFolder
-from party_sdk.party.planned_use import moved_rows, use_of
+from party_sdk.party.planned_use import use_of
 
 NAMES = ("a", "b", "c", "d")
 ROWS = Layout.lattice(3)
@@ -392,29 +392,6 @@ def test_profiles_of_described_variables_are_refused_as_others() -> None:
     for params in (OmniFC(n_clusters=3), DataCollaboration(n_clusters=3)):
         with pytest.raises(InvalidParameters, match="cannot be published to everybody"):
             described_terms(params, release=Release(profiles="everybody"))
-
-
-def test_a_described_variable_moves_no_number_otherwise(tmp_path: Path) -> None:
-    """Else two draws of one number would average what moves it away."""
-    params = OmniFC(n_clusters=3, jitter=True)
-    moved = []
-    for names, rows in ((NAMES, X), (FIVE, WITH_OUTCOME)):
-        terms = described_terms(LLF, names=names)
-        schema = terms.dictionary_of("r1c1")
-        assert schema is not None
-        fields = [field.model_copy(update={"decimals": 1}) for field in schema.fields]
-        proposal = SessionRequest(
-            protocol={"name": "omnifc", "params": params.model_dump(mode="json")},
-            layout=ROWS,
-            dictionary=(Schema(fields=tuple(fields)),),
-            seed=0,
-        )
-        jittering = read_terms(draw_up("s", proposal))
-        fresh = PartyFolder(tmp_path, "s", "r1c1")
-        moved.append(matrix(moved_rows(fresh, jittering, table(rows, names))))
-    assert not np.array_equal(moved[0], X)
-    np.testing.assert_array_equal(moved[1][:, :4], moved[0])
-    np.testing.assert_array_equal(moved[1][:, 4], OUTCOME[:, 0])
 
 
 @pytest.mark.threat(155)

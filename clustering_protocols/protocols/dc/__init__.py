@@ -144,6 +144,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
     def shows(self, params: DataCollaboration, layout: Layout) -> frozenset[Disclosure]:
         """Return rows up to a motion, outside; pooled moments to those who pool them."""
         shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
+        if not params.leaves_one_out:  # coarse steps then show single features
+            shown |= to(Reader.OUTSIDE, Kind.VALUES)
         shown |= to(Reader.GROUP, Kind.LABELS)
         shown |= pooling.shows(layout, **_pooled_statistics(params))
         if params.output == "coordinates" or params.predictor:

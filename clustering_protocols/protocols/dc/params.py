@@ -16,11 +16,9 @@ from clustering_protocols.common.limits import (
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.contract.parameter_groups import PUBLISHED
 from clustering_protocols.contract.shared_parameters import (
-    Jitter,
     KMeansIterations,
     KMeansStarts,
 )
-from clustering_protocols.shared_stages import jitter
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.terms.preparation import ColumnPlan, check_bounded
 from clustering_protocols.terms.schema import Schema
@@ -114,26 +112,15 @@ class DataCollaboration(AlignedParams):
         "linear reduction).",
     )
 
-    jitter: Jitter = False
-
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
-        if self.jitter:
-            jitter.check_prepared(plans)
         if self.scaling != "shared":
             raise InvalidParameters("preparation goes with scaling 'shared'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges or decimals, where these are needed."""
-        if self.jitter:
-            jitter.check(dictionary)
+        """Refuse fields without ranges, where these are needed."""
         if self.anchor.ranges == "declared":
             check_bounded(dictionary, "anchor.ranges 'declared'")
-
-    @property
-    def jitters(self) -> bool:
-        """Return whether parties move numbers by at most half their last digit."""
-        return self.jitter
 
     def samples_rows(self, n_rows: int) -> bool:
         """Return whether some rows are clustered for all, of so many in all."""

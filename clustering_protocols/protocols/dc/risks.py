@@ -44,9 +44,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "off than 10 %. On tables of more rows than columns, we measured a share of 0 "
         "to .94. The share was largest where a party has two or three columns. Where "
         "columns are more than rows, all rows stay further off. Against an analyst who "
-        "unmixes the upload, next to none do, unless there are two columns only. With "
-        "jitter in the terms the search found one feature, a yes or no, which jitter "
-        "does not move. A single column is sent as it is, up to shift and scale. If a "
+        "unmixes the upload, next to none do, unless there are two columns only. A single column is sent as it is, up to shift and scale. If a "
         "column is constant at one party, the analyst reads that column of the others "
         "in its column group to the same extent.",
     ),

@@ -12,7 +12,7 @@ def shown_by(params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]
     """Return what a session shows, but for the moments that parties pool."""
     if layout.n_column_groups == 1:
         return _of_rows(params)
-    return _of_columns(params)
+    return _of_columns()
 
 
 def _of_rows(params: LosslessFederated) -> frozenset[Disclosure]:
@@ -25,9 +25,10 @@ def _of_rows(params: LosslessFederated) -> frozenset[Disclosure]:
     return shown
 
 
-def _of_columns(params: LosslessFederated) -> frozenset[Disclosure]:
-    """Return distances, or their differences: the joint rows up to a motion."""
-    shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
-    if params.start == "given":
-        shown |= to(Reader.OUTSIDE, Kind.VALUES)
+def _of_columns() -> frozenset[Disclosure]:
+    """Return distances, or their differences: the joint rows up to a motion.
+
+    Coarse steps of a field show its values in them.
+    """
+    shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
     return shown | to(Reader.GROUP, Kind.MEANS, Kind.LABELS)

@@ -117,10 +117,8 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         )
 
     def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
-        """Return rows up to a motion, outside; open segments may be single features."""
-        shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.LABELS)
-        if not params.hide_segments:
-            shown |= to(Reader.OUTSIDE, Kind.VALUES)
+        """Return rows up to a motion, outside, where coarse steps show single features."""
+        shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
         shown |= to(Reader.GROUP, Kind.LABELS)
         return shown | pooling.shows(layout, **_pooled_statistics(params))
 

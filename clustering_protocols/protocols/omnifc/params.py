@@ -16,9 +16,7 @@ from clustering_protocols.common.limits import (
 )
 from clustering_protocols.contract import Params, PartyContext, SessionContext
 from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
-from clustering_protocols.contract.shared_parameters import Jitter
 from clustering_protocols.numerics import fuzziness
-from clustering_protocols.shared_stages import jitter
 from clustering_protocols.terms.preparation import ColumnPlan, Ranges, check_bounded
 from clustering_protocols.terms.schema import Schema
 
@@ -155,8 +153,6 @@ class OmniFC(Params):
         "must fit.",
     )
 
-    jitter: Jitter = False
-
     @model_validator(mode="after")
     def _check(self) -> Self:
         finds = self.algorithm in {"dbscan", "hdbscan"}
@@ -195,26 +191,17 @@ class OmniFC(Params):
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
-        if self.jitter:
-            jitter.check_prepared(plans)
         if self.scaling != "standard":
             raise InvalidParameters("preparation goes with scaling 'standard'.")
 
     def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
-        """Refuse fields without ranges or decimals, and more digits than these allow."""
-        if self.jitter:
-            jitter.check(dictionary)
+        """Refuse fields without ranges, and more digits than these allow."""
         if self.ranges == "declared":
             check_bounded(dictionary, "ranges 'declared'")
             declared = feature_scale.build_declared_scale(
                 self.scaling, Ranges.of(dictionary[0])
             )
             quantisation.bits_for(self.bits, declared.ranges)
-
-    @property
-    def jitters(self) -> bool:
-        """Return whether parties move numbers by at most half their last digit."""
-        return self.jitter
 
     @property
     def k(self) -> int:

@@ -20,9 +20,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         remedy="A method that sends no rows, such as llf over split rows.",
         detail="Features of two values (yes or no) and imputed missing values show "
         "there. Where numbers are rounded, as measurements are, the analyst may find "
-        "the features in the distances alone, but for signs and an offset. With jitter "
-        "in the terms the search found one feature, a yes or no, which jitter does not "
-        "move. Anyone who has these distances and knows enough rows computes all other "
+        "the features in the distances alone, but for signs and an offset. Anyone who has these distances and knows enough rows computes all other "
         "rows. One row more than there are features is enough, of any party, and so "
         "are the landmarks where these are drawn.",
     ),

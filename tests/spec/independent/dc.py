@@ -50,7 +50,6 @@ _USUAL: Final[Mapping[str, Any]] = {
     "reduction": "pca",
     "output": "labels",
     "predictor": False,
-    "jitter": False,
     "alignment": {},
     # the analyst's alone
     "n_clusters": None,
@@ -62,7 +61,6 @@ _USUAL: Final[Mapping[str, Any]] = {
 }
 _WRITTEN: Final[Mapping[str, Sequence[Any]]] = {
     "reduction": ("pca",),
-    "jitter": (False,),
 }
 _ANCHORS: Final = ("gaussian", "rotated", "uniform")
 

@@ -52,7 +52,6 @@ _USUAL: Final[Mapping[str, Any]] = {
     "bits": None,
     "hide_segments": True,
     "max_rows": 10_000,
-    "jitter": False,
     # the analyst's alone
     "algorithm": "kmeans",
     "features": "embedding",
@@ -70,7 +69,6 @@ _WRITTEN: Final[Mapping[str, Sequence[Any]]] = {
     "scaling": ("standard", "minmax", "none", "unit_norm"),
     "ranges": ("pooled", "declared"),
     "hide_segments": (True, False),
-    "jitter": (False,),
 }
 _MOST_BITS: Final = 25
 _BLOCK: Final = 65_536

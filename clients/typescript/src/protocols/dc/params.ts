@@ -41,7 +41,6 @@ const SPOKEN = {
   reduction: ["pca"],
   output: ["labels"],
   predictor: [false],
-  jitter: [false],
 } as const;
 const SPOKEN_ANCHOR = {
   kind: ["gaussian", "rotated", "uniform"],
