@@ -6,7 +6,7 @@ in which version, and which risks they bring.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pydantic_core import to_jsonable_python
@@ -106,12 +106,9 @@ def _check_fit(params: Params, terms: Terms) -> None:
 def check_opening(terms: Terms) -> None:
     """Refuse terms that no new session may have, anyone who opens or joins it.
 
-    They are read where an earlier release wrote them. Raises what :func:`check_terms`
-    raises.
+    Simulations may have them. Raises what :func:`check_terms` raises.
     """
-    check_version(terms)
     params = check_terms(terms)
-    _check_risks(params, terms)
     _check_opening(params, terms)
     params.check_retired()
 
@@ -188,17 +185,14 @@ def check_terms(terms: Terms) -> Params:
     Raises VersionMismatch if the protocol has a version that is not read here, or a risk
         is not known here.
     Raises InvalidParameters if parameters, layout or the list of risks are not what
-        this release computes; a list of an earlier release may lack what was named
-        later.
+        this release computes.
     """
     choice = terms.protocol
-    known = catalogue.protocol(choice.name)
-    if choice.version not in known.former_versions:
-        check_version(terms)
+    check_version(terms)
     params = catalogue.parse_params(choice.name, choice.params)
     _check_fit(params, terms)
     _check_known(choice.name, terms.risks)
-    _check_risks(params, terms, known.later_risks)
+    _check_risks(params, terms)
     return params
 
 
@@ -214,13 +208,8 @@ def check_version(terms: Terms) -> None:
         )
 
 
-def _check_risks(params: Params, terms: Terms, later: Collection[str] = ()) -> None:
-    """Refuse a list that is not what terms bring; all of ``later`` may lack."""
-    brought = [
-        (code, code.partition(".")[2] in later) for code in _risks(params, terms)
-    ]
-    before = tuple(code for code, is_later in brought if not is_later)
-    if terms.risks not in (before, tuple(code for code, _ in brought)):
+def _check_risks(params: Params, terms: Terms) -> None:
+    if terms.risks != tuple(_risks(params, terms)):
         raise InvalidParameters(
             "The terms list other risks than their parameters bring."
         )

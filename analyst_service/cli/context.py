@@ -120,12 +120,19 @@ def check_schema(database: Database, revision: str | None) -> None:
         raise click.ClickException(
             "The database has no schema yet. Run 'coterie migrate' first."
         )
-    if not database.knows(revision):
+    if database.knows(revision):
+        return
+    if revision < head():
         raise click.ClickException(
-            f"The database has schema {revision} of a newer release; this one knows "
-            f"none after {head()}. Install the newer release. To stay with this one, "
-            "restore a backup that it wrote into an empty analyst ('coterie restore')."
+            f"The database has schema {revision} of a release before 0.3.0, which later "
+            "ones do not read. Start with an empty database and an empty data folder; "
+            "the release that wrote this one still reads it."
         )
+    raise click.ClickException(
+        f"The database has schema {revision} of a newer release; this one knows "
+        f"none after {head()}. Install the newer release. To stay with this one, "
+        "restore a backup that it wrote into an empty analyst ('coterie restore')."
+    )
 
 
 @contextmanager

@@ -164,15 +164,10 @@ class ClusteringProtocol(ABC, Generic[P]):
     """A protocol of the catalogue.
 
     version: raised with any change that an older party would not understand.
-    former_versions: those whose terms and results stay readable; no session of them
-        continues.
     partitionings: of ``horizontal``, ``vertical``, ``mixed``.
     learns: who learns what, a sentence each.
     risks: the closed list of risk codes, without the protocol's name.
-    later_risks: codes of ``risks`` that terms of this version lacked before: those stay
-        readable.
-    former_risks: codes of ``risks`` that no new session brings: terms of earlier ones
-        and simulations do.
+    former_risks: codes of ``risks`` that no session brings: simulations do.
     choices: what a party may decide alone, a sentence each.
     limits: those choices that say only whether an answer may leave, never what is in
         it.
@@ -187,12 +182,10 @@ class ClusteringProtocol(ABC, Generic[P]):
     title: ClassVar[str]
     summary: ClassVar[str]
     version: ClassVar[int] = 1
-    former_versions: ClassVar[frozenset[int]] = frozenset()
     params: type[P]
     partitionings: ClassVar[tuple[str, ...]]
     learns: ClassVar[Mapping[str, str]]
     risks: ClassVar[Mapping[str, Risk]]
-    later_risks: ClassVar[frozenset[str]] = frozenset()
     former_risks: ClassVar[frozenset[str]] = frozenset()
     choices: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[frozenset[str]] = frozenset()

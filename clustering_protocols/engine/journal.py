@@ -47,10 +47,8 @@ class Journal(Record):
     asked: SHA-256 (hex) of what is the same in all attempts of the round.
     members: who took part in the last attempt, where the task says so.
     stopped: why this party answers nothing any more; empty while it does.
-    left: whether it stopped because its people left the session. Unknown of journals
-        that releases before 0.3.0 wrote.
-    stop_reason: why it stopped, in the one word that others read. Unknown of journals that
-        releases before 0.3.0 wrote.
+    left: whether it stopped because its people left the session.
+    stop_reason: why it stopped, in the one word that others read.
     line: the number of the transcript's last line that is known.
     recent: the last rounds that were answered.
     when: int64 (h, 2); rounds and attempts since the first of the recent rounds.
@@ -71,7 +69,7 @@ class Journal(Record):
     asked: str = ""
     members: list[str] = Field(default_factory=list)
     stopped: str = ""
-    left: bool | None = None
+    left: bool = False
     stop_reason: StopReason | None = Field(default=None, strict=False)
     line: int = 0
     recent: list[int] = Field(default_factory=list)

@@ -12,7 +12,6 @@ sentences say so.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from clustering_protocols.numerics.data_source import (
 from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.terms import session_risks
 from party_sdk.disclosures.history_files import ShownFile, ShownTable, Use, share_one
-from party_sdk.disclosures.row_marks import RowMarks, marks_of, marks_of_0_2_0, row_key
+from party_sdk.disclosures.row_marks import RowMarks, marks_of, row_key
 from party_sdk.home.files import wait_for_lock
 
 _DECIDE = f"Decide --choice {session_risks.SHOWN_TOGETHER}=true if it may."
@@ -80,8 +79,7 @@ class ShownTables:
         """
         tables = self._file.read()
         if use.shows and tables:
-            marks = self._add_older_marks(tables, data, described)
-            _check(use, tables, marks, allowed=allowed)
+            _check(use, tables, self.marks(data, described), allowed=allowed)
 
     def keep(
         self,
@@ -104,24 +102,12 @@ class ShownTables:
             before = next((t for t in tables if t.is_of(marks)), None)
             if before is not None and use in before.uses:
                 return
-            compared = self._add_older_marks(tables, data, described)
-            _check(use, tables, compared, allowed=allowed)
+            _check(use, tables, marks, allowed=allowed)
             if before is None:
                 tables = [*tables, ShownTable.of(marks, (use,))]
             else:
                 tables[tables.index(before)] = before.and_for(use)
             self._file.write(tables)
-
-    def _add_older_marks(
-        self, tables: list[ShownTable], data: DataSource, described: Collection[str]
-    ) -> RowMarks:
-        """Return marks with those that 0.2.0 made, where it left a table."""
-        marks = self.marks(data, described)
-        if not any(table.is_older for table in tables):
-            return marks
-        # 0.2.0 described no column
-        clustered = _clustered_part(data, described) or original_of(data)
-        return replace(marks, older=marks_of_0_2_0(row_key(self._home), clustered))
 
 
 def _clustered_part(data: DataSource, described: Collection[str]) -> DataSource | None:

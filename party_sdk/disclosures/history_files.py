@@ -15,18 +15,11 @@ from clustering_protocols.contract.disclosures import Kind
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import IntArray, WordArray
 from party_sdk.disclosures.column_sketches import have_one_in_common
-from party_sdk.disclosures.row_marks import (
-    CLUSTERED,
-    OLDER_IDS,
-    OLDER_ROWS,
-    PROFILED,
-    RowMarks,
-)
+from party_sdk.disclosures.row_marks import CLUSTERED, RowMarks
 from party_sdk.home.encryption import SecretFiles
 
 FILE: Final = "shown.arrays"
-_OLDER: Final = {"ids": OLDER_IDS, "table": OLDER_ROWS}
-_ROWS: Final = ("ids", "cells", CLUSTERED, *_OLDER.values())
+_ROWS: Final = ("ids", "cells", CLUSTERED)
 _FEWEST_COMMON: Final = 10
 """Tables of fewer rows in common are of other people."""
 
@@ -78,16 +71,12 @@ def share_one(some: frozenset[str], others: frozenset[str]) -> bool:
     return bool(some and others) if is_open else bool(some & others)
 
 
-_OF_0_2_0: Final = Use(outside=frozenset({Kind.MEANS}), published=True)
-"""Of a profile that 0.2.0 kept marks of: who read it is not known any more."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShownTable:
     """The marks of one table and what was shown of it.
 
     rows: mapping of str to uint64 (n,); marks by kind (``ids``, ``cells``,
-        ``clustered`` where that is less, and what 0.2.0 kept), sorted.
+        ``clustered`` where that is less), sorted.
     sketches: mapping of str to uint64 (2, m).
     """
 
@@ -100,11 +89,6 @@ class ShownTable:
         """Return what is kept of the marks of a table."""
         return cls(rows=marks.by_kind, sketches=marks.sketches, uses=uses)
 
-    @property
-    def is_older(self) -> bool:
-        """Return whether its marks are those of 0.2.0."""
-        return not self.rows.keys().isdisjoint(_OLDER.values())
-
     def and_for(self, use: Use) -> ShownTable:
         """Return the same table after another use."""
         return replace(self, uses=(*self.uses, use))
@@ -112,10 +96,6 @@ class ShownTable:
     def besides(self, use: Use) -> Iterator[Use]:
         """Yield the uses by other sessions."""
         yield from (each for each in self.uses if each.session != use.session)
-
-    def _like_own(self, marks: RowMarks) -> Mapping[str, WordArray]:
-        """Return those of a table's marks that go with the own ones, sorted."""
-        return marks.older_by_kind if self.is_older else marks.by_kind
 
     def is_of(self, marks: RowMarks) -> bool:
         """Return whether these marks are of exactly this table."""
@@ -144,7 +124,7 @@ class ShownTable:
 
     def _pairs_with(self, marks: RowMarks) -> Iterator[tuple[WordArray, WordArray]]:
         """Yield the marks of this table and the own ones that can be compared."""
-        now = self._like_own(marks)
+        now = marks.by_kind
         for kind in self.rows.keys() & now.keys():
             yield self.rows[kind], now[kind]
         if CLUSTERED in {*self.rows, *now} and "cells" in self.rows:
@@ -154,27 +134,21 @@ class ShownTable:
 
 
 class ShownFile:
-    """Tables as ``shown.arrays`` of a home keeps them.
-
-    Until it is first written, what 0.2.0 left in ``profiled.arrays`` counts.
-    """
+    """Tables as ``shown.arrays`` of a home keeps them."""
 
     def __init__(self, home: Path) -> None:
         self._files = SecretFiles(home)
-        self.path, self._older = home / FILE, home / PROFILED
+        self.path = home / FILE
 
     def read(self) -> list[ShownTable]:
         """Return all tables; none of a home that showed nothing."""
         if self.path.exists():
             return _unpack_tables(self._files.read(self.path))
-        if self._older.exists():
-            return _of_profiles(self._files.read(self._older))
         return []
 
     def write(self, tables: Sequence[ShownTable]) -> None:
         """Replace the file in one step."""
         self._files.write(self.path, _pack_tables(tables))
-        self._older.unlink(missing_ok=True)  # its tables are among these
 
 
 def _pack_tables(tables: Sequence[ShownTable]) -> bytes:
@@ -219,18 +193,6 @@ def _unpack_tables(content: bytes) -> list[ShownTable]:
             uses=tuple(map(Use.model_validate, each["uses"])),
         )
         for each in json.loads(arrays["tables"].tobytes())
-    ]
-
-
-def _of_profiles(content: bytes) -> list[ShownTable]:
-    """Return the tables of which 0.2.0 kept that they were in profiles."""
-    _, arrays = codec.decode(content)
-    rows: dict[str, dict[str, WordArray]] = {}
-    for name, found in arrays.items():
-        kind, number = name.split(".")
-        rows.setdefault(number, {})[_OLDER[kind]] = np.array(found)
-    return [
-        ShownTable(rows=each, sketches={}, uses=(_OF_0_2_0,)) for each in rows.values()
     ]
 
 

@@ -5,8 +5,7 @@ table without ids of which other columns are read is known by what its columns h
 common with those of an earlier one.
 
 A mark is a keyed hash of the words of a row, and AES of that: who has not the key learns
-nothing, not even which rows are alike in two homes. What 0.2.0 marked rows with is made
-only to compare it.
+nothing, not even which rows are alike in two homes.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,9 +22,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.numerics.randomness import derive_key, length_prefixed
-from clustering_protocols.records import codec
-from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.numerics.randomness import derive_key
+from clustering_protocols.records.arrays import IntArray, WordArray
 from party_sdk.disclosures.column_sketches import Sketches
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.home.files import wait_for_lock
@@ -36,13 +33,6 @@ if TYPE_CHECKING:
 
 
 KEY_FILE: Final = "rows.key"
-PROFILED: Final = "profiled.arrays"
-"""What 0.2.0 kept: its key continues, so that its marks are found again."""
-
-
-OLDER_IDS: Final = "ids.0.2.0"
-OLDER_ROWS: Final = "table.0.2.0"
-"""Kinds of marks that 0.2.0 made: of ids, and of cells in the order of the columns."""
 
 CLUSTERED: Final = "clustered"
 """The kind of marks of clustered cells, where others are described; else of all cells."""
@@ -61,15 +51,12 @@ class RowMarks:
         variables to describe is the same row.
     sketches: mapping of str to uint64 (2, m); of each column, by a mark of its name;
         see :mod:`party_sdk.disclosures.column_sketches`.
-    older: mapping of str to uint64 (n,); as 0.2.0 made them, by kind; empty where there
-        are none to compare with.
     """
 
     ids: WordArray | None = field(repr=False)
     cells: WordArray = field(repr=False)
     clustered: WordArray = field(repr=False)
     sketches: Mapping[str, WordArray] = field(repr=False)
-    older: Mapping[str, WordArray] = field(default_factory=dict, repr=False)
 
     @property
     def rows(self) -> WordArray:
@@ -78,7 +65,7 @@ class RowMarks:
 
     @cached_property
     def by_kind(self) -> Mapping[str, WordArray]:
-        """Return the marks by their kind, sorted; those of 0.2.0 are apart."""
+        """Return the marks by their kind, sorted."""
         # not above: numba is imported once there are rows
         from party_sdk.disclosures.hash_kernels import sort_words
 
@@ -86,11 +73,6 @@ class RowMarks:
         if self.clustered is not self.cells:
             found[CLUSTERED] = sort_words(self.clustered)
         return found if self.ids is None else {**found, "ids": sort_words(self.ids)}
-
-    @cached_property
-    def older_by_kind(self) -> Mapping[str, WordArray]:
-        """Return the marks that 0.2.0 made by their kind, sorted."""
-        return {kind: np.sort(each) for kind, each in self.older.items()}
 
 
 def row_key(home: Path) -> bytes:
@@ -100,14 +82,8 @@ def row_key(home: Path) -> bytes:
         return files.read(path)
     with wait_for_lock(path.with_name("rows.lock")):
         if not path.exists():
-            files.write(path, _first_key(files, home / PROFILED))
+            files.write(path, secrets.token_bytes(32))
     return files.read(path)
-
-
-def _first_key(files: SecretFiles, profiled: Path) -> bytes:
-    if not profiled.exists():
-        return secrets.token_bytes(32)
-    return bytes.fromhex(codec.decode(files.read(profiled))[0]["key"])
 
 
 def marks_of(
@@ -126,30 +102,6 @@ def marks_of(
         clustered=cells if clustered is None else _of_cells(key, clustered)[0],
         sketches=sketches,
     )
-
-
-def marks_of_0_2_0(key: bytes, data: DataSource) -> dict[str, WordArray]:
-    """Return the marks (n,) that 0.2.0 made of a table's rows, by their kind.
-
-    key, data: as of :func:`marks_of`.
-    """
-    named = sha256(key + length_prefixed(*data.columns)).digest()
-    batches = (_of_0_2_0(batch) for batch in data.batches())
-    rows = [_mark(named, row.data) for batch in batches for row in batch]
-    found = {OLDER_ROWS: np.array(rows, dtype=np.uint64)}
-    if data.ids is not None:
-        named = sha256(key + b"ids").digest()
-        ids = [_mark(named, each.encode()) for each in data.ids]
-        found[OLDER_IDS] = np.array(ids, dtype=np.uint64)
-    return found
-
-
-def _of_0_2_0(rows: FloatArray) -> FloatArray:
-    return np.ascontiguousarray(np.where(np.isnan(rows), np.nan, rows))
-
-
-def _mark(key: bytes, content: bytes | memoryview) -> int:
-    return int.from_bytes(blake2b(content, key=key, digest_size=8).digest(), "little")
 
 
 def _of_cells(key: bytes, data: DataSource) -> tuple[WordArray, dict[str, WordArray]]:

@@ -43,7 +43,6 @@ _SECRET: Final = (
     "rows.key",
     "shown.arrays",
     "sums/*.arrays",
-    "profiled.arrays",
     "sessions/*.json",
     "parties/*/*/*.json",
     "parties/*/*/*.arrays",

@@ -28,9 +28,6 @@ from party_sdk.home.encryption import SecretFiles
 
 _VERSION: Final = 4
 _CHECKSUM_BYTES: Final = 4
-# one file each, in release 0.2.0
-_EARLIER: Final = ("memory.arrays", "journal.arrays", "contribution.arrays")
-_EARLIER_VERSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +100,7 @@ class StandingFiles:
             return max(found, key=lambda each: each.turn)
         if any(path.exists() for path in self._paths):
             raise NotReady(f"{self._paths[0]} was changed; ask for a new session.")
-        return self._earlier()
+        return DurableState()
 
     def save(self, standing: DurableState) -> None:
         """Write what follows :meth:`load`; durable when it returns.
@@ -117,8 +114,6 @@ class StandingFiles:
             self._files.overwrite(path, checksum + content)
             return
         self._files.write(path, checksum + content)  # there is none to go back to
-        for name in _EARLIER:
-            (self._folder / name).unlink(missing_ok=True)
 
     @property
     def _paths(self) -> tuple[Path, Path]:
@@ -137,18 +132,6 @@ class StandingFiles:
         if zlib.crc32(content).to_bytes(_CHECKSUM_BYTES, "little") != checksum:
             return None
         return _decode(content)
-
-    def _earlier(self) -> DurableState:
-        """Return what release 0.2.0 kept: a party that it began continues."""
-        memory, journal, contribution = (self._folder / name for name in _EARLIER)
-        read = self._files.read
-        return DurableState(
-            answered=_read_answered_round(*codec.decode(read(memory)), _EARLIER_VERSION)
-            if memory.exists()
-            else AnsweredRound(),
-            journal=Journal.decode(read(journal)) if journal.exists() else Journal(),
-            contribution=read(contribution) if contribution.exists() else b"",
-        )
 
 
 def _encode(standing: DurableState) -> bytes:
@@ -181,7 +164,7 @@ def _bytes(content: bytes) -> ByteArray:
 
 def _decode(content: bytes) -> DurableState:
     header, arrays = codec.decode(content)
-    answered = _read_answered_round(header, arrays, _VERSION)
+    answered = _read_answered_round(header, arrays)
     lines = arrays["lines"].tobytes().decode()
     return DurableState(
         turn=header["turn"],
@@ -193,9 +176,9 @@ def _decode(content: bytes) -> DurableState:
 
 
 def _read_answered_round(
-    header: Mapping[str, Any], arrays: codec.Arrays, version: int
+    header: Mapping[str, Any], arrays: codec.Arrays
 ) -> AnsweredRound:
-    if header["version"] != version:
+    if header["version"] != _VERSION:
         raise NotReady("The memory was written by another release of coterie.")
     return AnsweredRound(
         round=header["round"],

@@ -135,10 +135,7 @@ def come_back(folder: PartyFolder) -> None:
 
 def has_left(folder: PartyFolder) -> bool:
     """Return whether a party has left its session."""
-    journal = folder.load_standing().journal
-    if journal.left is None:  # a release before 0.3.0 said it in the sentence alone
-        return journal.stopped.startswith(_LEFT)
-    return journal.left
+    return folder.load_standing().journal.left
 
 
 def check_staying(folder: PartyFolder) -> None:

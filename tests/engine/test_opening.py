@@ -152,24 +152,6 @@ def test_former_risks_come_with_no_session_that_is_opened() -> None:
                     example.params.check_retired()
 
 
-def test_terms_without_a_later_risk_are_read_but_not_opened() -> None:
-    code = "llf.given-start-and-means-show-rows"
-    params = LosslessFederated(
-        n_clusters=1, init="given", initial_centroids=((0.0, 0.0),)
-    )
-    terms = drawn(params, readers=None)
-    assert code in terms.risks
-    before = terms.model_copy(
-        update={"risks": tuple(each for each in terms.risks if each != code)}
-    )
-    assert check_terms(before) == params
-    with pytest.raises(InvalidParameters, match="other risks"):
-        Policy(accepted_risks=frozenset(terms.risks)).check_terms(before)
-    Policy(accepted_risks=frozenset(terms.risks)).check_terms(terms)
-    with pytest.raises(InvalidParameters, match="other risks"):
-        check_terms(terms.model_copy(update={"risks": before.risks[1:]}))
-
-
 def test_pooled_fillings_show_means_to_those_who_pool_them() -> None:
     proposal = SessionRequest(
         protocol={

@@ -6,8 +6,6 @@ import json
 import os
 import pickle
 import re
-import subprocess
-import sys
 import unicodedata
 from collections import Counter
 from http import HTTPStatus
@@ -342,16 +340,9 @@ def with_protocol(**changes: Any) -> Terms:
 
 
 def test_terms_of_another_protocol_version_are_a_mismatch() -> None:
-    for version in (0, 3):
+    for version in (0, 1, 3):
         with pytest.raises(VersionMismatch, match="'dummy'"):
             session_terms.check_terms(with_protocol(version=version))
-
-
-def test_terms_of_a_former_version_are_read_and_open_nothing() -> None:
-    former = with_protocol(version=1)
-    assert session_terms.check_terms(former) == session_terms.check_terms(terms())
-    with pytest.raises(VersionMismatch, match="v1, which an older release speaks"):
-        session_terms.check_opening(former)
 
 
 @pytest.mark.parametrize(
@@ -510,12 +501,3 @@ def test_statuses_are_those_of_http_errors() -> None:
 def test_an_unknown_slug_is_no_problem() -> None:
     with pytest.raises(KeyError):
         Problem.of_slug("no-such-problem")
-
-
-def test_the_import_that_documents_of_0_2_0_show_still_works() -> None:
-    """In a process that has imported nothing of the package yet, as users have it."""
-    program = "from clustering_protocols.terms import Layout; print(Layout.__module__)"
-    command = [sys.executable, "-W", "default", "-c", program]
-    ran = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert ran.stdout.strip() == "clustering_protocols.terms.terms"
-    assert "0.4.0" in ran.stderr

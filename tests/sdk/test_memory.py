@@ -27,7 +27,6 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.records import codec
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.shared_stages.row_selection import AdmittedRows
 from clustering_protocols.terms.roster_entries import sign_terms
@@ -310,39 +309,6 @@ def test_a_memory_of_another_release_is_refused(
         fill(folder)
     with pytest.raises(NotReady, match="another release"):
         folder.load_standing()
-
-
-def test_a_party_that_an_earlier_release_began_goes_on(folder: PartyFolder) -> None:
-    """Release 0.2.0 kept memory, journal and answer in a file each."""
-    memories = {"before": ANSWERED.before, "after": ANSWERED.after}
-    header = {
-        "version": 3,
-        "round": 3,
-        "attempt": 2,
-        "task_digest": ANSWERED.task_digest,
-        "contribution_digest": ANSWERED.contribution_digest,
-        **{when: sorted(memory.entries) for when, memory in memories.items()},
-    }
-    arrays = {
-        f"{when}.{index}": np.frombuffer(memory.entries[kind], np.uint8)
-        for when, memory in memories.items()
-        for index, kind in enumerate(sorted(memory.entries))
-    }
-    folder.path.mkdir(parents=True)
-    earlier = {
-        "memory.arrays": codec.encode(header, arrays),
-        "journal.arrays": STANDING.journal.encode(),
-        "contribution.arrays": CONTRIBUTION,
-    }
-    for name, content in earlier.items():
-        (folder.path / name).write_bytes(content)
-    found = folder.load_standing()
-    assert facts(found) == facts(replace(STANDING, turn=0, lines=()))
-    folder.save_standing(replace(found, turn=1))
-    assert facts(folder.load_standing()) == facts(replace(STANDING, lines=()))
-    assert not any((folder.path / name).exists() for name in earlier), (
-        "an earlier release must not continue from what is old"
-    )
 
 
 @pytest.mark.parametrize("shown", [repr, str, "{}".format])

@@ -1,4 +1,4 @@
-"""Marks of rows: equal for equal rows, of no use without the key, as 0.2.0 made them."""
+"""Marks of rows: equal for equal rows, of no use without the key."""
 
 from __future__ import annotations
 
@@ -15,13 +15,7 @@ from hypothesis import given, strategies as st
 from clustering_protocols.numerics.data_source import MatrixSource
 from party_sdk.disclosures.column_sketches import LENGTH, MOST_COLUMNS, Sketches
 from party_sdk.disclosures.hash_kernels import sort_words
-from party_sdk.disclosures.row_marks import (
-    OLDER_IDS,
-    OLDER_ROWS,
-    RowMarks,
-    marks_of,
-    marks_of_0_2_0,
-)
+from party_sdk.disclosures.row_marks import RowMarks, marks_of
 from party_sdk.tables import ArrowIds, open_table
 
 KEY, OTHER_KEY = bytes(32), bytes(range(32))
@@ -36,15 +30,6 @@ def marks(
     key: bytes = KEY,
 ) -> RowMarks:
     return marks_of(key, MatrixSource(rows, columns=names, ids=ids, gaps=True))
-
-
-def test_marks_that_0_2_0_made_are_made_again() -> None:
-    """Known answers: made by the code of that release."""
-    rows = np.array([[1.5, -2], [0, np.nan]])
-    data = MatrixSource(rows, columns=("b", "a"), ids=["p1", "Zoë"], gaps=True)
-    found = marks_of_0_2_0(OTHER_KEY, data)
-    assert found[OLDER_ROWS].tolist() == [284754322077853309, 10218668890199830674]
-    assert found[OLDER_IDS].tolist() == [1926084318880805104, 10651360873955586584]
 
 
 def test_cells_are_known_in_any_order_of_rows_and_columns() -> None:

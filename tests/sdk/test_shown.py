@@ -36,14 +36,7 @@ from clustering_protocols.terms.terms import (
 )
 from party_sdk.disclosures.history import ShownTables
 from party_sdk.disclosures.history_files import FILE
-from party_sdk.disclosures.row_marks import (
-    KEY_FILE,
-    OLDER_IDS,
-    OLDER_ROWS,
-    PROFILED,
-    marks_of_0_2_0,
-    row_key,
-)
+from party_sdk.disclosures.row_marks import KEY_FILE
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.planned_use import use_of
@@ -429,37 +422,6 @@ def test_slots_of_one_session_at_one_home_raise_no_question(
     other = use_of(PartyFolder(tmp_path, "other", "r1c2"), terms, NAMES[:2])
     with pytest.raises(GuardRefused, match="of other columns"):
         shown.check(other, table(X[:, :2], NAMES[:2], IDS), allowed=False)
-
-
-def write_as_0_2_0_did(home: Path, data: MatrixSource) -> bytes:
-    """Write ``profiled.arrays`` with the marks of one table, and return its key."""
-    key = bytes(range(32))
-    marks = marks_of_0_2_0(key, data)
-    arrays = {"table.0": np.sort(marks[OLDER_ROWS])}
-    if OLDER_IDS in marks:
-        arrays["ids.0"] = np.sort(marks[OLDER_IDS])
-    (home / PROFILED).write_bytes(codec.encode({"key": key.hex()}, arrays))
-    return key
-
-
-@pytest.mark.threat(156)
-@pytest.mark.parametrize("ids", [None, IDS], ids=["no ids", "ids"])
-def test_a_home_that_was_upgraded_forgets_nothing(home: Home, ids: Any) -> None:
-    key = write_as_0_2_0_did(home.path, table(X[:, ::-1], NAMES[::-1], ids))
-    home.runs(terms_of(SIZES), table(X + 1))
-    later = [None if ids is None else ids[1:], None if ids is None else ids]
-    backwards = NAMES[::-1]
-    for _ in range(2):
-        with pytest.raises(GuardRefused, match="nearly the same rows"):
-            home.runs(terms_of(LLF, backwards), table(X[1:, ::-1], backwards, later[0]))
-        with pytest.raises(GuardRefused, match="allow_shown_together"):
-            home.runs(
-                terms_of(OmniFC(n_clusters=3), backwards),
-                table(X[:, ::-1], backwards, later[1]),
-            )
-        home.runs(terms_of(LLF), table(X * 2 - 9))
-        assert not (home.path / PROFILED).exists()
-    assert row_key(home.path) == key
 
 
 def test_marks_tell_no_row_to_who_has_not_the_key(tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ from tests.service.backups import backed_up, brought_back, sign_again
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
-RELEASED = Path(__file__).parent / "released" / "0.2.0"
 SECRET_LABEL = "Dr Secret of ward 3"
 Change = Callable[[Path], object]
 
@@ -265,17 +264,6 @@ def test_a_key_that_was_kept_apart_is_needed_and_is_trusted(
     done = run(place, "restore", copy, **here)
     assert done.exit_code == 0, done.output
     assert not (place.data_dir / "identity.json").exists()
-
-
-def test_an_unsigned_backup_is_restored_by_name_alone(place: Settings) -> None:
-    refused = run(place, "restore", RELEASED)
-    assert refused.exit_code == 1
-    assert "--allow unsigned" in refused.stderr
-    assert n_tables(place) == 0
-    before = sorted(path for path in RELEASED.rglob("*"))
-    done = run(place, "restore", RELEASED, "--allow", "unsigned")
-    assert done.exit_code == 0, done.output
-    assert sorted(path for path in RELEASED.rglob("*")) == before
 
 
 def test_what_is_no_backup_is_said(tmp_path: Path, place: Settings) -> None:

@@ -39,7 +39,6 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     title = "Data collaboration clustering"
     version = 2
-    former_versions = frozenset({1})
     summary = (
         "Rows and columns both split. Each party uploads, once, its rows and common "
         "anchors, both reduced by a private map; the analyst aligns the maps by the "

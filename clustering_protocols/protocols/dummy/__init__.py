@@ -29,7 +29,6 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
 
     title = "Dummy"
     version = 2
-    former_versions = frozenset({1})
     summary = "Labels rows in turn; for tests of services and clients."
     params = Dummy
     partitionings = ("horizontal", "vertical", "mixed")

@@ -62,7 +62,6 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         "coordinator": "What the analyst learns of the result.",
     }
     risks: ClassVar = RISKS
-    later_risks = frozenset({"given-start-and-means-show-rows"})
     former_risks = FORMER_RISKS
     methods: ClassVar = METHODS
 

@@ -34,7 +34,6 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     title = "OmniFC: distances by Lagrange coded computing"
     version = 2
-    former_versions = frozenset({1})
     summary = (
         "Rows split. Each party shares its rows out among all parties, mixed with noise; "
         "each uploads the distances between the shares that it holds; the analyst "

@@ -37,7 +37,6 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     title = "Product quantisation with one-dimensional scaling"
     version = 2
-    former_versions = frozenset({1})
     summary = (
         "Columns split. Each party replaces a few features at a time by one coordinate "
         "(or, as the terms say, several) of the nearest of some centres, which stay at "
