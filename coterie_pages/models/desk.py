@@ -11,7 +11,7 @@ from clustering_protocols.engine.inspection import Inspection, Rehearsal
 from clustering_protocols.terms.agreements import Seat
 from coterie_pages.models.fields import FormField
 from coterie_pages.models.match_keys import KeyLine
-from coterie_pages.models.new_rows import MovesTable, NewRowsSummary
+from coterie_pages.models.new_rows import NewRowsSummary
 from coterie_pages.models.parts import Risk
 from coterie_pages.models.reports import RunReport
 from coterie_pages.models.screens import Screen
@@ -193,13 +193,11 @@ class NewRowsChoice(TableReading):
 
     doubt: why they look like other units than those of the session; empty where they
         do not.
-    before: the file of earlier labels, as it was typed.
     """
 
     template = "desk/new-rows.html.j2"
     place = "new-rows"
     doubt: str = ""
-    before: str = ""
 
 
 class LabelledRows(Screen):
@@ -207,8 +205,6 @@ class LabelledRows(Screen):
 
     path, csv, ids, agreed: for the form that makes the file.
     summary: what is said of them as a whole.
-    before: the file of earlier labels; empty for none.
-    moves: how many rows are in another cluster than there; None without such a file.
     """
 
     template = "desk/labelled-rows.html.j2"
@@ -220,24 +216,6 @@ class LabelledRows(Screen):
     ids: tuple[str, ...] = ()
     agreed: bool = False
     summary: NewRowsSummary
-    before: str = ""
-    moves: MovesTable | None = None
-
-
-class LabelMovesPage(Screen):
-    """Two files of labels beside each other.
-
-    folder: where relative paths start.
-    before, after: the paths of the files; empty at first.
-    same_numbers: whether equal numbers count as the same cluster.
-    """
-
-    template = "desk/label-moves.html.j2"
-    folder: str
-    before: str = ""
-    after: str = ""
-    same_numbers: bool = False
-    moves: MovesTable | None = None
 
 
 class CardPage(Screen):

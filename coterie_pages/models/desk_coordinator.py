@@ -189,7 +189,7 @@ class NewSession(Screen):
     keys: by which match keys rows are linked; None where the method links none.
     known: institutions whose cards were trusted here.
     wrong_slots: what is wrong with the places together.
-    hidden: tuple of pair of str; what else the form sends.
+    earlier: the session that is repeated; empty where none is.
     """
 
     template = "desk/new.html.j2"
@@ -208,12 +208,12 @@ class NewSession(Screen):
     wrong_slots: str = ""
     columns: tuple[ColumnsLine, ...]
     folder: str
+    earlier: str = ""
 
 
 class Review(TermsSheet, Screen):
     """Terms as parties will see them, before the session is opened.
 
-    action: where the form is sent that opens the session, or goes back.
     hidden: tuple of pair of str; all that was said, to be sent again.
     cost: what several runs cost; empty for one.
     left_out: columns of tables that no dictionary describes.
@@ -222,7 +222,6 @@ class Review(TermsSheet, Screen):
     """
 
     template = "desk/review.html.j2"
-    action: str
     hidden: tuple[tuple[str, str], ...] = Field(repr=False)
     cost: str = ""
     left_out: tuple[str, ...] = ()
@@ -272,19 +271,3 @@ class SessionDesk(OneSession):
     template = "desk/session.html.j2"
     here: bool
     free: int = Field(default=0, ge=0)
-
-
-class RepetitionPage(Screen):
-    """A session with the terms of an earlier one, as they were or with changes.
-
-    method: the number of clusters, and the protocol.
-    roles: a field for each variable of the dictionary: clustered, described, left out.
-    """
-
-    template = "desk/repeat.html.j2"
-    session: str
-    title: FormField
-    method: tuple[FormField, ...] = ()
-    roles: tuple[FormField, ...] = ()
-    slots: tuple[SlotLine, ...]
-    without: tuple[str, ...] = ()

@@ -163,8 +163,7 @@ def rehearse(
     from clustering_protocols.common.values import validate_values
     from clustering_protocols.terms.release import Release
     from party_sdk.conformance.programs import ProgramProcess
-    from party_sdk.coordinator.option_parsing import read_layout, read_values
-    from party_sdk.coordinator.runs import read_runs
+    from party_sdk.coordinator.option_parsing import read_layout, read_runs, read_values
     from party_sdk.lab import WireRehearsal, describe_tables, draw_tables
 
     layout = read_layout(slots or ("north=1,1", "south=2,1", "west=3,1"))

@@ -6,33 +6,28 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from clustering_protocols.common.errors import InvalidParameters
 
 if TYPE_CHECKING:
+    from clustering_protocols.terms.evaluation import Evaluation
     from clustering_protocols.terms.preparation import Preparation
     from clustering_protocols.terms.schema import Schema
-    from clustering_protocols.terms.terms import Layout, Slot
+    from clustering_protocols.terms.terms import Layout, Terms
     from party_sdk.home.identities import Acquaintances
 
-_PLACE = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
+Rule: TypeAlias = Literal["drop", "mean", "median"]
+T = TypeVar("T", "Preparation", "Schema")
+_PLACE: Final = re.compile(r"([^=]+)=([0-9]+),([0-9]+)(?:,(.+))?")
+_RANGE: Final = re.compile(r"\s*(\d{1,5})\s*(?:\.\.|-|to)\s*(\d{1,5})\s*")
+_LIST: Final = re.compile(r"\s*\d{1,5}\s*(?:,\s*\d{1,5}\s*)+")
+_OWN_OPTIONS: Final = frozenset({"layout", "identities", "evaluation"})
+_MOST: Final = 1000  # whatever a range says: far above what a session may have
 
 
 def read_layout(slots: tuple[str, ...]) -> Layout:
     """Return the layout of NAME=ROW,COLUMN,TITLE texts."""
-    return layout_of(_read_places(slots))
-
-
-def read_slots(slots: tuple[str, ...]) -> list[Slot]:
-    """Return the same as single slots, to be added to others."""
-    from clustering_protocols.common.values import validate_values
-    from clustering_protocols.terms.terms import Slot
-
-    return [validate_values(Slot, each) for each in _read_places(slots)]
-
-
-def _read_places(slots: tuple[str, ...]) -> list[dict[str, Any]]:
     places = [_PLACE.fullmatch(text) for text in slots]
     if not all(places):
         raise InvalidParameters("A slot has the form NAME=ROW,COLUMN, e.g. north=1,2.")
@@ -40,7 +35,7 @@ def _read_places(slots: tuple[str, ...]) -> list[dict[str, Any]]:
         raise InvalidParameters(
             f"Rows and columns of slots count from 1: {low!r} says 0."
         )
-    return [
+    return layout_of(
         {
             "name": place[1],
             "row": int(place[2]) - 1,
@@ -49,7 +44,7 @@ def _read_places(slots: tuple[str, ...]) -> list[dict[str, Any]]:
         }
         for place in places
         if place
-    ]
+    )
 
 
 def layout_of(named: Iterable[Mapping[str, Any]]) -> Layout:
@@ -94,12 +89,15 @@ def read_dictionary(paths: tuple[Path, ...]) -> list[Schema] | None:
 
 def read_preparation(
     paths: tuple[Path, ...],
-    missing: Literal["drop", "mean", "median"] | None,
+    missing: Rule | None,
     dictionary: Sequence[Schema] | None,
-) -> list[Preparation] | None:
-    """Return the preparations of column groups: in files, or by one rule for all gaps."""
-    from party_sdk.coordinator.missing_values import by_rule
+    earlier: Terms | None = None,
+) -> Sequence[Preparation] | None:
+    """Return the preparations of column groups: in files, or by one rule for all gaps.
 
+    earlier: of a session whose preparation holds for the same variables where nothing is
+        said.
+    """
     if paths and missing:
         raise InvalidParameters("Give --preparation or --missing, not both.")
     if dictionary is None:
@@ -110,7 +108,19 @@ def read_preparation(
         return None
     if paths:
         return [_read_preparation(path) for path in paths]
-    return by_rule(missing, dictionary)
+    from clustering_protocols.terms.preparation import Preparation
+
+    plans = None if earlier is None else earlier.preparation
+    if missing or plans is None or len(plans) != len(dictionary):
+        return by_rule(missing, dictionary)
+    clustered = [set(schema.clustered_part.names) for schema in dictionary]
+    return [
+        Preparation(
+            missing=plan.missing,
+            fields=tuple(each for each in plan.fields if each.name in names),
+        )
+        for plan, names in zip(plans, clustered, strict=True)
+    ]
 
 
 def _read_preparation(path: Path) -> Preparation:
@@ -187,3 +197,173 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def by_rule(
+    rule: Rule | None, dictionary: Sequence[Schema]
+) -> list[Preparation] | None:
+    """Return the preparations of column groups, of one rule for all gaps.
+
+    Clustered categories are prepared even where nothing is said of them: they become
+    indicators.
+
+    rule: {'drop', 'mean', 'median'} or None; drop: rows with a gap do not take part.
+        mean, median: these fill them, and the most frequent level those of categories.
+        None: tables with gaps are refused.
+
+    Raises InvalidParameters if it is no such rule.
+    """
+    from clustering_protocols.terms.preparation import Preparation, build_imputation
+
+    if rule is None:
+        clustered = [field for s in dictionary for field in s.clustered_part.fields]
+        categories = any(field.is_category for field in clustered)
+        return [Preparation() for _ in dictionary] if categories else None
+    if rule not in {"drop", "mean", "median"}:
+        raise InvalidParameters(
+            "a rule for all missing values is one of drop, mean, median.",
+            field="preparation",
+        )
+    if rule == "drop":
+        return [Preparation(missing="drop") for _ in dictionary]
+    return [build_imputation(schema, rule) for schema in dictionary]
+
+
+def prepare(
+    said: Rule | Preparation | Sequence[Preparation] | None,
+    dictionary: Sequence[Schema] | None,
+) -> Sequence[Preparation] | None:
+    """Return the preparations of column groups; :func:`by_rule` for a rule or nothing.
+
+    Raises InvalidParameters if there are no dictionaries of what is to be prepared.
+    """
+    if dictionary is None:
+        if said is not None:
+            raise InvalidParameters("A preparation needs a dictionary of the fields.")
+        return None
+    if said is None or isinstance(said, str):
+        return by_rule(said, dictionary)
+    return as_list(said)
+
+
+def as_list(given: T | Sequence[T] | None) -> Sequence[T] | None:
+    """Return one value, or those of column groups, as a sequence."""
+    if given is None or isinstance(given, list | tuple):
+        return given
+    return [given]  # type: ignore[list-item]  # neither kind is a sequence itself
+
+
+def read_runs(
+    params: Mapping[str, Any],
+    choose: str | None = None,
+    within: int | None = None,
+) -> tuple[dict[str, Any], Evaluation | None]:
+    """Return parameters with one n_clusters, and the runs where several were given.
+
+    Several are a list or range, or a text such as ``2..8`` or ``2, 3, 5``.
+
+    Raises InvalidParameters if they are no numbers of clusters, or a choice is made
+        among one.
+    """
+    from clustering_protocols.common.values import validate_values
+    from clustering_protocols.terms.evaluation import Evaluation
+
+    numbers = _several(params.get("n_clusters"))
+    if numbers == []:
+        raise InvalidParameters(
+            "nothing is in that range or list; write e.g. 2..8.", field="n_clusters"
+        )
+    if numbers is None or len(numbers) == 1:
+        if choose is not None or within is not None:
+            raise InvalidParameters(
+                "give several n_clusters, e.g. n_clusters=2..8.", field="choose"
+            )
+        return {**params, **({"n_clusters": numbers[0]} if numbers else {})}, None
+    said = {"choose": choose, "within": within}
+    given = {name: value for name, value in said.items() if value is not None}
+    runs = validate_values(Evaluation, {"n_clusters": numbers, **given})
+    return {**params, "n_clusters": runs.n_clusters[-1]}, runs
+
+
+def _several(given: Any) -> list[Any] | None:
+    """Return the numbers of a list or a range; None for anything else."""
+    if isinstance(given, str) and _LIST.fullmatch(given):
+        given = [int(number) for number in given.split(",")]
+    if isinstance(given, range):
+        return sorted(given[:_MOST])
+    if isinstance(given, list):
+        return sorted(set(given)) if all(type(k) is int for k in given) else given
+    found = _RANGE.fullmatch(given) if isinstance(given, str) else None
+    if found is None:
+        return None
+    first, last = map(int, found.groups())
+    return list(range(first, min(last, first + _MOST) + 1))
+
+
+def earlier_values(terms: Terms, protocol: str) -> dict[str, Any]:
+    """Return the parameters of an earlier session, with all its numbers of clusters.
+
+    protocol: of the new session: another one takes the parameters that it has too.
+    """
+    from clustering_protocols import catalogue, session_terms
+
+    values = session_terms.check_terms(terms).model_dump(
+        mode="json", exclude_unset=True
+    )
+    if terms.evaluation is not None:
+        values["n_clusters"] = list(terms.evaluation.n_clusters)
+    fields = catalogue.protocol(protocol).params.model_fields
+    return {name: value for name, value in values.items() if name in fields}
+
+
+def earlier_choice(
+    terms: Terms, protocol: str, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return how an earlier session chose among runs; nothing where there is one run.
+
+    values: parameters of the new session.
+    """
+    numbers = _several(values.get("n_clusters"))
+    if terms.evaluation is None or numbers is None or len(numbers) < 2:
+        return {}
+    choice = {"within": terms.evaluation.within}
+    if protocol == terms.protocol.name:
+        choice["choose"] = terms.evaluation.choose
+    return choice
+
+
+def merge_values(
+    before: Mapping[str, Any], changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return parameters over earlier ones; those that have parts, part by part."""
+    return {
+        **before,
+        **{
+            name: {**before[name], **value}
+            if isinstance(value, dict) and isinstance(before.get(name), dict)
+            else value
+            for name, value in changes.items()
+        },
+    }
+
+
+def earlier_sections(
+    terms: Terms | None, changes: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return what is said for people, of time, rows and results, over an earlier session.
+
+    changes: values of fields that differ, by section.
+    """
+    from pydantic import BaseModel
+
+    from clustering_protocols.terms.request_fields import build_section
+
+    before = {
+        name: section.model_dump(exclude_none=True)
+        for name, section in ({} if terms is None else terms.sections).items()
+        if isinstance(section, BaseModel) and name not in _OWN_OPTIONS
+    }
+    return {
+        name: build_section(name, {**before.get(name, {}), **changes.get(name, {})})
+        for name in before.keys() | changes.keys()
+    }

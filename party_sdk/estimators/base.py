@@ -19,7 +19,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource, SparseSource, matrix
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.evaluation import Evaluation
-from party_sdk.coordinator.runs import read_runs
+from party_sdk.coordinator.option_parsing import read_runs
 from party_sdk.estimators.errors import (
     as_value_errors,
     check_matrix,

@@ -28,7 +28,7 @@ from clustering_protocols.terms.terms import About, Layout
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs, TableInMemory
 from party_sdk.coordinator.coordinator import Coordinator
-from party_sdk.coordinator.missing_values import Rule, as_list, read_preparation
+from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.policy import Policy
 from party_sdk.lab.local_analyst import local_analyst
@@ -197,7 +197,7 @@ def local_session(
     """
     layout = read_layout(layout)
     fields = as_list(dictionary)
-    prepared = read_preparation(preparation, fields)
+    prepared = prepare(preparation, fields)
     seed = secrets.randbits(52) if seed is None else seed
     keys = simulation.entropies(seed, _SESSION, [simulation.ANALYST, *layout.names])
     identity = Institution.derive(keys[simulation.ANALYST])

@@ -7,17 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clustering_protocols.common.errors import NotReady
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
 from clustering_protocols.terms.terms import Terms
 from party_sdk.admission.table_admission import select_clustered
 from party_sdk.party.folder import PartyFolder
-from party_sdk.results.trained_rows import (
-    TrainedRows,
-    measure_prepared,
-    measure_variables,
-)
+from party_sdk.results.trained_rows import measure_prepared, measure_variables
 
 # What a comparison needs is imported when there are new rows
 if TYPE_CHECKING:
@@ -44,23 +40,21 @@ class TrainedSummary:
 
         sizes: int64 (k,); own trained rows in each cluster.
 
+        Raises NotReady if nothing of the trained rows is stored here.
         Raises InvalidData if no row has the values that it needs.
         """
         from party_sdk.results.comparison import Comparison
 
         rows, numbers = self._prepare(data)
-        memory = self.folder.load_standing().answered.after
-        trained = TrainedRows(
-            own=self.folder.load_moments(),
-            variables=self.folder.load_variables(),
-            pooled=memory.get(PooledMoments),
-            declared=self.terms.bounds(self.slot),
-            sizes=sizes,
-        )
+        trained = self.folder.load_moments()
+        if trained is None:
+            raise NotReady("This home keeps no summary of the trained rows.")
         return Comparison(
             terms=self.terms,
             slot=self.slot,
             trained=trained,
+            variables=self.folder.load_variables(),
+            sizes=sizes,
             table=data,
             rows=rows,
             numbers=numbers,

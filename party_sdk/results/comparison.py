@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 
 from clustering_protocols.contract import Placement
 from clustering_protocols.numerics.data_source import DataSource, keep_rows
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.shared_stages.statistics.by_leader import Moments, measure
+from clustering_protocols.shared_stages.statistics.by_leader import (
+    Moments,
+    OwnMoments,
+    measure,
+)
 from clustering_protocols.shared_stages.statistics.other_units import (
     Others,
     columns_of,
     question,
 )
-from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Terms
-from coterie_pages.models import NewRowsSummary
-from party_sdk.results.drift_summary import MeasuredRows, summarise
-from party_sdk.results.trained_rows import (
-    TrainedRows,
-    VariableMoments,
-    measure_variables,
-)
+from coterie_pages.models import ClusterDrift, NewRowsSummary, VariableDrift
+from party_sdk.results.trained_rows import VariableMoments, measure_variables
+
+_MOST_LISTED: Final = 200
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Comparison:
     """New rows beside what a home keeps of the trained ones.
 
+    trained: moments and ranges of the own rows, as they were clustered.
+    variables: the same rows as the table had them; None where nothing was prepared.
+    sizes: int64 (k,); own trained rows in each cluster.
     table: the new rows as they were read.
     rows, numbers: those that can get a label, as the columns that were clustered, and
         their numbers (n,) in the table.
@@ -39,7 +44,9 @@ class Comparison:
 
     terms: Terms
     slot: str
-    trained: TrainedRows
+    trained: OwnMoments
+    variables: VariableMoments | None
+    sizes: IntArray
     table: DataSource
     rows: DataSource
     numbers: IntArray
@@ -47,42 +54,78 @@ class Comparison:
     @cached_property
     def doubt(self) -> str:
         """Return which columns look like other units than those of the session."""
-        known = self.trained.moments
-        if known is None:
-            return ""
         plan, dictionary = self.terms.plan(self.slot), self._dictionary
         columns = columns_of(self.rows.columns, plan, dictionary)
-        session = Others(known.mean, known.spread)
+        session = Others(self.trained.mean, self.trained.spread)
         return question(columns, self._moments, session, "the session's rows")
 
-    def summarise(
-        self, placement: Placement
-    ) -> tuple[FloatArray | None, NewRowsSummary]:
+    def summarise(self, placement: Placement) -> tuple[FloatArray, NewRowsSummary]:
         """Return the share of columns outside of each row, and what is said of all."""
-        found = self.trained.ranges
-        of_rows = of_columns = None
-        if found is not None:
-            of_rows, of_columns = self._count_outside(found[1])
-        plan = self.terms.plan(self.slot)
-        measured = MeasuredRows(
-            n_rows=self.table.n_rows,
-            columns=tuple(self.rows.columns),
-            moments=self._moments,
-            variables=None if plan is None else self._measure_variables(),
-            labels=placement.labels[self.numbers],
-            outside=of_columns,
-            rows_outside=None
-            if of_rows is None
-            else int(np.count_nonzero(of_rows > 0)),
-            farthest=_find_farthest(placement.own_distances),
+        n_rows, width = len(self.numbers), len(self.rows.columns)
+        of_rows, of_columns = self._count_outside()
+        columns = sorted(
+            self._compare_columns(of_columns / n_rows),
+            key=lambda column: -abs(column.shift or 0.0),
         )
-        return of_rows, summarise(self.trained, measured, plan, self._dictionary)
+        summary = NewRowsSummary(
+            n_rows=self.table.n_rows,
+            n_labelled=n_rows,
+            n_trained=self.trained.n_rows,
+            outside=int(np.count_nonzero(of_rows > 0)) / n_rows,
+            # of exchangeable rows each column has 2 / (n + 1) outside
+            by_chance=min(1.0, 2 * width / (self.trained.n_rows + 1)),
+            farthest=_find_farthest(placement.own_distances),
+            clusters=tuple(
+                _compare_clusters(self.sizes, placement.labels[self.numbers])
+            ),
+            variables=tuple(columns[:_MOST_LISTED]),
+            more_variables=max(0, width - _MOST_LISTED),
+        )
+        return of_rows, summary
 
-    def _measure_variables(self) -> VariableMoments:
-        rows = self.table
-        if len(self.numbers) < rows.n_rows:
-            rows = keep_rows(rows, self.numbers)
-        return measure_variables(rows)
+    def _compare_columns(self, outside: FloatArray) -> Iterator[VariableDrift]:
+        """Yield the columns that were clustered, with means as the table says them.
+
+        outside: float64 (m,); share of rows outside the trained range.
+        """
+        plan, dictionary = self.terms.plan(self.slot), self._dictionary
+        then, now = self.trained, self._moments
+        shifts = np.full(len(outside), np.nan)
+        moved, spread = now.mean - then.mean, then.spread
+        np.divide(moved, spread, out=shifts, where=spread > 0)
+        numbers: dict[str, int] = {}
+        before = after = None
+        if plan is not None:
+            rows = self.table
+            if len(self.numbers) < rows.n_rows:
+                rows = keep_rows(rows, self.numbers)
+            before, after = self.variables, measure_variables(rows)
+            names = () if dictionary is None else dictionary.names
+            numbers = {name: number for number, name in enumerate(names)}
+        for place, name in enumerate(self.rows.columns):
+            number = place if plan is None else numbers[plan.sources[place]]
+            in_units = plan is not None and bool(plan.in_units[place])
+            figures: dict[str, Any] = {}
+            if plan is None or in_units:
+                unit = float(plan.bounds.high[place]) if plan is not None else 1.0
+                figures["then"] = float(then.mean[place]) / unit
+                figures["now"] = float(now.mean[place]) / unit
+            else:
+                figures["then"] = _observed_mean(before, number)
+                figures["now"] = _observed_mean(after, number)
+            if plan is not None:
+                figures["missing_then"] = _missing_share(before, number)
+                figures["missing_now"] = _missing_share(after, number)
+            if dictionary is not None and not in_units:
+                field = dictionary.fields[number]
+                figures |= {"unit": field.unit, "is_date": field.type == "date"}
+            yield VariableDrift(
+                name=name,
+                is_share=in_units,
+                shift=None if np.isnan(shifts[place]) else float(shifts[place]),
+                outside=float(outside[place]),
+                **figures,
+            )
 
     @property
     def _dictionary(self) -> Schema | None:
@@ -92,18 +135,43 @@ class Comparison:
     def _moments(self) -> Moments:
         return measure(self.rows, moments=True, ranges=False)
 
-    def _count_outside(self, ranges: Ranges) -> tuple[FloatArray, IntArray]:
+    def _count_outside(self) -> tuple[FloatArray, IntArray]:
         """Return shares of columns by row (n,), and numbers of rows by column (m,)."""
         of_rows = np.full(self.table.n_rows, np.nan)
         of_columns = np.zeros(len(self.rows.columns), dtype=np.int64)
         begin = 0
         for batch in self.rows.batches():
-            is_outside = (batch < ranges.low) | (batch > ranges.high)
+            is_outside = batch < self.trained.minimum
+            is_outside |= batch > self.trained.maximum
             of_columns += is_outside.sum(axis=0)
             numbers = self.numbers[begin : begin + len(batch)]
             of_rows[numbers] = is_outside.mean(axis=1)
             begin += len(batch)
         return of_rows, of_columns
+
+
+def _missing_share(variables: VariableMoments | None, number: int) -> float | None:
+    return None if variables is None else float(variables.missing_shares[number])
+
+
+def _observed_mean(variables: VariableMoments | None, number: int) -> float | None:
+    if variables is None or not variables.counts[number]:
+        return None
+    return float(variables.mean[number])
+
+
+def _compare_clusters(before: IntArray, labels: IntArray) -> Iterator[ClusterDrift]:
+    """Yield the share of rows in each cluster then and now."""
+    sizes = np.bincount(labels, minlength=len(before))
+    before = np.pad(before, (0, len(sizes) - len(before)))
+    n_before, n_now = int(before.sum()), int(sizes.sum())
+    for cluster, n_rows in enumerate(sizes.tolist()):
+        yield ClusterDrift(
+            cluster=cluster,
+            n_rows=n_rows,
+            then=float(before[cluster]) / n_before if n_before else None,
+            now=n_rows / n_now if n_now else 0.0,
+        )
 
 
 def _find_farthest(distances: FloatArray | None) -> float | None:

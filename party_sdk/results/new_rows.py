@@ -11,13 +11,7 @@ from clustering_protocols.contract import Placement
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from coterie_pages.models import NewRowsSummary
-from party_sdk.results.label_files import (
-    encode_labels,
-    id_columns,
-    naming_of,
-    write_labels,
-)
-from party_sdk.results.label_moves import LabelMoves, compare_labels
+from party_sdk.results.label_files import encode_labels, naming_of, write_labels
 
 
 class Review(Protocol):
@@ -27,9 +21,7 @@ class Review(Protocol):
     def doubt(self) -> str:
         """Return what to ask before they get labels; empty where they look alike."""
 
-    def summarise(
-        self, placement: Placement
-    ) -> tuple[FloatArray | None, NewRowsSummary]:
+    def summarise(self, placement: Placement) -> tuple[FloatArray, NewRowsSummary]:
         """Return the share of columns outside of each row, and what is said of all."""
 
 
@@ -43,7 +35,7 @@ class NewRows:
         where a party knows no centre.
     centre_distances: float64 (n_rows, n_clusters) or None; the same to every centre.
     outside: float64 (n_rows,) or None; the share of a row's columns outside the trained
-        range; NaN for rows without a label. None where no range is known.
+        range; NaN for rows without a label. None in a simulation.
     summary: what may be said of them as a whole, without any row; None in a simulation,
         where no home keeps trained rows.
     ids, naming: what names the rows, and the columns that hold it.
@@ -84,17 +76,6 @@ class NewRows:
     def encode(self, ending: str) -> bytes:
         """Return what :meth:`save` writes into a file with this ending, such as .csv."""
         return encode_labels(ending, self.labels, self.ids, self.naming, self._columns)
-
-    def compare_with(self, before: Mapping[str, int]) -> LabelMoves:
-        """Return which rows are in another cluster than before; equal numbers count.
-
-        before: earlier labels, as :func:`~party_sdk.results.label_moves.read_labels`
-            returns them.
-        """
-        columns = id_columns(self.labels, self.ids, self.naming).values()
-        names = ["\x1f".join(map(str, parts)) for parts in zip(*columns, strict=True)]
-        now = dict(zip(names, self.labels.tolist(), strict=True))
-        return compare_labels(before, now, match=False)
 
     @property
     def _columns(self) -> Mapping[str, FloatArray]:

@@ -5,7 +5,6 @@ A few numbers of each column; they are sealed where the home is, and never leave
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
@@ -14,13 +13,7 @@ from pydantic import Field
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.statistics.by_leader import (
-    Moments,
-    OwnMoments,
-    PooledMoments,
-    measure,
-)
-from clustering_protocols.terms.preparation import Ranges
+from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments, measure
 
 
 class VariableMoments(Record):
@@ -75,44 +68,3 @@ def measure_variables(rows: DataSource) -> VariableMoments:
         minimum=np.where(has_some, low, 0.0),
         maximum=np.where(has_some, high, 0.0),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TrainedRows:
-    """What is known at home of the rows of a session.
-
-    own: the party's own rows, as they were clustered; None where an earlier release
-        ran the session. Without ranges where a release before 0.3.0 did.
-    variables: the same rows as the table had them, where they were prepared.
-    pooled: all parties' rows, where the session pooled something of them.
-    declared: what the dictionary says, of the columns that were clustered.
-    sizes: int64 (k,); own rows in each cluster.
-    """
-
-    own: OwnMoments | None
-    variables: VariableMoments | None
-    pooled: PooledMoments | None
-    declared: Ranges | None
-    sizes: IntArray
-
-    @property
-    def moments(self) -> Moments | None:
-        """Return the moments of the own rows, or the pooled ones where none were kept.
-
-        A unit that is wrong at another party is in the pooled ones.
-        """
-        if self.own is not None:
-            return self.own
-        pooled = self.pooled
-        return pooled if pooled is not None and pooled.mean.size else None
-
-    @property
-    def ranges(self) -> tuple[str, Ranges] | None:
-        """Return a range of each column, and whose rows it is of."""
-        named = (("your own trained rows", self.own), ("all trained rows", self.pooled))
-        for whose, known in named:
-            if known is not None and known.minimum.size:
-                return whose, Ranges(known.minimum, known.maximum)
-        if self.declared is not None and np.isfinite(self.declared).any():
-            return "the dictionary", self.declared
-        return None

@@ -46,6 +46,23 @@ def hidden(page: httpx.Response) -> dict[str, list[str]]:
     return found
 
 
+def filled(page: httpx.Response) -> dict[str, list[str]]:
+    """What the form of a new session sends if nothing is changed."""
+    found: dict[str, list[str]] = {}
+    for each in tree(page).iter():
+        if each.tag not in {"input", "select", "textarea"}:
+            continue
+        name, kind = each.attrib.get("name", ""), each.attrib.get("type")
+        if not name or name == "token" or kind == "checkbox":
+            continue
+        value = each.attrib.get("value", each.text or "")
+        if each.tag == "select":
+            chosen = [o for o in each.iter("option") if "selected" in o.attrib]
+            value = chosen[0].attrib["value"] if chosen else ""
+        found.setdefault(name, []).append(value)
+    return found
+
+
 def invitations(page: httpx.Response) -> list[Invitation]:
     return [Invitation.parse(each.text or "") for each in tree(page).iter("textarea")]
 

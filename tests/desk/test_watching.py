@@ -16,7 +16,7 @@ from clustering_protocols.records import hash_chain
 from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
 from party_sdk.desk import responses
-from tests.desk.plans import HOSTILE, hidden, invitations, opened
+from tests.desk.plans import HOSTILE, NEW, filled, hidden, invitations, opened
 
 
 def test_a_session_is_watched_extended_reported_and_cancelled(
@@ -79,30 +79,23 @@ def test_new_invitations_end_the_earlier_ones(
     assert again.secret == made[0].secret
 
 
-def test_a_session_is_repeated_without_a_party(
+def test_a_session_is_repeated_with_changes(
     desk: DeskBrowser, coordinator: Coordinator
 ) -> None:
     first = opened(desk, param_tol="0.001")[0].session
-    here = f"/sessions/{first}/repeat"
-    assert "North Clinic" in texts(desk.get(here))
-    nobody = {"title": "Again", "without": ["north", "south", "west"], "do": "review"}
-    assert "Nobody is left" in texts(desk.post(here, nobody))
-    review = desk.post(here, {"title": "Again", "do": "review"})
+    assert f"/new?from={first}" in desk.get(f"/sessions/{first}").text
+    form = desk.get(f"/sessions/-/new?from={first}")
+    assert "North Clinic" in form.text
+    review = desk.post(NEW, {**filled(form), "title": "Again", "do": "review"})
     assert "<h1>Again</h1>" in review.text
-    one, two, _ = invitations(desk.post(here, {**hidden(review), "do": "open"}))
+    one, two, _ = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
     assert one.session == two.session != first
     old, new = (coordinator.session(each).terms for each in (first, one.session))
     kept = {"session", "seed", "about"}
     assert new.model_dump(exclude=kept) == old.model_dump(exclude=kept)
-    back = desk.post(here, {**hidden(review), "do": "change"})
-    assert "The same again" in texts(back)
-    changed = {
-        "title": "Again",
-        "protocol": "llf",
-        "n_clusters": "2..4",
-        "do": "review",
-    }
-    assert "Runs with 2, 3, 4 clusters" in texts(desk.post(here, changed))
+    several = {**filled(form), "param.n_clusters": "2..4", "do": "review"}
+    assert "Runs with 2, 3, 4 clusters" in texts(desk.post(NEW, several))
+    assert desk.get("/sessions/-/new?from=../x").status_code == 404
 
 
 def test_sessions_of_others_and_of_no_name_are_not_there(

@@ -25,7 +25,7 @@ from clustering_protocols.wire.states import SessionState
 from party_sdk.advice.evidence import evidence, rounds_line
 from party_sdk.cli.terminal.run_picture import draw
 from party_sdk.cli.terminal.run_table import table_lines
-from party_sdk.coordinator.runs import read_runs
+from party_sdk.coordinator.option_parsing import read_runs
 from party_sdk.coordinator.session import CoordinatedSession
 
 X: Any = load_iris().data

@@ -1,4 +1,4 @@
-"""New rows of a kept session: labels, distances, ranges and drift, against scikit-learn."""
+"""New rows of a kept session: labels, distances, ranges, against scikit-learn."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from coterie import FederatedFuzzyCMeans, FederatedKMeans, Party, Result
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import TableInMemory
 from party_sdk.cli.party.new_rows import summary_lines
-from party_sdk.party.folder import PartyFolder
 from party_sdk.results.label_files import write_labels
 from party_sdk.results.new_rows import NewRows
 
@@ -141,7 +140,7 @@ def test_distances_are_those_of_scikit_learn(lossless: Kept) -> None:
         assert_array_equal(found.labels, expected.argmin(axis=1))
 
 
-def test_the_table_of_the_session_has_not_drifted(lossless: Kept) -> None:
+def test_the_table_of_the_session_lies_where_it_lay(lossless: Kept) -> None:
     for (slot, result), frame in zip(lossless.results.items(), FRAMES, strict=True):
         found = lossless.parties[slot].predict(frame, id_column="patient")
         assert_array_equal(found.labels, result.labels)
@@ -149,7 +148,6 @@ def test_the_table_of_the_session_has_not_drifted(lossless: Kept) -> None:
         assert not found.outside.any()
         summary = found.summary
         assert summary is not None
-        assert (summary.drift, summary.sentences) == ("none", ())
         assert summary.outside == 0.0
         assert {each.shift for each in summary.variables} == {0.0}
         assert [each.then for each in summary.clusters] == [
@@ -175,22 +173,19 @@ def test_outside_is_the_share_of_columns_beyond_own_rows(lossless: Kept) -> None
     assert by_name == dict(zip(NAMES, expected.mean(axis=0), strict=True))
 
 
-def test_a_shift_is_found_and_said_in_the_units_of_the_table(prepared: Kept) -> None:
+def test_a_shift_is_said_in_the_units_of_the_table(prepared: Kept) -> None:
     own = with_wards(FRAMES[0]).dropna()
     new = with_wards(patients(6, 80))
     new["weight"] += 12
     summary = prepared.label(new).summary
     assert summary is not None
-    assert summary.drift == "drifted"
     first, ward = summary.variables[0], summary.variables[-1]
     whole = new.dropna()
-    assert (first.name, first.unit, first.drifted) == ("weight", "kg", True)
+    assert (first.name, first.unit) == ("weight", "kg")
     assert first.then == pytest.approx(own["weight"].mean())
     assert first.now == pytest.approx(whole["weight"].mean())
     moved = whole["weight"].mean() - own["weight"].mean()
     assert first.shift == pytest.approx(moved / own["weight"].std(ddof=0))
-    assert "'weight'" in summary.sentences[0]
-    assert "kg" in summary.sentences[0]
     shares = {e.name: e.then for e in summary.variables if e.is_share}
     assert ward is not None
     assert shares["ward=surgery"] == pytest.approx((own["ward"] == "surgery").mean())
@@ -242,13 +237,6 @@ def test_a_matrix_of_another_width_is_refused(lossless: Kept) -> None:
         lossless.results["r1c1"].predict(POOLED[:, :2])
 
 
-def test_few_rows_say_nothing_of_drift(lossless: Kept) -> None:
-    summary = lossless.label(patients(11, 5).assign(age=500.0)).summary
-    assert summary is not None
-    assert summary.drift == "unknown"
-    assert "5 new rows" in summary.sentences[0]
-
-
 def test_another_unit_is_asked_about_before_anything_is_said(lossless: Kept) -> None:
     grams = patients(12, 30).assign(weight=lambda frame: 1000 * frame["weight"])
     with pytest.raises(GuardRefused, match="'weight': your mean is 7"):
@@ -259,7 +247,7 @@ def test_another_unit_is_asked_about_before_anything_is_said(lossless: Kept) -> 
     ):
         summary = lossless.label(grams, **how).summary
         assert summary is not None
-        assert summary.drift == "drifted"
+        assert summary.variables[0].name == "weight"
 
 
 def test_nothing_leaves_and_nothing_changes_at_home(prepared: Kept) -> None:
@@ -276,35 +264,14 @@ def test_nothing_leaves_and_nothing_changes_at_home(prepared: Kept) -> None:
     assert "variable-moments" not in sent.read_text()
 
 
-def test_a_home_that_kept_no_summary_says_so(house: House) -> None:
+def test_a_home_without_a_summary_says_so(house: House) -> None:
     kept = Kept(house, "earlier", LosslessFederated(n_clusters=3), FRAMES)
     (kept.parties["r1c1"].folder.path / "moments.arrays").unlink()
-    found = kept.label(patients(14, 30))
-    assert (found.outside, found.labels.min() >= 0) == (None, True)
-    assert found.distances is not None
-    assert found.summary is not None
-    assert found.summary.drift == "unknown"
-    assert "earlier release" in found.summary.sentences[0]
-    assert b"outside" not in found.encode(".csv")
+    with pytest.raises(NotReady, match="no summary"):
+        kept.label(patients(14, 30))
     kept.home().archive.forget(kept.name, "r1c1")
     with pytest.raises(NotReady, match="forgotten"):
         kept.label(patients(14, 30))
-
-
-def test_moments_without_ranges_still_tell_shifts(
-    lossless: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a release kept them that knew no ranges."""
-    kept = lossless.parties["r1c1"].folder.load_moments()
-    assert kept is not None
-    none: dict[str, Any] = {"minimum": np.empty(0), "maximum": np.empty(0)}
-    before = kept.model_copy(update=none)
-    monkeypatch.setattr(PartyFolder, "load_moments", lambda _: before)
-    found = lossless.label(patients(14, 30).assign(weight=lambda f: f["weight"] + 20))
-    assert found.outside is None
-    assert found.summary is not None
-    assert found.summary.drift == "drifted"
-    assert found.summary.variables[0].name == "weight"
 
 
 def test_a_sheet_holds_no_more_rows_than_excel_reads(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from support.analyst_process import House
 from support.in_process import in_process
 
@@ -22,11 +23,11 @@ from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
-from clustering_protocols.terms.terms import About, Guards, Layout, Slot
+from clustering_protocols.terms.terms import About, Guards, Layout
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.cli.session.create import create
 from party_sdk.coordinator.letters import letter, write_letters
-from party_sdk.coordinator.repetition import Changes, like
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -55,28 +56,83 @@ def opened(house: House, name: str, **more: Any) -> Any:
     )
 
 
+def repeated(house: House, *words: str, code: int = 0) -> Any:
+    """The terms of a session that a command opened like `spring`, or what it said."""
+    words = ("--from", "spring", "--id", "summer", *words)
+    done = CliRunner().invoke(create, words, obj=lambda _: house.coordinator)
+    if code:
+        assert done.exception is not None
+        return str(done.exception) + done.output
+    assert done.exit_code == 0, (done.output, done.exception)
+    return house.coordinator.session("summer").terms
+
+
 def test_a_session_is_repeated_with_all_that_its_terms_say(house: House) -> None:
     first = opened(house, "spring")
-    again = house.coordinator.create_session(**like(first.terms), session_id="summer")
-    kept = {"session", "seed"}
-    assert again.terms.model_dump(exclude=kept) == first.terms.model_dump(exclude=kept)
-    assert again.terms.seed != first.terms.seed
-    assert set(again.invite()) == set(first.invite())
+    again = repeated(house)  # a command has no entropy of the house
+    kept = {"session", "seed", "identities"}
+    assert again.model_dump(exclude=kept) == first.terms.model_dump(exclude=kept)
+    assert again.seed != first.terms.seed
 
 
-def test_who_does_not_take_part_again_leaves_no_gap(house: House) -> None:
+def test_what_an_option_says_differs_from_the_earlier_session(house: House) -> None:
     first = opened(house, "spring")
-    asked = like(first.terms, ["r1c2", "r2c2", "r3c2", "r2c1"])
-    again = house.coordinator.create_session(**asked, session_id="summer")
-    assert [(s.name, s.row, s.column) for s in again.terms.layout.slots] == [
-        ("r1c1", 0, 0),
-        ("r3c1", 1, 0),
-    ]
-    assert [schema.names for schema in again.terms.dictionary] == [("a", "b")]
-    with pytest.raises(InvalidParameters, match="no slot 'west'"):
-        like(first.terms, ["west"])
-    with pytest.raises(InvalidParameters, match="Nobody is left"):
-        like(first.terms, first.terms.layout.names)
+    terms = repeated(
+        house,
+        *("Summer", "--param", "n_clusters=2..5", "--minimum-rows", "9"),
+        *("--slot", "r2c1=1,1", "--slot", "r2c2=1,2"),
+        *("--slot", "east=2,1,East", "--slot", "east2=2,2"),
+    )
+    assert terms.about.title == "Summer"
+    assert terms.evaluation.n_clusters == (2, 3, 4, 5)
+    assert terms.guards.minimum_rows == 9
+    assert terms.layout.names == ("r2c1", "r2c2", "east", "east2")
+    assert (terms.dictionary, terms.release) == (
+        first.terms.dictionary,
+        first.terms.release,
+    )
+
+
+def test_fewer_columns_need_a_dictionary_of_their_own(house: House) -> None:
+    opened(house, "spring")
+    assert "dictionar" in repeated(house, "--row-groups", "3", code=1)
+
+
+def test_another_method_takes_the_parameters_that_it_has_too(house: House) -> None:
+    house.open(
+        "spring",
+        DataCollaboration(n_clusters=3, n_init=4, dimensions="all"),
+        Layout.lattice(3),
+    )
+    terms = repeated(house, "--protocol", "llf")
+    assert terms.protocol.name == "llf"
+    assert terms.protocol.params["n_clusters"] == 3
+    assert "nosuch" in repeated(house, "--protocol", "nosuch", code=1)
+
+
+def test_a_preparation_holds_for_the_variables_that_stay(
+    house: House, tmp_path: Path
+) -> None:
+    plan = Preparation(
+        missing="drop", fields=(Treatment(name="a", weight=2), Treatment(name="b"))
+    )
+    house.open(
+        "spring",
+        LosslessFederated(n_clusters=3),
+        Layout.lattice(3),
+        dictionary=[numbers(("a", "b"), -1, 1)],
+        preparation=[plan],
+    )
+    schema = tmp_path / "schema.json"
+    schema.write_text(numbers(("b", "c"), -1, 1).model_dump_json())
+    terms = repeated(house, "--schema", str(schema))
+    assert [field.name for field in terms.preparation[0].fields] == ["b"]
+    assert terms.preparation[0].missing == "drop"
+
+
+def test_a_new_session_needs_a_title(house: House) -> None:
+    done = CliRunner().invoke(create, [], obj=lambda _: house.coordinator)
+    assert "Missing argument 'TITLE'" in done.output
 
 
 def test_invitations_are_private_and_letters_have_no_secrets(
@@ -215,81 +271,3 @@ def test_nobody_is_waited_for_while_the_analyst_is_at_work(api: Api) -> None:
     body = {"deadline": "2100-01-01T00:00:00Z"}
     refused = api.send("PUT", f"{session.path}/deadline", session.key, json=body)
     assert refused.status_code == 425 or NotReady.problem.slug in refused.text
-
-
-# With changes
-
-
-def changed(house: House, changes: Changes, without: Any = ()) -> Any:
-    """Terms like those of a session of `dc`, but for changes."""
-    first = opened(house, "spring")
-    asked = like(first.terms, without, changes)
-    return house.coordinator.create_session(**asked, session_id="summer").terms
-
-
-def test_another_number_of_clusters_or_several(house: House) -> None:
-    terms = changed(house, Changes(params={"n_clusters": "2..5"}))
-    assert terms.evaluation.n_clusters == (2, 3, 4, 5)
-    asked = like(terms, (), Changes(params={"n_clusters": 4}))
-    assert asked["evaluation"] is None
-    assert asked["params"].n_clusters == 4
-
-
-def test_another_method_keeps_what_both_have(house: House) -> None:
-    first = house.open(
-        "spring",
-        DataCollaboration(n_clusters=3, n_init=4, dimensions="all"),
-        Layout.lattice(3),
-    )
-    asked = like(first.terms, (), Changes(protocol="llf"))
-    assert isinstance(asked["params"], LosslessFederated)
-    assert asked["params"].n_clusters == 3
-    with pytest.raises(InvalidParameters, match="nosuch"):
-        like(first.terms, (), Changes(protocol="nosuch"))
-
-
-def test_a_variable_goes_and_comes_back_with_a_dictionary(house: House) -> None:
-    terms = changed(house, Changes(roles={"a": "leave-out", "c": "describe"}))
-    roles = {f.name: f.role for s in terms.dictionary for f in s.fields}
-    assert roles == {"b": "cluster", "c": "describe", "d": "cluster"}
-    whole = [numbers(("a", "b"), -1, 1), numbers(("c", "d"), -1, 1)]
-    asked = like(terms, (), Changes(dictionary=whole, roles={"d": "describe"}))
-    again = {f.name: f.role for s in asked["dictionary"] for f in s.fields}
-    assert again == {"a": "cluster", "b": "cluster", "c": "cluster", "d": "describe"}
-
-
-def test_what_is_said_of_a_variable_goes_with_it(house: House) -> None:
-    plan = Preparation(
-        missing="drop", fields=(Treatment(name="a", weight=2), Treatment(name="b"))
-    )
-    first = house.open(
-        "spring",
-        LosslessFederated(n_clusters=3),
-        Layout.lattice(3),
-        dictionary=[numbers(("a", "b"), -1, 1)],
-        preparation=[plan],
-    )
-    asked = like(first.terms, (), Changes(roles={"a": "leave-out"}))
-    assert [each.name for each in asked["preparation"][0].fields] == ["b"]
-    house.coordinator.create_session(**asked, session_id="summer")
-
-
-def test_a_new_party_has_a_place_beside_the_others(house: House) -> None:
-    slots = [Slot(name="east", row=3, column=0), Slot(name="east2", row=3, column=1)]
-    terms = changed(house, Changes(slots=slots), ["r1c1", "r1c2"])
-    assert terms.layout.names == ("r2c1", "r2c2", "r3c1", "r3c2", "east", "east2")
-    with pytest.raises(InvalidParameters, match="Column group 3 is new"):
-        like(terms, (), Changes(slots=[Slot(name="far", row=0, column=2)]))
-
-
-@pytest.mark.parametrize(
-    ("roles", "said"),
-    [
-        ({"nosuch": "cluster"}, "No dictionary has a variable 'nosuch'"),
-        ({"a": "describe", "b": "leave-out"}, "No variable of a column group"),
-    ],
-)
-def test_roles_that_do_not_fit_are_refused(house: House, roles: Any, said: str) -> None:
-    first = opened(house, "spring")
-    with pytest.raises(InvalidParameters, match=said):
-        like(first.terms, (), Changes(roles=roles))

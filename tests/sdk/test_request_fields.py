@@ -107,7 +107,7 @@ from coterie_pages.terminal_text import sheet_lines
 from coterie_pages.views.terms_sheet import sheet_of
 from party_sdk.cli.session.create import create
 from party_sdk.coordinator.letters import letter
-from party_sdk.coordinator.repetition import like
+from party_sdk.coordinator.option_parsing import earlier_sections
 from party_sdk.desk.coordinator.draft_fields import page_of
 from party_sdk.desk.coordinator.drafts import Draft
 from party_sdk.desk.responses import Form
@@ -165,7 +165,7 @@ assert drawn.about == terms.about and names["ethics_vote"] == "Board 7"
 html, text, letter = shown(terms)
 assert "<dt>Ethics vote</dt><dd>Board 7</dd>" in html
 assert "Board 7" in text and "Ethics vote: Board 7" in letter
-assert like(terms)["about"].ethics_vote == "Board 7"
+assert earlier_sections(terms, dict())["about"].ethics_vote == "Board 7"
 assert by_option().about.ethics_vote == ""
 """
 OF_SECTION = f"""{ASKED}
@@ -179,7 +179,7 @@ assert names["archive"] == "board" and names["archive_years"] == "3"
 html, text, _ = shown(terms)
 assert "<dt>Kept</dt><dd>Labels are kept at the board for 3 years.</dd>" in html
 assert "Labels are kept at the board for 3 years." in text
-assert like(terms)["archive"] == terms.archive
+assert earlier_sections(terms, dict())["archive"] == terms.archive
 parts = simulation.split(np.arange(80.0).reshape(40, 2), LAYOUT, 1)
 agreement = simulation.agree(Dummy(), LAYOUT, parts.data, 1, archive=terms.archive)
 assert read_terms(read_agreement(agreement)[0].terms.encode()).archive == terms.archive

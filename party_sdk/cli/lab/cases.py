@@ -16,8 +16,7 @@ from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.terms import read_terms
 from party_sdk.cli.lab.trial import TrialTable
-from party_sdk.coordinator.option_parsing import read_values
-from party_sdk.coordinator.runs import read_runs
+from party_sdk.coordinator.option_parsing import read_runs, read_values
 from party_sdk.lab import (
     Lattice,
     SimulatedSession,
@@ -89,7 +88,7 @@ class Wish:
 
     protocols: names; none for all that people are advised to use.
     lattices: sequence of (int, int); none for :func:`usual_lattices`.
-    n_clusters: as :func:`~party_sdk.coordinator.runs.read_runs` takes it.
+    n_clusters: as :func:`~party_sdk.coordinator.option_parsing.read_runs` takes it.
     params: NAME=VALUE for all, PROTOCOL.NAME=VALUE for one.
     """
 

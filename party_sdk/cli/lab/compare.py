@@ -178,7 +178,7 @@ def _wish(
 ) -> Wish:
     from clustering_protocols.common.errors import InvalidParameters
     from party_sdk.cli.lab.cases import Wish
-    from party_sdk.coordinator.runs import read_runs
+    from party_sdk.coordinator.option_parsing import read_runs
 
     numbers = read_values((f"n_clusters={n_clusters}",))
     single, several = read_runs(numbers, choose)

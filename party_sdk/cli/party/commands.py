@@ -18,7 +18,6 @@ from party_sdk.cli.options.tables import data_options, mapping_option
 from party_sdk.cli.party.consent import asks_of, next_command, remember_consent
 from party_sdk.cli.party.exports import export, name
 from party_sdk.cli.party.home import audit, consent, forget, list_parties, status
-from party_sdk.cli.party.moves import moves
 from party_sdk.cli.party.new_rows import predict
 from party_sdk.cli.party.notify import notify_party
 from party_sdk.cli.party.orders import answer, order, serve, withdraw
@@ -113,7 +112,6 @@ def join(
 for _command in (
     name,
     runs,
-    moves,
     terms,
     report,
     list_parties,

@@ -12,7 +12,6 @@ import click
 from party_sdk.cli.options.completion import session_argument, slot_argument
 from party_sdk.cli.options.policy import choice_option
 from party_sdk.cli.options.tables import data_options
-from party_sdk.cli.party.moves import document, move_lines
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.cli.terminal.output_files import labels_option, tell_labels
@@ -32,11 +31,6 @@ _MOST_VARIABLES: Final = 12
 @slot_argument
 @data_options
 @labels_option
-@click.option(
-    "--before",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Labels of an earlier time: you read how many rows are in another cluster now.",
-)
 @choice_option
 @here_options(maps=True)
 @json_option
@@ -45,7 +39,6 @@ def predict(
     slot: str,
     rows: GivenTable,
     labels: Path,
-    before: Path | None,
     choices: Mapping[str, Any],
     here: Home,
     *,
@@ -55,33 +48,21 @@ def predict(
     """Label new rows at home, where the terms release what that takes.
 
     Each row gets its label, the distance to the centre of its cluster, and the share of
-    its columns outside the trained range. Prints whether the rows have drifted. Nothing
-    is sent. You are asked first where they look like other units.
+    its columns outside the trained range. Prints how far the rows lie from the session's.
+    Nothing is sent. You are asked first where they look like other units.
     """
     from party_sdk.cli.terminal.confirmation import confirm_units
 
     keep_others([labels], None, force=force)
-    earlier = None if before is None else _read_earlier(before)
     found = here.label(session_id, slot, rows, choices=choices, agree=confirm_units)
-    moves = None if earlier is None else found.compare_with(earlier)
     path, summary = found.save(labels), found.summary
     if as_json:
         said = {} if summary is None else summary.model_dump(mode="json")
-        moved = {} if moves is None else {"moves": document(moves)}
-        say(json.dumps({"labels": str(path), **said, **moved}))
+        say(json.dumps({"labels": str(path), **said}))
         return
     tell_labels(path, len(found.labels))
-    for line in () if moves is None else move_lines(moves):
-        say(line)
     for line in () if summary is None else summary_lines(summary):
         say(line)
-
-
-def _read_earlier(path: Path) -> dict[str, int]:
-    """Return earlier labels, before the new ones may take the place of their file."""
-    from party_sdk.results.label_moves import read_labels
-
-    return read_labels(path)
 
 
 def summary_lines(summary: NewRowsSummary) -> Iterator[str]:
@@ -90,16 +71,8 @@ def summary_lines(summary: NewRowsSummary) -> Iterator[str]:
 
     if left := summary.n_rows - summary.n_labelled:
         yield f"without a label, for want of a value: {left} rows"
-    if summary.outside is not None:
-        chance = summary.by_chance
-        usual = (
-            ""
-            if chance is None
-            else f" (without drift at most {percent(chance)} on average)"
-        )
-        yield f"outside the range of {summary.range_of}: {percent(summary.outside)}{usual}"
-    yield f"drift: {summary.drift}"
-    yield from (f"  {sentence}" for sentence in summary.sentences)
+    usual = f"the same distribution has at most {percent(summary.by_chance)} on average"
+    yield f"outside the range of your trained rows: {percent(summary.outside)} ({usual})"
     shares = [
         [
             f"cluster {each.cluster}",

@@ -26,7 +26,6 @@ from party_sdk.cli.session.letters import invitations_option
 from party_sdk.cli.session.notify import notify_coordinator
 from party_sdk.cli.session.pages import export, report
 from party_sdk.cli.session.progress import result_document, show_status, show_summary
-from party_sdk.cli.session.repeat import repeat
 from party_sdk.cli.session.session_list import delete, list_sessions
 from party_sdk.cli.terminal.output import (
     audit_line,
@@ -85,7 +84,6 @@ def session(
 
 
 session.add_command(create)
-session.add_command(repeat)
 session.add_command(report)
 session.add_command(export)
 session.add_command(notify_coordinator)

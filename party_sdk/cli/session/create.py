@@ -19,22 +19,26 @@ from party_sdk.cli.options.common import (
     rows_option,
     schema_option,
 )
-from party_sdk.cli.options.completion import protocol_names
+from party_sdk.cli.options.completion import opened_sessions, protocol_names
 from party_sdk.cli.options.preparation import preparation_option
 from party_sdk.cli.options.sections import section_options
 from party_sdk.cli.session.letters import hand_over, invitations_option
 from party_sdk.cli.session.notify import notify_option
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.coordinator.option_parsing import (
+    earlier_choice,
+    earlier_sections,
+    earlier_values,
+    merge_values,
     read_dictionary,
     read_expected,
     read_layout,
     read_preparation,
+    read_runs,
     read_values,
     with_id_patterns,
     with_match_keys,
 )
-from party_sdk.coordinator.runs import read_runs
 from party_sdk.home.id_quota import describe_quota
 
 if TYPE_CHECKING:
@@ -42,20 +46,26 @@ if TYPE_CHECKING:
 
     from clustering_protocols.contract import Params
     from clustering_protocols.terms.evaluation import Evaluation
-    from clustering_protocols.terms.terms import Layout
+    from clustering_protocols.terms.terms import Layout, Terms
     from party_sdk.coordinator.coordinator import Coordinator
 
 _notify_option = notify_option("slow parties")
 
 
 @click.command()
-@click.argument("title")
+@click.argument("title", required=False)
+@click.option(
+    "--from",
+    "earlier",
+    metavar="SESSION",
+    shell_complete=opened_sessions,
+    help="An earlier session of this home: its terms hold where no option says "
+    "otherwise. Keys of slots that stay hold too.",
+)
 @click.option(
     "--protocol",
     shell_complete=protocol_names,
-    default="dc",
-    show_default=True,
-    help="Name of a protocol, e.g. llf; see 'coterie advise'.",
+    help="Name of a protocol, e.g. llf; see 'coterie advise'. By default dc.",
 )
 @param_option
 @click.option(
@@ -120,8 +130,9 @@ _notify_option = notify_option("slow parties")
 @pass_coordinator
 def create(
     coordinator: Coordinator,
-    title: str,
-    protocol: str,
+    title: str | None,
+    earlier: str | None,
+    protocol: str | None,
     params: tuple[str, ...],
     id_patterns: tuple[str, ...],
     match_keys: tuple[str, ...],
@@ -146,23 +157,35 @@ def create(
 ) -> None:
     """Open a session and print its id and one invitation per party.
 
-    Hand each invitation to its party on a channel that the analyst cannot read.
+    Hand each invitation to its party on a channel that the analyst cannot read. With
+    --from last quarter's session is repeated; the invitations are new.
     """
     from clustering_protocols import catalogue
-    from clustering_protocols.terms.request_fields import build_section, read_sections
+    from clustering_protocols.terms.request_fields import read_sections
 
     if columns is not None and rows is None:
         raise click.UsageError("--columns says nothing without --rows.")
     said = read_sections(lambda each: options.get(each.option))
-    said["about"] = {**said.get("about", {}), "title": title}
     coordinator.entropy = read_entropy(entropy_file)
+    before = None if earlier is None else coordinator.session(earlier).terms
+    if title is not None:
+        said["about"] = {**said.get("about", {}), "title": title}
+    elif before is None:
+        raise click.UsageError("Missing argument 'TITLE'.")
     dictionary = read_dictionary(schema_files)
-    given = with_match_keys(
-        with_id_patterns(read_values(params), id_patterns), match_keys
-    )
-    values, runs = read_runs(given, **said.pop("evaluation", {}))
+    layout = _layout(slots, row_groups, column_groups, before)
+    expected_keys = read_expected(expected, coordinator.acquaintances)
+    choice, values = said.pop("evaluation", {}), read_values(params)
+    protocol = protocol or ("dc" if before is None else before.protocol.name)
+    if before is not None:
+        values = merge_values(earlier_values(before, protocol), values)
+        choice = {**earlier_choice(before, protocol, values), **choice}
+        dictionary = dictionary or before.dictionary
+        keys = before.identities.slots
+        expected_keys = {s: keys[s] for s in layout.names if s in keys} | expected_keys
+    values = with_match_keys(with_id_patterns(values, id_patterns), match_keys)
+    values, runs = read_runs(values, **choice)
     agreed = catalogue.parse_params(protocol, values)
-    layout = _layout(slots, row_groups, column_groups)
     width = columns or sum(len(schema.fields) for schema in dictionary or ())
     if rows is not None:
         from party_sdk.advice.advice import USUAL_COLUMNS, check_sizes
@@ -176,19 +199,24 @@ def create(
         layout=layout,
         session_id=session_id,
         seed=seed,
-        expected=read_expected(expected, coordinator.acquaintances),
+        expected=expected_keys,
         dictionary=dictionary,
-        preparation=read_preparation(preparation_files, missing, dictionary),
+        preparation=read_preparation(preparation_files, missing, dictionary, before),
         evaluation=runs,
         new_analyst=new_analyst,
-        **{name: build_section(name, values) for name, values in said.items()},
+        **earlier_sections(before, said),
     )
     hand_over(opened, opened.invite(), letters, addresses, as_json=as_json)
     if not as_json and (needs := describe_quota(len(agreed.linked_by))):
         say(needs, err=True)
 
 
-def _layout(slots: tuple[str, ...], rows: int | None, columns: int | None) -> Layout:
+def _layout(
+    slots: tuple[str, ...],
+    rows: int | None,
+    columns: int | None,
+    earlier: Terms | None,
+) -> Layout:
     from clustering_protocols.terms.terms import Layout
 
     if slots and (rows or columns):
@@ -196,6 +224,8 @@ def _layout(slots: tuple[str, ...], rows: int | None, columns: int | None) -> La
             "Give the places by --slot, or their numbers by --row-groups and "
             "--column-groups (1 unless said)."
         )
+    if earlier is not None and not (slots or rows or columns):
+        return earlier.layout
     return read_layout(slots) if slots else Layout.lattice(rows or 1, columns or 1)
 
 

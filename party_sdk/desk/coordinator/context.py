@@ -70,7 +70,11 @@ def query_of(request: Request) -> Form:
 
 def session_in(request: Request, coordinator: Coordinator) -> CoordinatedSession:
     """Return the session that an address names; :class:`NotFound` if it names none."""
-    named = request.path_params["session"]
+    return session_named(request.path_params["session"], coordinator)
+
+
+def session_named(named: str, coordinator: Coordinator) -> CoordinatedSession:
+    """Return a session by its id; :class:`NotFound` if it is none."""
     if not re.fullmatch(NAME_PATTERN, named):
         raise NotFound("No session has this name.")
     return coordinator.session(named)

@@ -10,7 +10,6 @@ from party_sdk.desk.coordinator import (
     advice,
     context,
     invitations,
-    repetition,
     session_opening,
     session_page,
 )
@@ -39,7 +38,5 @@ room: Final = Room(
         Route(f"{_ONE}/choice", session_page.post_choice, methods=["POST"]),
         Route(f"{_ONE}/invitations", invitations.get_inviting),
         Route(f"{_ONE}/invitations", invitations.post_inviting, methods=["POST"]),
-        Route(f"{_ONE}/repeat", repetition.get_repeat),
-        Route(f"{_ONE}/repeat", repetition.post_repeat, methods=["POST"]),
     ),
 )

@@ -65,6 +65,7 @@ def page_of(draft: Draft, known: Acquaintances) -> NewSession:
         wrong_slots=draft.wrong.get("slots", ""),
         columns=tuple(_columns(draft, places)),
         folder=str(draft.tables),
+        earlier=draft.one("from"),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -22,17 +23,18 @@ from clustering_protocols.terms.request_fields import (
     request_fields,
 )
 from clustering_protocols.terms.schema import Schema
-from clustering_protocols.terms.terms import Layout
+from clustering_protocols.terms.terms import Layout, Terms
 from coterie_pages.form_fields import parameters_of
 from coterie_pages.models.desk_coordinator import SlotLine
 from party_sdk.coordinator.option_parsing import (
+    earlier_values,
     layout_of,
     read_expected,
     read_preparation,
+    read_runs,
     read_values,
     with_match_keys,
 )
-from party_sdk.coordinator.runs import read_runs
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.dictionary_drafts import TableDraft
 from party_sdk.desk.responses import Form
@@ -69,10 +71,12 @@ class Draft:
     """A form, and what is wrong with it, by field.
 
     tables: where relative paths start.
+    earlier: the terms of the session that is repeated, if one is.
     """
 
     form: Form
     tables: Path
+    earlier: Terms | None = None
     wrong: dict[str, str] = field(default_factory=dict)
 
     def one(self, name: str) -> str:
@@ -173,7 +177,9 @@ class Draft:
         sections["dictionary"] = dictionary
         with self.at("missing"):
             rule: Any = self.one("missing") or None
-            sections["preparation"] = read_preparation((), rule, dictionary)
+            sections["preparation"] = read_preparation(
+                (), rule, dictionary, self.earlier
+            )
         if self.wrong:
             return None
         return DraftRequest(**found, sections=sections, left_out=left_out)
@@ -209,7 +215,18 @@ class Draft:
                 )
             if place.expected:
                 texts.append(f"{place.name}={place.expected}")
-        return read_expected(tuple(texts), known)
+        return self._earlier_keys(known) | read_expected(tuple(texts), known)
+
+    def _earlier_keys(self, known: Acquaintances) -> dict[str, str]:
+        """Return the keys of earlier places that no card here names."""
+        if self.earlier is None:
+            return {}
+        names, places = known.names(), {place.name for place in self.places()}
+        return {
+            slot: key
+            for slot, key in self.earlier.identities.slots.items()
+            if slot in places and key not in names
+        }
 
     def _dictionary(
         self, layout: Layout | None, left_out: list[str]
@@ -241,10 +258,48 @@ class Draft:
         if file:
             return read_schema(self.path(file))
         if not table:
-            return None
+            before = () if self.earlier is None else self.earlier.dictionary or ()
+            return before[number - 1] if number <= len(before) else None
         schema, left = TableDraft.of(self.form, number, self.tables).dictionary()
         left_out += left
         return schema
+
+
+def fill_form(terms: Terms, names: Mapping[str, str]) -> Form:
+    """Return the form of a new session, filled as an earlier one.
+
+    names: of known institutions, by key.
+    """
+    fields = {"from": [terms.session], "protocol": [terms.protocol.name]}
+    values = earlier_values(terms, terms.protocol.name)
+    match_keys = values.get("alignment", {}).pop("match_keys", ())
+    fields[MATCH_KEYS] = ["\n".join(match_keys)]
+    for name, value in _flatten(PARAM, values):
+        fields[name] = [value if isinstance(value, str) else json.dumps(value)]
+    if terms.evaluation is not None:
+        numbers = ", ".join(map(str, terms.evaluation.n_clusters))
+        fields[f"{PARAM}n_clusters"] = [numbers]
+    for each in request_fields():
+        value = getattr(getattr(terms, each.section), each.name or "__class__", None)
+        if each.name and value is not None:
+            fields[each.form_name] = [
+                f"{value / DAY:g}" if each.caption.days else f"{value}"
+            ]
+    slots, keys = terms.layout.slots, terms.identities.slots
+    fields["slot.name"] = [slot.name for slot in slots]
+    fields["slot.title"] = [slot.title for slot in slots]
+    fields["slot.row"] = [str(slot.row + 1) for slot in slots]
+    fields["slot.column"] = [str(slot.column + 1) for slot in slots]
+    fields["slot.expected"] = [names.get(keys.get(s.name, ""), "") for s in slots]
+    return Form(fields)
+
+
+def _flatten(prefix: str, values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flatten(f"{prefix}{name}.", value)
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _parse_days(text: str, what: str) -> int:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.canonical import digest
-from clustering_protocols.terms.terms import read_terms
+from clustering_protocols.terms.terms import Terms, read_terms
 from coterie_pages.models.desk_coordinator import Review, SlotLine
 from coterie_pages.models.fields import FormField
 from coterie_pages.models.frame import Banner
@@ -23,9 +23,10 @@ from party_sdk.desk.coordinator.context import (
     parse_number,
     pass_coordinator,
     query_of,
+    session_named,
 )
 from party_sdk.desk.coordinator.draft_fields import page_of
-from party_sdk.desk.coordinator.drafts import Draft, DraftRequest
+from party_sdk.desk.coordinator.drafts import Draft, DraftRequest, fill_form
 from party_sdk.desk.coordinator.invitations import (
     folder_field,
     invitations_page,
@@ -49,7 +50,11 @@ _CHANGED: Final = Banner(
 @pass_coordinator
 def get_new(request: Request, coordinator: Coordinator) -> Response:
     """Show the form of a new session, filled with what the address says."""
-    draft = Draft(query_of(request), desk_of(request).tables)
+    form = query_of(request)
+    earlier = _earlier(form, coordinator)
+    if earlier is not None:
+        form = fill_form(earlier, coordinator.acquaintances.names())
+    draft = Draft(form, desk_of(request).tables, earlier)
     return render_page(request, page_of(draft, coordinator.acquaintances))
 
 
@@ -57,7 +62,7 @@ def get_new(request: Request, coordinator: Coordinator) -> Response:
 def post_new(request: Request, coordinator: Coordinator) -> Response:
     """Go on with what was typed: to the form, to the terms, or to an open session."""
     form = form_of(request)
-    draft = Draft(form, desk_of(request).tables)
+    draft = Draft(form, desk_of(request).tables, _earlier(form, coordinator))
     do = form.one("do")
     if do not in {"review", "open"}:
         return _form_page(request, coordinator, draft, more=do == "places")
@@ -69,21 +74,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
     except InvalidParameters as error:
         draft.note(error, "")
         return _form_page(request, coordinator, draft)
-    hidden = tuple(hidden_of(form.fields, drawn))
-    return decide(request, coordinator, drawn, hidden, asked, action=NEW)
-
-
-def decide(
-    request: Request,
-    coordinator: Coordinator,
-    drawn: DrawnTerms,
-    hidden: tuple[tuple[str, str], ...],
-    asked: DraftRequest | None,
-    *,
-    action: str,
-) -> Response:
-    """Show terms, or open the session once the very same ones were shown."""
-    form = form_of(request)
+    hidden = tuple(_hidden_of(form.fields, drawn))
     changed = form.one("digest") != digest(drawn.terms)
     opening = form.one("do") == "open"
     folder, path, wrong = form.one("folder").strip(), None, ""
@@ -94,14 +85,14 @@ def decide(
             wrong = error.detail
     if not opening or changed or wrong:
         field = folder_field(folder, str(desk_of(request).tables), wrong)
-        page = _review(request, coordinator, drawn, hidden, asked, action, field)
+        page = _review(request, coordinator, drawn, hidden, asked, field)
         notice = _CHANGED if opening and changed else None
         return render_page(request, page, notice=notice)
     opened = coordinator.open_session(drawn)
     return invitations_page(request, opened, opened.invite(), path)
 
 
-def hidden_of(
+def _hidden_of(
     fields: Mapping[str, Any], drawn: DrawnTerms
 ) -> Iterator[tuple[str, str]]:
     """Yield what was typed, line by line, and what makes the very same terms again."""
@@ -114,7 +105,7 @@ def hidden_of(
     yield "digest", digest(drawn.terms)
 
 
-def drawn_before(form: Form) -> dict[str, Any]:
+def _drawn_before(form: Form) -> dict[str, Any]:
     """Return id and seed of the terms that were shown before; nothing the first time."""
     if not form.one("drawn"):
         return {}
@@ -127,10 +118,16 @@ def drawn_before(form: Form) -> dict[str, Any]:
 def _draw_terms(
     coordinator: Coordinator, draft: Draft, asked: DraftRequest
 ) -> DrawnTerms:
-    said = {"session_id": draft.one("id") or None, **drawn_before(draft.form)}
+    said = {"session_id": draft.one("id") or None, **_drawn_before(draft.form)}
     return coordinator.draw_up(
         params=asked.params, layout=asked.layout, **asked.sections, **said
     )
+
+
+def _earlier(form: Form, coordinator: Coordinator) -> Terms | None:
+    """Return the terms of the session that a form repeats, if it repeats one."""
+    named = form.one("from")
+    return session_named(named, coordinator).terms if named else None
 
 
 def _form_page(
@@ -160,8 +157,7 @@ def _review(
     coordinator: Coordinator,
     drawn: DrawnTerms,
     hidden: tuple[tuple[str, str], ...],
-    asked: DraftRequest | None,
-    action: str,
+    asked: DraftRequest,
     folder: FormField,
 ) -> Review:
     desk = desk_of(request)
@@ -172,16 +168,13 @@ def _review(
     known = desk.connection.known
     url = "" if known is None else known.url
     sheet = sheet_of(drawn.terms, terms, names, url=url)
-    runs = None if asked is None else asked.sections["evaluation"]
+    runs = asked.sections["evaluation"]
     said: dict[str, Any] = dict(sheet)
     return Review(
         **said,
-        action=f"{desk.root}{action}",
         hidden=hidden,
-        cost=""
-        if asked is None or runs is None
-        else rounds_line(asked.params, asked.layout, runs),
-        left_out=() if asked is None else tuple(asked.left_out),
+        cost="" if runs is None else rounds_line(asked.params, asked.layout, runs),
+        left_out=tuple(asked.left_out),
         join_by=now() + timedelta(seconds=terms.deadlines.recruiting),
         folder=folder,
     )

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
 from coterie_pages.models.desk import LabelledRows, NewRowsChoice
 from coterie_pages.models.frame import Banner
-from coterie_pages.models.new_rows import MovesTable
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.table_choice import (
@@ -22,8 +21,6 @@ from party_sdk.desk.party.table_choice import (
     query_of,
 )
 from party_sdk.desk.responses import bad, file, form_of, render_page
-from party_sdk.desk.tables.label_moves import show_moves
-from party_sdk.desk.tables.named_file import path_of
 
 if TYPE_CHECKING:
     from party_sdk.results.new_rows import NewRows
@@ -42,17 +39,11 @@ def post_new_rows(request: Request) -> Response:
     """Label the rows, and show what is said of them as a whole."""
     kept, form = _find_party(request), form_of(request)
     chosen = TableForm.of(form, kept.desk.tables)
-    attempt = _Attempt(
-        kept,
-        chosen,
-        agreed=bool(form.one("agree")),
-        before=path_of(form, kept.desk.tables, "before"),
-    )
+    attempt = _Attempt(kept, chosen, agreed=bool(form.one("agree")))
     try:
         found = attempt.label()
         if found.summary is None:
             raise NotReady("Nothing is kept here that new rows are compared with.")
-        moves = attempt.compare(found)
     except CoterieError as error:
         return _refuse(request, attempt, error)
     model = LabelledRows(
@@ -64,8 +55,6 @@ def post_new_rows(request: Request) -> Response:
         ids=chosen.ids,
         agreed=attempt.agreed,
         summary=found.summary,
-        before=attempt.before,
-        moves=moves,
     )
     return render_page(request, model)
 
@@ -100,7 +89,6 @@ class _Attempt:
     """New rows of a form, to be labelled once.
 
     agreed: whether they are labelled though they look like other units.
-    before: the file of earlier labels; empty for none.
     doubt: what makes them look so, once they were read.
     """
 
@@ -110,10 +98,8 @@ class _Attempt:
         chosen: TableForm,
         *,
         agreed: bool,
-        before: str = "",
     ) -> None:
         self.kept, self.chosen, self.agreed = kept, chosen, agreed
-        self.before = before
         self.doubt = ""
 
     def label(self) -> NewRows:
@@ -124,14 +110,6 @@ class _Attempt:
         return kept.desk.own_home.label(
             kept.session, kept.slot, table, agree=self._agree
         )
-
-    def compare(self, found: NewRows) -> MovesTable | None:
-        """Return which rows moved since the earlier labels, where a file is named."""
-        from party_sdk.results.label_moves import read_labels
-
-        if not self.before:
-            return None
-        return show_moves(found.compare_with(read_labels(Path(self.before))))
 
     def _agree(self, doubt: str) -> bool:
         self.doubt = doubt
@@ -147,7 +125,6 @@ def _refuse(request: Request, attempt: _Attempt, error: CoterieError) -> Respons
         attempt.chosen,
         notice,
         doubt=attempt.doubt,
-        before=attempt.before,
     )
 
 
@@ -158,10 +135,9 @@ def _choice_page(
     notice: Banner | None = None,
     *,
     doubt: str = "",
-    before: str = "",
 ) -> Response:
     said, trouble = describe_reading(kept, chosen, _read)
-    model = NewRowsChoice(doubt=doubt, before=before, **said)
+    model = NewRowsChoice(doubt=doubt, **said)
     return render_page(request, model, notice=notice or trouble)
 
 

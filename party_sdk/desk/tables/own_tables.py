@@ -28,7 +28,6 @@ from party_sdk.desk.responses import (
     render_page,
     to,
 )
-from party_sdk.desk.tables.label_moves import get_moves
 from party_sdk.desk.tables.mapping_page import (
     NOTHING,
     MappingPlace,
@@ -177,7 +176,6 @@ room: Final = Room(
     text="Your tables",
     routes=(
         Route(TABLES, get_tables),
-        Route(f"{TABLES}/moves", get_moves),
         Route(MAPPING, get_mapping),
         Route(MAPPING, post_mapping, methods=["POST"]),
         Route(f"{MAPPING}/file", post_file, methods=["POST"]),

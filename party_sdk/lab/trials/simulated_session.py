@@ -26,7 +26,7 @@ from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Layout
-from party_sdk.coordinator.missing_values import Rule, as_list, read_preparation
+from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
 from party_sdk.lab.trials.layouts import Said, layout_of_one
 from party_sdk.lab.trials.manifests import build_manifest
 from party_sdk.lab.trials.parties import AgreedFields, Deal, bring_tables, has_names
@@ -190,9 +190,7 @@ def _open_tables(
 ) -> tuple[_P, Deal]:
     """Return what each party holds, and by which parameters its rows are aligned."""
     fields = None if dictionary is None else [s.used for s in as_list(dictionary) or ()]
-    agreed = AgreedFields(
-        dictionary=fields, preparation=read_preparation(preparation, fields)
-    )
+    agreed = AgreedFields(dictionary=fields, preparation=prepare(preparation, fields))
     if isinstance(tables, list | tuple):
         held = bring_tables(
             tables,
