@@ -326,7 +326,7 @@ def earlier_choice(
     numbers = _several(values.get("n_clusters"))
     if terms.evaluation is None or numbers is None or len(numbers) < 2:
         return {}
-    choice = {"within": terms.evaluation.within}
+    choice: dict[str, Any] = {"within": terms.evaluation.within}
     if protocol == terms.protocol.name:
         choice["choose"] = terms.evaluation.choose
     return choice

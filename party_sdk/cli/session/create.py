@@ -42,10 +42,11 @@ from party_sdk.coordinator.option_parsing import (
 from party_sdk.home.id_quota import describe_quota
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from clustering_protocols.contract import Params
     from clustering_protocols.terms.evaluation import Evaluation
+    from clustering_protocols.terms.schema import Schema
     from clustering_protocols.terms.terms import Layout, Terms
     from party_sdk.coordinator.coordinator import Coordinator
 
@@ -172,7 +173,7 @@ def create(
         said["about"] = {**said.get("about", {}), "title": title}
     elif before is None:
         raise click.UsageError("Missing argument 'TITLE'.")
-    dictionary = read_dictionary(schema_files)
+    dictionary: Sequence[Schema] | None = read_dictionary(schema_files)
     layout = _layout(slots, row_groups, column_groups, before)
     expected_keys = read_expected(expected, coordinator.acquaintances)
     choice, values = said.pop("evaluation", {}), read_values(params)
