@@ -14,17 +14,9 @@ from fastapi.routing import APIRoute
 from fastapi.telemetry import TelemetryConfig
 
 from analyst_service import errors
-from analyst_service.catalogue.endpoints import router as catalogue
 from analyst_service.clock import Clock
 from analyst_service.configuration.settings import Settings
 from analyst_service.contributions.endpoints import router as contributions
-from analyst_service.dashboard.keys import router as keys_pages
-from analyst_service.dashboard.landing import router as landing
-from analyst_service.dashboard.routes import pages_of
-from analyst_service.dashboard.sessions import router as session_pages
-from analyst_service.dashboard.sign_in import nothing as no_page, router as signing_in
-from analyst_service.dashboard.visits import router as visit_pages
-from analyst_service.health.endpoints import alive, router as health
 from analyst_service.jobs.driver import Driver
 from analyst_service.members.endpoints import router as members
 from analyst_service.middleware.bodies import BoundedBodies
@@ -44,8 +36,13 @@ from analyst_service.monitoring.metrics import (
 from analyst_service.notices.endpoints import router as notices
 from analyst_service.notices.sender import Sender
 from analyst_service.openapi import describe
-from analyst_service.openapi.page import router as api_page
 from analyst_service.process_context import Service
+from analyst_service.public_endpoints import (
+    alive_router,
+    catalogue_router,
+    health_router,
+    pages_router,
+)
 from analyst_service.requests.deps import AdmittingRoute
 from analyst_service.results.endpoints import router as results
 from analyst_service.resumable_uploads.endpoints import router as pieces
@@ -56,7 +53,7 @@ from analyst_service.sessions.service import count_sessions, longest_waits
 from analyst_service.storage.database import Database
 
 ROUTERS = (
-    catalogue,
+    catalogue_router,
     sessions,
     members,
     contributions,
@@ -64,11 +61,10 @@ ROUTERS = (
     results,
     retention,
     notices,
-    landing,
-    alive,
-    health,
+    pages_router,
+    alive_router,
+    health_router,
 )
-PAGES = (signing_in, session_pages, keys_pages, visit_pages, no_page, api_page)
 
 
 # What collects traces on a machine would be told of every request, and of every failure
@@ -151,8 +147,7 @@ def create_app(
     app.add_middleware(BoundedBodies, settings=settings)
     app.add_middleware(RequestLimits, settings=settings)
     app.add_middleware(RequestLog, metrics=metrics)
-    app.state.pages = pages_of(PAGES)
-    for router in ROUTERS + (PAGES if settings.pages else ()):
+    for router in ROUTERS:
         app.include_router(router)
     return app
 

@@ -217,23 +217,6 @@ class Settings(NoticeSettings, EngineSettings):
         description="Whom to tell of a weakness of this analyst, separated by spaces: "
         "mailto:ADDRESS, https://… or tel:+…; /.well-known/security.txt then says it.",
     )
-    pages: bool = Field(
-        default=True, description="Whether /ui shows pages to holders of keys."
-    )
-    visit_seconds: int = Field(
-        default=8 * 3600,
-        ge=60,
-        le=7 * 86_400,
-        description="How long a browser stays signed in.",
-        json_schema_extra=TUNING,
-    )
-    visit_idle_seconds: int = Field(
-        default=1800,
-        ge=60,
-        le=7 * 86_400,
-        description="How long a browser stays signed in that nobody uses.",
-        json_schema_extra=TUNING,
-    )
     retention_seconds: int = Field(
         default=0,
         ge=0,

@@ -8,7 +8,8 @@ from clustering_protocols.common.values import Value
 from coterie_pages.models.fields import FormField, Option
 from coterie_pages.models.match_keys import KeysChoice
 from coterie_pages.models.parts import ExpectedFigures, Learns, Risk
-from coterie_pages.models.screens import OneSession, Screen
+from coterie_pages.models.reports import SessionReport
+from coterie_pages.models.screens import Screen, SessionStatusView, Timeline
 from coterie_pages.models.sheet import TermsSheet
 
 
@@ -261,13 +262,21 @@ class InvitationPage(Screen):
     folder: FormField
 
 
-class SessionDesk(OneSession):
+class SessionDesk(Screen):
     """A session at its coordinator's desk.
 
+    report: what its report says; without a sheet where terms are of another release.
+    audit_lines: how many lines the audit has.
+    n_clusters: of the runs, where one may be chosen.
     here: whether it was opened from this home.
     free: how many places wait for somebody to join.
     """
 
     template = "desk/session.html.j2"
+    report: SessionReport
+    standing: SessionStatusView
+    timeline: Timeline
+    audit_lines: int = Field(ge=0)
+    n_clusters: tuple[int, ...] = ()
     here: bool
     free: int = Field(default=0, ge=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
@@ -13,8 +13,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coterie_http.form_answers import SEE_OTHER, is_page
 from coterie_pages.served_pages import HEADERS
+
+SEE_OTHER: Final = 303
+"""The status that leads from a form to a page, which is asked for by GET."""
 
 ANSWERED: Final = "answered"
 """The parameter of an address that names a kept answer."""
@@ -23,6 +25,29 @@ MOST_BYTES: Final = 32 * 2**20
 _NAME_BYTES: Final = 12
 
 AddressOf = Callable[[Request], str]
+
+
+def page_above(path: str, is_page: Callable[[str], bool]) -> str:
+    """Return the page on which an answer is shown: the nearest one from a form's path up.
+
+    path: where the form was sent, without a query.
+    is_page: whether a path is one that people look at.
+    """
+    while path.strip("/") and not is_page(path):
+        path = path.rpartition("/")[0]
+    return path or "/"
+
+
+def is_page(status: int, headers: Mapping[str, str]) -> bool:
+    """Return whether an answer would be shown as a page: no way elsewhere, and no file.
+
+    headers: with names in small letters.
+    """
+    return (
+        not 300 <= status < 400
+        and headers.get("content-type", "").startswith("text/html")
+        and "content-disposition" not in headers
+    )
 
 
 class FormAnswers:

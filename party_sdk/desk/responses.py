@@ -15,7 +15,6 @@ from starlette.routing import Route
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
-from coterie_http.form_answers import page_above
 from coterie_pages.models.frame import Banner, Frame, Link
 from coterie_pages.models.screens import Refusal, Screen
 from coterie_pages.pages import Report, screen
@@ -25,7 +24,7 @@ from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.transport import Trust
 from party_sdk.application.home import Home
 from party_sdk.desk.connection import Connection
-from party_sdk.desk.form_answers import see_other
+from party_sdk.desk.form_answers import page_above, see_other
 from party_sdk.desk.supervisor_thread import SupervisorThread
 from party_sdk.desk.visits import DeskVisitor, Openings, Visits
 from party_sdk.supervisor import Orders
@@ -167,13 +166,11 @@ def render_in_frame(
     root = "" if visitor is None else desk.root
     links = () if visitor is None else tuple(_links(desk, address))
     frame = Frame(
-        place="desk",
         root=root,
         address=address,
         links=links,
         token="" if visitor is None else visitor.token,
         leave="" if visitor is None else f"{root}/leave",
-        leaving="Leave the desk",
         notice=notice,
         seconds=seconds,
         waits=waits,

@@ -29,7 +29,7 @@ VENDORED = [
 ]
 OURS = {"app.css", "api.js", "waiting.js"}
 LOADED = ("style.css", "app.css", "htmx.js", "waiting.js")
-FRAME = Frame(place="desk", root="/ui", links=(Link(href="/ui", text="Home"),))
+FRAME = Frame(root="/ui", links=(Link(href="/ui", text="Home"),))
 _MOST_BYTES = 100_000  # of a first page with all that it loads, compressed
 
 

@@ -37,9 +37,7 @@ class _Desk(BaseHTTPRequestHandler):
         if found is not None:
             content, headers = found.content, found.headers
         else:
-            frame = Frame(
-                place="desk", root="", address="/", seconds=1, waits=type(self).waits
-            )
+            frame = Frame(root="", address="/", seconds=1, waits=type(self).waits)
             told = Refusal(title="Taking part", detail="It continues.")
             content = screen(told, frame).encode()
             headers["Content-Type"] = "text/html; charset=utf-8"

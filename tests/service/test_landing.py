@@ -1,4 +1,4 @@
-"""An invitation that is clicked: a page for people, nothing for programs."""
+"""The page at ``/``, where a clicked invitation leads, and security.txt."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 from pydantic import ValidationError
+from support.in_process import InProcess
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from analyst_service.configuration.settings import Settings
 from clustering_protocols.common.error_catalogue import Problem
@@ -27,7 +30,14 @@ def test_a_browser_reads_what_an_invitation_is_and_what_to_do(api: Api) -> None:
     page = api.send("GET", "/", headers=BROWSER)
     assert page.status_code == 200
     assert page.headers["content-type"] == "text/html; charset=utf-8"
-    for said in ("for a program", "coterie party join @invitation.txt", "history"):
+    for said in (
+        "coterie ui",
+        "/docs",
+        "coterie session",
+        "for a program",
+        "coterie party join @invitation.txt",
+        "history",
+    ):
         assert said in page.text
 
 
@@ -61,6 +71,33 @@ def test_a_program_finds_nothing_there(api: Api, accept: str) -> None:
 def test_the_page_says_the_same_whatever_is_asked_for(api: Api) -> None:
     asked = api.send("GET", "/?coterie-1/x", headers=BROWSER).text
     assert asked == api.send("GET", "/", headers=BROWSER).text
+
+
+@pytest.mark.parametrize(
+    "path", ["/healthz", "/v1/sessions", "/v1/nothing", "/nothing"]
+)
+def test_answers_for_programs_are_not_cached_or_sniffed(api: Api, path: str) -> None:
+    answer = api.send("GET", path, api.key())
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cache-control"] == "no-store"
+
+
+def test_only_a_trusted_proxy_can_state_that_tls_is_used(api: Api) -> None:
+    """uvicorn rewrites the scheme of those; what else stands in a header is a word."""
+    said = api.send("GET", "/healthz", headers={"X-Forwarded-Proto": "https"})
+    assert "strict-transport-security" not in said.headers
+
+
+@pytest.mark.parametrize("trusted", ["127.0.0.1", "10.0.0.1"])
+def test_the_web_server_believes_a_trusted_proxy_alone(api: Api, trusted: str) -> None:
+    """Requests come from 127.0.0.1 here; `serve` names the setting's addresses."""
+    behind = ProxyHeadersMiddleware(api.app, trusted_hosts=trusted)
+    with httpx.Client(
+        base_url="http://127.0.0.1", transport=InProcess(behind, api.portal)
+    ) as client:
+        said = client.get("/healthz", headers={"X-Forwarded-Proto": "https"})
+    is_tls = "strict-transport-security" in said.headers
+    assert is_tls is (trusted == "127.0.0.1")
 
 
 # Whom to tell of a weakness

@@ -199,7 +199,7 @@ def _of_all_rows(table: sa.Table, dialect: sa.Dialect) -> str:
     return str(selected.compile(dialect=dialect))
 
 
-_routes: dict[bool, list[Any]] = {}
+_routes: list[Any] = []
 """The routes of all apps, with pages and without."""
 
 
@@ -236,7 +236,8 @@ def in_process(
             write_current_file(Path(settings.database.removeprefix("sqlite:///")))
         app = application.create_app(settings, clock)
         # what the framework works out for a route at its first request is not the app's
-        app.router.routes[:] = _routes.setdefault(settings.pages, [*app.router.routes])
+        _routes[:] = _routes or app.router.routes
+        app.router.routes[:] = _routes
         portal = stack.enter_context(start_blocking_portal())
         lifespan = app.router.lifespan_context(app)
         stack.enter_context(portal.wrap_async_context_manager(lifespan))

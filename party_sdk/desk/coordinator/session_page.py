@@ -17,7 +17,7 @@ from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SlotState
 from coterie_pages.models.desk_coordinator import SessionDesk
 from coterie_pages.models.frame import Banner
-from coterie_pages.models.screens import Chain, Refusal
+from coterie_pages.models.screens import Refusal
 from coterie_pages.pages import page as file_of
 from coterie_pages.views.session_progress import standing_of
 from coterie_pages.views.timelines import timeline_of
@@ -150,7 +150,7 @@ def build_session_desk(
         report=report.model_copy(update={"audit": lines}),
         standing=standing_of(status, at),
         timeline=timeline_of(entries, [slot.name for slot in status.slots], at),
-        chain=Chain(lines=len(entries)),
+        audit_lines=len(entries),
         n_clusters=tuple(run.n_clusters for run in status.runs),
         here=opened.is_ours,
         free=sum(slot.state is not SlotState.JOINED for slot in status.slots),

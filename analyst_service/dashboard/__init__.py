@@ -1,1 +1,0 @@
-"""Pages under ``/ui``: what a coordinator's or administrator's key may see, to look at."""

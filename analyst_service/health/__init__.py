@@ -1,1 +1,0 @@
-"""Whether the service lives, whether it can work, and its figures."""

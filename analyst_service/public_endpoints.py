@@ -1,0 +1,251 @@
+"""What anybody may read without a credential: pages, catalogue, health and figures."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, timedelta
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, FastAPI, Path, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import BaseModel, Field
+
+from analyst_service.configuration.settings import Settings
+from analyst_service.requests.deps import AdmittingRoute, ServiceDep
+from clustering_protocols import catalogue
+from clustering_protocols.common.errors import NotFound
+from clustering_protocols.common.limits import NAME_PATTERN
+from clustering_protocols.engine.message_tables import MessageTable, build_message_table
+from clustering_protocols.wire.answers import AnalystIdentity
+from coterie_pages.served_pages import HEADERS, asset_in
+
+catalogue_router = APIRouter(tags=["catalogue"], route_class=AdmittingRoute)
+pages_router = APIRouter(include_in_schema=False, route_class=AdmittingRoute)
+alive_router = APIRouter(
+    tags=["health"]
+)  # not counted: a supervisor asks under any load
+health_router = APIRouter(tags=["health"], route_class=AdmittingRoute)
+
+
+# The catalogue. Its answers are large and stay the same while the process lives: their
+# bytes are cached.
+
+
+class ProtocolRead(BaseModel):
+    """A protocol: what it does, who learns what, what it asks."""
+
+    name: str
+    version: int
+    title: str
+    summary: str
+    partitionings: list[str]
+    learns: dict[str, str] = Field(description="Who learns what.")
+    risks: dict[str, str] = Field(description="Risk codes with a sentence each.")
+    choices: dict[str, str] = Field(description="What a party decides alone.")
+    params: dict[str, Any] = Field(description="JSON Schema of the parameters.")
+
+
+class Catalogue(BaseModel):
+    """All protocols."""
+
+    protocols: list[ProtocolRead]
+
+
+@catalogue_router.get("/v1/protocols", response_model=Catalogue)
+def list_protocols(service: ServiceDep) -> Response:
+    """List protocols with their parameters and risks."""
+    return Response(_catalogue(service.settings), media_type="application/json")
+
+
+@catalogue_router.get("/v1/protocols/{name}/messages", response_model=MessageTable)
+def list_messages(
+    service: ServiceDep,
+    name: Annotated[str, Path(pattern=NAME_PATTERN, description="Of the catalogue.")],
+) -> Response:
+    """Describe every message of a protocol: its fields, sender and reader.
+
+    Raises NotFound where this analyst does not offer the protocol.
+    """
+    if name not in catalogue.catalogue() or not service.settings.offers(name):
+        raise NotFound(
+            "This analyst offers no protocol of this name; GET /v1/protocols lists them."
+        )
+    return Response(_message_table(name), media_type="application/json")
+
+
+@catalogue_router.get("/v1/identity")
+def get_identity(service: ServiceDep) -> AnalystIdentity:
+    """Say under which key this analyst signs receipts and audits."""
+    return AnalystIdentity(key=service.institution.key)
+
+
+@cache
+def _catalogue(settings: Settings) -> bytes:
+    offered = [name for name in catalogue.catalogue() if settings.offers(name)]
+    listed = [ProtocolRead.model_validate(catalogue.describe(name)) for name in offered]
+    return Catalogue(protocols=listed).model_dump_json().encode()
+
+
+@cache
+def _message_table(name: str) -> bytes:
+    return build_message_table(name).model_dump_json().encode()
+
+
+# Pages
+
+_STYLE: Final = """
+:root { color-scheme: light dark; }
+body { font: 1.05rem/1.6 system-ui, sans-serif; max-width: 38rem; margin: 12vh auto;
+  padding: 0 1.2rem; }
+h1 { font-size: 1.5rem; line-height: 1.25; }
+code { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
+"""
+
+_PAGE: Final = f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="robots" content="noindex">
+<title>Coterie analyst</title>
+<style>{_STYLE}</style>
+</head>
+<body>
+<main>
+<h1>This is the analyst of a Coterie session</h1>
+<p>Institutions cluster their data together here without pooling the rows. There is
+nothing to do in this window.</p>
+<ul>
+<li>People take part, and coordinate, at the desk on their own machine:
+<code>coterie ui</code>.</li>
+<li>Programs use <code>coterie session</code> and <code>coterie party</code>, or the API:
+<code>/docs</code> at this address describes it.</li>
+</ul>
+<h2>If you followed an invitation</h2>
+<p>An invitation looks like a link, but it is for a program. Anyone who holds it can take
+your place in the session, so treat it like a password.</p>
+<ol>
+<li>Keep the invitation as a file, exactly as you got it: <code>invitation.txt</code>.</li>
+<li>On the machine where your data are, read what you are invited to:
+<code>coterie party join @invitation.txt</code></li>
+<li>Then take part: <code>coterie party run @invitation.txt --data FILE</code></li>
+<li>Delete this visit from the history of the browser: the invitation is in it. What
+stands behind the <code>#</code> was not sent to this service.</li>
+</ol>
+<p>If other people use this browser, ask the coordinator for a new invitation: the one
+that you followed ends with it.</p>
+</main>
+</body>
+</html>
+"""
+
+_COPY_COUNTS: Final = timedelta(days=30)
+_HASH: Final = base64.b64encode(sha256(_STYLE.encode()).digest()).decode()
+_HEADERS: Final = {
+    "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+
+
+@pages_router.get("/")
+async def get_landing(request: Request) -> Response:
+    """Name the desk and the API, and say what an invitation is.
+
+    An invitation looks like a link. What is behind its '#' stays in the browser: this
+    page has no script that could read it, loads nothing, and leads nowhere.
+    """
+    if "text/html" not in request.headers.get("accept", ""):
+        raise NotFound("This address is not served.")
+    return HTMLResponse(_PAGE, headers=_HEADERS)
+
+
+@pages_router.get("/.well-known/security.txt")
+async def get_security_text(service: ServiceDep) -> Response:
+    """Say whom to tell of a weakness (RFC 9116), where that is set."""
+    contacts = service.settings.security_contact.split()
+    if not contacts:
+        raise NotFound("This address is not served.")
+    # what is read today is what is set today: a copy counts for a month
+    expires = (service.clock.now() + _COPY_COUNTS).astimezone(UTC)
+    lines = [f"Contact: {contact}" for contact in contacts]
+    lines.append(f"Expires: {expires:%Y-%m-%dT00:00:00Z}")
+    return PlainTextResponse("\n".join([*lines, ""]))
+
+
+@pages_router.get("/openapi.json")
+def get_openapi(request: Request) -> Response:
+    """Return the OpenAPI document."""
+    return Response(_document(request.app), media_type="application/json")
+
+
+@cache
+def _document(app: FastAPI) -> bytes:
+    return json.dumps(app.openapi(), separators=(",", ":")).encode()
+
+
+_DOCS: Final = "analyst_service.openapi"
+_TYPES: Final = {
+    "swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+    "swagger-ui.css": "text/css; charset=utf-8",
+    "api.js": "text/javascript; charset=utf-8",
+}
+
+
+@pages_router.get("/docs")
+def get_docs() -> Response:
+    """Return Swagger UI, which loads its parts from this address alone."""
+    page = files(_DOCS).joinpath("page.html").read_bytes()
+    return Response(page, media_type="text/html", headers=dict(HEADERS))
+
+
+@pages_router.get("/docs/{name}")
+def get_part(name: str) -> Response:
+    """Return a script or the style of Swagger UI."""
+    if name not in _TYPES:
+        raise NotFound("Nothing has this address.")
+    found = asset_in(_DOCS, f"static/{name}", _TYPES[name])
+    # its address is the same in the next release
+    return Response(
+        found.content, headers={**found.headers, "Cache-Control": "max-age=3600"}
+    )
+
+
+# Health and figures; neither names anybody
+
+
+class Health(BaseModel):
+    """That it is well."""
+
+    status: str = "ok"
+
+
+@alive_router.get("/healthz")
+async def get_health() -> Health:
+    """Say that the process lives."""
+    return Health()
+
+
+@health_router.get("/readyz")
+def get_readiness(service: ServiceDep) -> Health:
+    """Say that database and blobs can be used; 503 while they cannot, and at the end."""
+    service.require_ready()
+    return Health()
+
+
+@health_router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+def get_metrics(service: ServiceDep) -> PlainTextResponse:
+    """Return figures in Prometheus' text format."""
+    figures = service.figures.get(service.clock.now())
+    return PlainTextResponse(figures, headers={"Content-Type": CONTENT_TYPE_LATEST})
