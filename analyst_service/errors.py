@@ -18,8 +18,7 @@ from sqlalchemy.exc import (
 )
 from starlette.exceptions import HTTPException
 
-from analyst_service.monitoring import request_context
-from analyst_service.monitoring.logs import describe
+from analyst_service.monitoring.logs import current_request, describe
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, SessionOver
 from clustering_protocols.common.validation_messages import in_words
@@ -64,7 +63,7 @@ def problem_response(
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
     """Return the document of a problem, and note it."""
-    note = request_context.current()
+    note = current_request()
     note.problem = problem.slug
     told = {"remedy": problem.remedy, **(extra or {})}
     document = ProblemDocument(

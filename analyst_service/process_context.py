@@ -20,7 +20,6 @@ from analyst_service.identity import load_identity
 from analyst_service.monitoring.metrics import Metrics
 from analyst_service.monitoring.readiness import LoggedCheck, Recent
 from analyst_service.storage.database import Database
-from analyst_service.transactions.administrative_log import Act, Field, StrangerCounts
 from analyst_service.transactions.batching import Together
 from analyst_service.transactions.notifier import Notifier
 from clustering_protocols.common.errors import (
@@ -53,7 +52,6 @@ class Service:
     institution: Institution = field(init=False, repr=False)
     rates: Rates = field(init=False)
     uses: Uses = field(default_factory=Uses)
-    strangers: StrangerCounts = field(default_factory=StrangerCounts)
     ready: Recent[None] = field(init=False)
     room: LoggedCheck = field(init=False)
     figures: Recent[bytes] = field(init=False)
@@ -78,13 +76,6 @@ class Service:
         now = self.clock.now()
         self.uses.note(credential_id, now)
         self.rates.take(credential_id, now)
-
-    def note_stranger(self, act: Act, **fields: Field) -> None:
-        """Count what somebody did who showed nothing that counts.
-
-        See :class:`StrangerCounts`.
-        """
-        self.strangers.note(act, self.clock.now(), **fields)
 
     def drain(self) -> None:
         """Let nobody wait here, take no step: this process ends, another continues."""

@@ -13,13 +13,13 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.repository import CredentialRecord, CredentialRepository
 from analyst_service.clock import Clock
-from analyst_service.storage.models import Credential, Principal
-from analyst_service.transactions.administrative_log import (
+from analyst_service.monitoring.administrative_acts import (
     SERVICE,
     Act,
     Actor,
-    AdministrationLog,
+    log_when_committed,
 )
+from analyst_service.storage.models import Credential, Principal
 from analyst_service.transactions.batching import outcomes
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
@@ -107,14 +107,14 @@ def caller_of(
 class AuthService:
     """Credentials in one transaction.
 
-    Anyone who makes, renews or ends a key is named in the administrative log: ``by``.
+    Anyone who makes, renews or ends a key is named in the log: ``by``.
     """
 
     def __init__(
         self, transaction: Transaction, clock: Clock, by: Actor = SERVICE
     ) -> None:
         self._credentials = CredentialRepository(transaction)
-        self._log = AdministrationLog(transaction)
+        self._transaction = transaction
         self._clock = clock
         self._by = by
 
@@ -234,12 +234,12 @@ class AuthService:
         return self._credentials.valid(ids, self._clock.now())
 
     def actor(self, caller: Caller) -> Actor:
-        """Return whom the administrative log names for a caller."""
+        """Return whom the log names for a caller."""
         label = self._credentials.label(caller.credential_id)
         return Actor(caller.principal_id or caller.credential_id, label)
 
     def _note(self, act: Act, **fields: str) -> None:
-        self._log.append(act, self._by, self._clock.now(), **fields)
+        log_when_committed(self._transaction, act, self._by, **fields)
 
     def _add(
         self, credential_id: str, secret: str, label: str, seconds: int, **of: str

@@ -24,14 +24,14 @@ from analyst_service.clock import Clock
 from analyst_service.configuration.settings import Settings
 from analyst_service.identity import read_identity, write_identity
 from analyst_service.installation import Parts, check_parts, own
+from analyst_service.monitoring.administrative_acts import (
+    Act,
+    Actor,
+    log_when_committed,
+)
 from analyst_service.sessions.outdated_sessions import OutdatedSession, end_outdated
 from analyst_service.storage.database import Database
 from analyst_service.storage.migrations import BrokenLinks, migrate, revision_of
-from analyst_service.transactions.administrative_log import (
-    Act,
-    Actor,
-    AdministrationLog,
-)
 from clustering_protocols.common.errors import Malformed
 from clustering_protocols.secrecy.identities import Institution
 
@@ -175,12 +175,11 @@ def _bring_up(
     institution: Institution,
 ) -> list[OutdatedSession]:
     """Do what belongs to a first start, in the same transaction."""
-    now = target.clock.now()
     with Transaction(connection) as transaction:
         own(transaction, institution.key)
         ended = end_outdated(transaction, target.clock)
-        AdministrationLog(transaction).append(
-            Act.RESTORED, target.actor, now, blobs=len(backup.blobs)
+        log_when_committed(
+            transaction, Act.RESTORED, target.actor, blobs=len(backup.blobs)
         )
         transaction.commit()  # what was given a connection ends with its transaction
     return ended

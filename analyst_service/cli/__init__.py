@@ -6,11 +6,10 @@ from clustering_protocols.common.extras import require_service
 # of commands. It is found now, though: without the extra there are no such commands.
 require_service("This command is of the service")
 
-from .audits import audit
 from .backups import backup, restore
 from .config import config
 from .keys import key
 from .migrations import migrate
 from .server import serve
 
-__all__ = ["audit", "backup", "config", "key", "migrate", "restore", "serve"]
+__all__ = ["backup", "config", "key", "migrate", "restore", "serve"]

@@ -1,19 +1,22 @@
-"""Who runs a command, for the administrative log."""
+"""Who runs a command, and where its acts are logged."""
 
 from __future__ import annotations
 
 import getpass
+import logging
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from analyst_service.storage.database import Database
-    from analyst_service.transactions.administrative_log import Act, Actor, Field
+    from analyst_service.monitoring.administrative_acts import Actor
 
 
 def operator() -> Actor:
     """Return whom the log names for a command: the login on this machine."""
-    from analyst_service.transactions.administrative_log import COMMAND, Actor
+    from analyst_service.monitoring.administrative_acts import COMMAND, Actor
 
     try:
         return Actor(COMMAND, getpass.getuser())
@@ -21,16 +24,23 @@ def operator() -> Actor:
         return Actor(COMMAND, f"uid {os.getuid()}")
 
 
-def note(database: Database, act: Act, **fields: Field) -> None:
-    """Write what a command did, where the schema has a log."""
-    from analyst_service.clock import SystemClock
-    from analyst_service.transactions.administrative_log import AdministrationLog
+@contextmanager
+def acts_on_stderr() -> Iterator[None]:
+    """Write the acts of a command to standard error, a line of JSON each.
 
-    if not database.is_current():
-        return  # a backup copies older schemas too, and changes nothing there
-    now = SystemClock().now()
-    database.transact(
-        lambda transaction: AdministrationLog(transaction).append(
-            act, operator(), now, **fields
-        )
-    )
+    A terminal shows none: there a command says what it did in words.
+    """
+    if sys.stderr.isatty():
+        yield
+        return
+    from analyst_service.monitoring.administrative_acts import LOGGER
+    from analyst_service.monitoring.logs import JsonLines
+
+    log, handler = logging.getLogger(LOGGER), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

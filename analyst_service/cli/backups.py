@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from analyst_service.cli.actor import note, operator
+from analyst_service.cli.actor import operator
 from analyst_service.cli.context import (
     any_database,
     check_parts,
@@ -53,8 +53,8 @@ def backup(folder: Path, recipients: tuple[str, ...], *, without_key: bool) -> N
     from analyst_service.backups.backup import Source, back_up
     from analyst_service.backups.encryption import Encryption
     from analyst_service.clock import SystemClock
+    from analyst_service.monitoring.administrative_acts import Act, log_act
     from analyst_service.monitoring.last_backup import note_backup
-    from analyst_service.transactions.administrative_log import Act
     from clustering_protocols.secrecy.identities import fingerprint
 
     settings, clock = read_settings(), SystemClock()
@@ -70,7 +70,7 @@ def backup(folder: Path, recipients: tuple[str, ...], *, without_key: bool) -> N
             n_blobs = back_up(
                 source, folder, _show, encryption, with_key=not without_key
             )
-        note(database, Act.BACKUP_MADE, blobs=n_blobs)
+        log_act(Act.BACKUP_MADE, operator(), blobs=n_blobs)
     click.echo(f"A backup with {n_blobs} blobs in {folder}.", err=True)
     click.echo(f"Signed with the key {fingerprint(institution.key)}.", err=True)
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyst_service.cli.actor import note
+from analyst_service.cli.actor import operator
 from analyst_service.cli.context import (
     current_database,
     foreign_store,
@@ -58,7 +58,7 @@ def adopt(part: str) -> None:
     Sessions that name the earlier key end for their parties.
     """
     from analyst_service.installation import ForeignStore, adopt_key, adopt_store
-    from analyst_service.transactions.administrative_log import Act
+    from analyst_service.monitoring.administrative_acts import Act, log_act
     from clustering_protocols.common.errors import CoterieError
 
     settings = read_settings()
@@ -73,7 +73,7 @@ def adopt(part: str) -> None:
             raise click.ClickException(foreign_store(settings, error)) from None
         except CoterieError as error:
             raise click.ClickException(error.detail) from None
-        note(database, Act.ADOPTED, part=part)
+        log_act(Act.ADOPTED, operator(), part=part)
     click.echo(f"The {part} that is set now is the database's own.", err=True)
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from analyst_service.cli.actor import acts_on_stderr
+
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
@@ -142,7 +144,7 @@ def any_database(settings: Settings) -> Iterator[Database]:
 
     make_folder(settings)
     try:
-        with closing(_open_database(settings)) as database:
+        with acts_on_stderr(), closing(_open_database(settings)) as database:
             yield database
     except exc.DatabaseError as error:
         if type(error) not in {exc.OperationalError, exc.DatabaseError}:

@@ -175,7 +175,7 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
         raise click.UsageError("Give the id of a key, or --session.")
     from analyst_service.clock import SystemClock
     from analyst_service.members.service import MemberService
-    from analyst_service.transactions.administrative_log import Act, AdministrationLog
+    from analyst_service.monitoring.administrative_acts import Act, log_when_committed
 
     settings = read_settings()
     with current_database(settings) as database, database.write() as transaction:
@@ -188,10 +188,10 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
                 raise click.ClickException(
                     f"No party of a session {session!r} has a token."
                 )
-            AdministrationLog(transaction).append(
+            log_when_committed(
+                transaction,
                 Act.TOKENS_REVOKED,
                 operator(),
-                clock.now(),
                 session=session,
                 count=revoked,
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from analyst_service.cli.actor import note
+from analyst_service.cli.actor import operator
 from analyst_service.cli.context import any_database, check_schema, read_settings
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ def migrate() -> None:
     listed and ended; their parties read the reason.
     """
     from analyst_service.clock import SystemClock
+    from analyst_service.monitoring.administrative_acts import Act, log_act
     from analyst_service.sessions.outdated_sessions import end_outdated
-    from analyst_service.transactions.administrative_log import Act
 
     with any_database(read_settings()) as database:
         before = database.revision()
@@ -31,13 +31,12 @@ def migrate() -> None:
             check_schema(database, before)
         database.migrate()
         after = database.revision()
-        if before != after:
-            note(database, Act.MIGRATED, before=before, after=after)
         if before == after:
             click.echo(f"The schema is current: revision {after}.", err=True)
         elif before is None:
             click.echo(f"The schema was created: revision {after}.", err=True)
         else:
+            log_act(Act.MIGRATED, operator(), before=before, after=after)
             click.echo(f"The schema went from revision {before} to {after}.", err=True)
         tell_ended(
             database.transact(

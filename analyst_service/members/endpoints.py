@@ -17,6 +17,7 @@ from analyst_service.members.schemas import (
     preview_of,
 )
 from analyst_service.members.service import MemberService
+from analyst_service.monitoring.administrative_acts import STRANGER, Act, log_act
 from analyst_service.requests.deps import (
     AdmittingRoute,
     CallerDep,
@@ -25,7 +26,6 @@ from analyst_service.requests.deps import (
 )
 from analyst_service.requests.strict_json import Posted
 from analyst_service.storage.models import Session
-from analyst_service.transactions.administrative_log import Act
 from clustering_protocols.common.errors import (
     InvitationExpired,
     InvitationUsed,
@@ -44,16 +44,17 @@ def _members(transaction: Transaction, service: ServiceDep) -> MemberService:
 
 
 @contextmanager
-def _count_refusals(code: str, service: ServiceDep) -> Iterator[None]:
-    """Count an invitation that is refused, or a signature that does not fit it."""
+def _log_refusals(code: str, service: ServiceDep) -> Iterator[None]:
+    """Log an invitation that is refused, or a signature that does not fit it."""
     try:
         yield
     except _REFUSALS as refused:
         with service.database.read() as transaction:
             place = _members(transaction, service).place(code)
         session, slot = place or (None, None)
-        service.note_stranger(
+        log_act(
             Act.INVITATION_REFUSED,
+            STRANGER,
             reason=refused.problem.slug,
             session=session,
             slot=slot,
@@ -81,7 +82,7 @@ def post_invitations(
 def preview(body: Posted[CodeWrite], service: ServiceDep) -> Preview:
     """Show what an invitation is for; nothing is used up."""
     code = body.read().code
-    with _count_refusals(code, service), service.database.read() as transaction:
+    with _log_refusals(code, service), service.database.read() as transaction:
         return preview_of(*_members(transaction, service).preview(code))
 
 
@@ -93,7 +94,7 @@ def decline(body: Posted[DeclineWrite], service: ServiceDep) -> None:
     def note(transaction: Transaction) -> None:
         _members(transaction, service).decline(asked.code, asked.state, asked.reason)
 
-    with _count_refusals(asked.code, service):
+    with _log_refusals(asked.code, service):
         service.database.transact(note)
 
 
@@ -107,7 +108,7 @@ def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> Jo
             asked.code, asked.member, asked.proof
         )
 
-    with _count_refusals(asked.code, service):
+    with _log_refusals(asked.code, service):
         session, token = service.database.transact(take)
     service.notifier.notify_driver()
     response.headers["Cache-Control"] = "no-store"

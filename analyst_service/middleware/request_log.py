@@ -10,8 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from analyst_service.errors import problem_response
-from analyst_service.monitoring import request_context
-from analyst_service.monitoring.logs import describe
+from analyst_service.monitoring.logs import begin_request, describe
 from analyst_service.monitoring.metrics import Metrics
 from clustering_protocols.common.error_catalogue import Problem
 
@@ -82,7 +81,7 @@ class _Exchange:
 
     def __init__(self, receive: Receive, send: Send, *, is_tls: bool) -> None:
         self._usual = _USUAL_OVER_TLS if is_tls else _USUAL
-        self.note = request_context.begin()
+        self.note = begin_request()
         self.status: int | None = None
         self.received = self.sent = 0
         self._receive, self._send = receive, send

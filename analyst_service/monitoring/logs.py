@@ -9,12 +9,42 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import secrets
 import sys
 import traceback
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from analyst_service.monitoring import request_context
+
+@dataclass(slots=True)
+class RequestContext:
+    """What is noted of a request while it runs: for the log, metrics and problems.
+
+    Nothing in it is secret: a credential is named by its id.
+    """
+
+    request_id: str = field(default_factory=lambda: secrets.token_hex(8))
+    caller: str | None = None
+    problem: str | None = None
+
+
+_request: ContextVar[RequestContext | None] = ContextVar(
+    "coterie_request", default=None
+)
+
+
+def begin_request() -> RequestContext:
+    """Return the context of a request that begins now."""
+    context = RequestContext()
+    _request.set(context)
+    return context
+
+
+def current_request() -> RequestContext:
+    """Return the context of the running request; outside of any, a new one."""
+    return _request.get() or RequestContext()
 
 
 class OwnWords(Exception):
@@ -53,12 +83,13 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record."""
+        request = _request.get()
         entry = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            "request_id": request_context.current_id(),
+            "request_id": request and request.request_id,
             "error": _error(record),
             **getattr(record, "fields", {}),
         }
@@ -79,8 +110,8 @@ class TextLines(logging.Formatter):
 
 
 def write_logs(form: Literal["json", "text"] = "json", level: str = "info") -> None:
-    """Let all loggers of this process write lines to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
+    """Let all loggers of this process write lines to standard output."""
+    handler = logging.StreamHandler(sys.stdout)
     handler.setFormatter(JsonLines() if form == "json" else TextLines())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
 

@@ -18,10 +18,9 @@ from fastapi.routing import APIRoute
 
 from analyst_service.auth.service import AuthService, Caller, CredentialRefused
 from analyst_service.middleware.concurrency_limit import Visit, address
-from analyst_service.monitoring import request_context
+from analyst_service.monitoring.logs import current_request
 from analyst_service.process_context import Service
 from analyst_service.requests.strict_json import JsonRequest
-from analyst_service.transactions.administrative_log import Act
 from clustering_protocols.common.errors import CoterieError, Unauthenticated
 from clustering_protocols.common.limits import NAME_PATTERN
 
@@ -89,10 +88,10 @@ async def _authenticate(request: Request) -> Caller:
         caller = await service.authenticating.do(partial(_look_up, service), shown)
     except Unauthenticated as error:
         if isinstance(error, CredentialRefused):
-            service.note_stranger(Act.PROOF_REFUSED, credential=error.credential_id)
+            current_request().caller = error.credential_id  # of what counted once
         _count_stranger(request)
         raise
-    request_context.current().caller = caller.credential_id
+    current_request().caller = caller.credential_id
     service.count(caller.credential_id)
     return caller
 

@@ -11,16 +11,16 @@ from sqlalchemy.orm import Session as Transaction
 from analyst_service.auth.repository import CredentialRepository
 from analyst_service.auth.service import AuthService, Caller, Role
 from analyst_service.blobs.claims import claim
+from analyst_service.monitoring.administrative_acts import (
+    SERVICE,
+    Act,
+    Actor,
+    log_when_committed,
+)
 from analyst_service.process_context import Service
 from analyst_service.retention.repository import RetentionRepository
 from analyst_service.sessions.service import SessionService
 from analyst_service.storage.models import Session
-from analyst_service.transactions.administrative_log import (
-    SERVICE,
-    Act,
-    Actor,
-    AdministrationLog,
-)
 from analyst_service.transactions.audit import Audit
 from clustering_protocols.wire.states import OVER, SessionState
 
@@ -147,9 +147,7 @@ class RetentionService:
         now = self._clock.now()
         digests = RetentionRepository(transaction).forget(session.id, now)
         Audit(transaction).append(session.id, "deleted", now)
-        AdministrationLog(transaction).append(
-            Act.SESSION_DELETED, actor, now, session=session.id
-        )
+        log_when_committed(transaction, Act.SESSION_DELETED, actor, session=session.id)
         return digests
 
     def _remove(self, digests: Iterable[str]) -> None:

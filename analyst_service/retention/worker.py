@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
 from typing import Self
-
-from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import AuthService
 from analyst_service.monitoring.logs import describe
 from analyst_service.process_context import Service
 from analyst_service.retention.service import RetentionService
-from analyst_service.transactions.administrative_log import (
-    AdministrationLog,
-    EventCount,
-)
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +31,10 @@ class Sweeper:
     def __exit__(self, *exception: object) -> None:
         self._stop.set()
         self._thread.join()
-        self._attempt(self._note_rest)
 
     def turn(self) -> None:
-        """Remove once what is to be removed now, and write down who came lately."""
+        """Remove once what is to be removed now, and write when keys were last used."""
         self._note_uses()
-        now = self._service.clock.now()
-        self._note_strangers(self._service.strangers.take_due(now))
         self._retention.purge_ended()
         self._retention.delete_ended()
         self._retention.drop_tokens()
@@ -58,26 +48,10 @@ class Sweeper:
                 lambda transaction: AuthService(transaction, clock).note_uses(last)
             )
 
-    def _note_rest(self) -> None:
-        self._note_strangers(self._service.strangers.rest())
-
-    def _note_strangers(self, counted: Sequence[EventCount]) -> None:
-        now = self._service.clock.now()
-
-        def write(transaction: Transaction) -> None:
-            for each in counted:
-                each.write(AdministrationLog(transaction), now)
-
-        if counted:
-            self._service.database.transact(write)
-
     def _loop(self) -> None:
         while not self._stop.wait(self._seconds):
             self._service.is_ready()  # a change is logged, though nobody asks
-            self._attempt(self.turn)
-
-    def _attempt(self, work: Callable[[], None]) -> None:
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001  what it keeps is swept later
-            log.error("keeper: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+            try:
+                self.turn()
+            except Exception as error:  # noqa: BLE001  what it keeps is swept later
+                log.error("keeper: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values

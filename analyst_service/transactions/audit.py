@@ -6,9 +6,8 @@ other. No payload, token or id of a row is in it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -91,15 +90,6 @@ class Audit:
             )
         )
 
-    def all(self) -> Iterator[tuple[str, Iterator[str]]]:
-        """Yield each session's id and all its lines, the oldest first.
-
-        The lines of one have to be read before the next is asked for.
-        """
-        found = self._transaction.execute(_EVERY)
-        for session_id, rows in groupby(found, key=lambda row: str(row.session_id)):
-            yield session_id, (row.line for row in rows)
-
 
 def hold(transaction: Transaction, session_ids: Iterable[str]) -> None:
     """Remember which sessions' rows a transaction has locked: once is enough."""
@@ -114,9 +104,6 @@ def _read_held_sessions(transaction: Transaction) -> set[str]:
 _HELD = "coterie_held_sessions"
 _SESSIONS, _AUDIT = table(Session), table(AuditLine)
 _LINES = sa.insert(_AUDIT)
-_EVERY = sa.select(_AUDIT.c.session_id, _AUDIT.c.line).order_by(
-    _AUDIT.c.session_id, _AUDIT.c.number
-)
 _OTHER = _AUDIT.alias("other")
 _HERE = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
 _LOCKED = (

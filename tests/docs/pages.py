@@ -183,7 +183,8 @@ class Terminal:
         for line in self.shell.stdout:
             if line.startswith(_MARK):
                 return "".join(lines), line.removeprefix(_MARK).strip()
-            lines.append(line)
+            if '"logger": "coterie.administration"' not in line:  # no terminal shows it
+                lines.append(line)
         return "".join(lines), f"nothing in {_SECONDS} s"
 
     def kill(self) -> None:

@@ -17,8 +17,8 @@ from analyst_service.backups.restoration import RestoreSummary, Target, restore
 from analyst_service.clock import SystemClock
 from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
+from analyst_service.monitoring.administrative_acts import Actor
 from analyst_service.storage.database import Database
-from analyst_service.transactions.administrative_log import Actor
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.secrecy.identities import Institution
 
