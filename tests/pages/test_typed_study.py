@@ -15,7 +15,7 @@ from support.terminal import read
 
 from tests.pages.study_bars import MOST_CLICKS, MOST_QUESTIONS, MOST_SECONDS, Bar
 from tests.pages.typed_commands import OpenCommand, Person, take_default
-from tests.pages.whole_path import exported, german, plain, rows
+from tests.pages.whole_path import check_labels, exported, german, plain, rows
 
 SECONDS = 120
 INVITATION = "my.invitation"
@@ -132,13 +132,16 @@ def test_a_whole_session_is_typed(
     own_seconds = time.monotonic() - begun - waited
 
     found, truth = [], []
+    labels = {}
     for number, (slot, party) in enumerate(parties.items(), 1):
         ids, _, blobs = rows(number)
         lines = read(party.folder / "labels.csv")
         assert [line[TABLES[slot][2]] for line in lines] == ids
-        found += [line["label"] for line in lines]
+        labels[slot] = [int(line["label"]) for line in lines]
+        found += labels[slot]
         truth += blobs.tolist()
     assert adjusted_rand_score(truth, found) == 1
+    check_labels(labels)
 
     typed = {"coordinator": coordinator, **parties}
     bars = [

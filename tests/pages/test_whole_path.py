@@ -23,6 +23,7 @@ from tests.pages.whole_path import (
     AtCoordinator,
     AtParty,
     agreed,
+    check_labels,
     exported,
     german,
     plain,
@@ -147,6 +148,7 @@ def test_a_whole_session_needs_no_typed_command(
             found += labels[slot].values()
             truth += blobs.tolist()
         assert adjusted_rand_score(truth, found) == 1
+        check_labels({slot: list(each.values()) for slot, each in labels.items()})
         for look in looks.values():
             assert look.messages == []
             assert look.elsewhere == []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,12 @@ from xlsxwriter import Workbook
 
 from tests.pages.looking import Look
 
+RECORD = Path(__file__).parents[1] / "records" / "three_hospitals.json"
+"""The labels that the study ends with, by slot and in row order, one letter a row.
+
+The wire draws at random, so clusters are named by the order in which they come first:
+the desk and the commands end with the same labels.
+"""
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 COLUMNS = ("age", "marker", "dose")
 CENTRES = np.array([[40.0, 1.0, 10.0], [60.0, 6.0, 12.0], [75.0, 3.0, 30.0]])
@@ -30,6 +37,20 @@ def rows(party: int, n_rows: int = 30) -> tuple[list[str], np.ndarray, np.ndarra
     blobs = rng.integers(0, 3, n_rows)
     values = (CENTRES[blobs] + rng.normal(0, 0.3, (n_rows, 3))).round(2)
     return [f"P{party}-{n:03}" for n in range(n_rows)], values, blobs
+
+
+def check_labels(labels: Mapping[str, Sequence[int]]) -> None:
+    """Compare the labels of all slots, up to the names of clusters, with the record."""
+    names: dict[int, str] = {}
+    found = {
+        slot: "".join(
+            names.setdefault(label, "abcdefghij"[len(names)]) for label in each
+        )
+        for slot, each in labels.items()
+    }
+    if os.environ.get("COTERIE_WRITE_RECORDS") == "1":
+        RECORD.write_text(json.dumps(found, indent=2) + "\n")
+    assert found == json.loads(RECORD.read_text(encoding="utf-8"))
 
 
 def german(path: Path, party: int) -> None:

@@ -1,0 +1,130 @@
+"""Fuzzy sessions over rows, each within the bound on equations, that add up to the rows.
+
+A session tells 2(T + n_init + 1)·k·(1 + 1/F) equations at most for each row of others.
+No home counts them over sessions: after six of them one curious party has more equations
+than unknowns, and solves for all rows of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import least_squares
+from sklearn.datasets import load_iris
+from support.verdicts import ATTACKED, RIGHT, Verdict, attacked, check
+
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.protocols.llf import LosslessFederated, rows_round
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.terms.terms import Layout
+from tests.attacks.honest_sessions import house_in, numbers, play
+from tests.llf.solving import n_met, weighted
+
+VERDICTS: dict[int, Verdict] = {4: RIGHT, 6: ATTACKED}
+"""By the number of sessions: whether one party reads all rows of the others."""
+ROWS, WIDTH, K, MAX_ITER = 15, 2, 2, 3
+ATTACKER = "r2c1"
+Moves = list[tuple[FloatArray, FloatArray]]
+
+
+@contextmanager
+def moves_of(slot: str) -> Iterator[Moves]:
+    """Keep the centroids before and after each total that a party's software reads."""
+    moves: Moves = []
+    honest = rows_round.RowsRound._move_centroids
+
+    def move(self: Any, known: Any, total: Any, members: Any) -> Any:
+        new = honest(self, known, total, members)
+        if self.context.slot.name == slot:
+            moves.append((np.array(known.centroids), np.array(new.centroids)))
+        return new
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rows_round.RowsRound, "_move_centroids", move)
+        yield moves
+
+
+def solved(moves: Moves, own: FloatArray, n: int) -> FloatArray:
+    """Return n rows of others that explain how centroids moved."""
+    before, after = (np.array(part) for part in zip(*moves, strict=True))
+    mine = weighted(own, before, after)[0].sum(axis=0)
+
+    def residuals(flat: FloatArray) -> FloatArray:
+        theirs = weighted(flat.reshape(n, WIDTH), before, after)[0].sum(axis=0)
+        equations = (theirs + mine).ravel()
+        missing = max(0, flat.size - equations.size)
+        return np.append(equations, np.zeros(missing))  # the solver wants a square
+
+    def slopes(flat: FloatArray) -> FloatArray:
+        each = weighted(flat.reshape(n, WIDTH), before, after)[1]
+        jacobian = each.reshape(WIDTH, n, -1).transpose(2, 1, 0).reshape(-1, n * WIDTH)
+        missing = max(0, flat.size - len(jacobian))
+        return np.vstack([jacobian, np.zeros((missing, flat.size))])
+
+    rng = np.random.default_rng(0)
+    tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15, "max_nfev": 3000}
+    best = None
+    for _ in range(10):
+        guess = rng.normal(size=n * WIDTH)
+        found = least_squares(residuals, guess, jac=slopes, method="lm", **tight)
+        if best is None or found.cost < best.cost:
+            best = found
+        if best.cost < 1e-20:
+            break
+    assert best is not None
+    rows: FloatArray = best.x.reshape(n, WIDTH)
+    return rows
+
+
+def test_sessions_within_the_bound_add_up(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = load_iris().data[:, [1, 3]][rng.permutation(150)[: 3 * ROWS]]
+    X = X + rng.normal(scale=0.02, size=X.shape)
+    tables = [
+        pd.DataFrame(part, columns=["a", "b"]).assign(
+            id=[f"{number}-{row}" for row in range(ROWS)]
+        )
+        for number, part in enumerate(np.split(X, 3))
+    ]
+    S = (X - X.mean(axis=0)) / X.std(axis=0)
+    first, own, third = np.split(S, 3)
+    others = np.vstack([first, third])
+    measured: dict[int, str | CoterieError] = {}
+    with house_in(tmp_path) as house, moves_of(ATTACKER) as moves:
+        for number in range(1, max(VERDICTS) + 1):
+            drawn = np.random.default_rng(99 + number).normal(size=(K, WIDTH))
+            start = X.mean(axis=0) + X.std(axis=0) * drawn * 1.5
+            params = LosslessFederated(
+                n_clusters=K,
+                algorithm="fuzzy_cmeans",
+                fuzzifier=2.0,
+                max_iter=MAX_ITER,
+                tol=0.0,
+                init="given",
+                initial_centroids=start.tolist(),
+                publish="sizes",
+            )
+            outcome = play(
+                house,
+                f"s{number}",
+                params,
+                Layout.lattice(3),
+                tables,
+                ids="id",
+                dictionary=[numbers("ab", -2, 9, kind="number")],
+            )
+            if isinstance(outcome, CoterieError):
+                measured |= dict.fromkeys(set(VERDICTS) - set(measured), outcome)
+                break
+            if number in VERDICTS:
+                read = solved(moves, own, len(others))
+                met = n_met(read, others, within=1e-3)
+                measured[number] = attacked(met == len(others))
+    for number, verdict in VERDICTS.items():
+        check(measured[number], verdict)
