@@ -31,7 +31,6 @@ from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
-from party_sdk.analyst_client.transport import Trust
 
 _COMMAND = (sys.executable, "-m", "party_sdk.cli")
 
@@ -161,7 +160,7 @@ class AnalystProcess:
     @contextmanager
     def client(self) -> Iterator[HttpAnalyst]:
         """Lend a coordinator's client."""
-        with connect(self.url, Trust(ca_file=self._authority), patience=30) as analyst:
+        with connect(self.url, ca_file=self._authority, patience=30) as analyst:
             yield analyst.as_coordinator(self.key)
 
     def uploads(self, session: str, parties: int, n_rows: int) -> list[Upload]:

@@ -38,14 +38,15 @@ def refusal(
     if error.verify_code in _ANOTHER_HOST:
         return CertificateRefused(
             f"The certificate of {where} is for another name.",
-            remedy="Check the address, or name the authority of your own proxy: --ca-file. "
+            remedy="Check the address, or name the authority of your own proxy in "
+            "COTERIE_CA_FILE. "
             "If the address is right, tell the administrator of the analyst.",
         )
     return CertificateRefused(
         f"{where} shows a certificate of an authority that is not trusted here "
         f"({error.verify_message}).",
         remedy="If it is of an institution's own authority, or your proxy opens TLS, name "
-        "that authority's PEM file: --ca-file or COTERIE_CA_FILE.",
+        "that authority's PEM file in COTERIE_CA_FILE.",
     )
 
 

@@ -32,7 +32,7 @@ from party_sdk.analyst_client.answer_limits import fetch
 from party_sdk.analyst_client.certificates import refusal
 from party_sdk.analyst_client.connections import proxy_of
 from party_sdk.analyst_client.requests import media_type_of, raise_problem
-from party_sdk.analyst_client.transport import open_http
+from party_sdk.analyst_client.transport import authority_file, open_http
 from party_sdk.home.identities import OwnIdentity
 
 _MOST_SECONDS: Final = 60.0
@@ -107,7 +107,7 @@ def _look_at_key(home: Path) -> CheckResult:
 
 
 def look_at_analyst(
-    url: str, *, ca_file: Path | None = None, now: Callable[[], datetime] | None = None
+    url: str, *, now: Callable[[], datetime] | None = None
 ) -> Iterator[CheckResult]:
     """Yield what is found on the way to an analyst; it ends where the way does.
 
@@ -130,7 +130,7 @@ def look_at_analyst(
         yield from direct
         if not direct[-1].good:
             return
-    yield from _check_answer(url, ca_file, now or (lambda: datetime.now(UTC)))
+    yield from _check_answer(url, now or (lambda: datetime.now(UTC)))
 
 
 def _direct(host: str, port: int) -> Iterator[CheckResult]:
@@ -159,13 +159,11 @@ def _direct(host: str, port: int) -> Iterator[CheckResult]:
     yield _good("connection", f"{host}, port {port} answers.")
 
 
-def _check_answer(
-    url: str, ca_file: Path | None, now: Callable[[], datetime]
-) -> Iterator[CheckResult]:
+def _check_answer(url: str, now: Callable[[], datetime]) -> Iterator[CheckResult]:
     """Yield what an answer of the analyst shows: TLS, who answers, the time."""
     begin = now()
     try:
-        with open_http(url, ca_file, seconds=_PATIENCE) as http:
+        with open_http(url, seconds=_PATIENCE) as http:
             answer = fetch(http, http.build_request("GET", "/v1/identity"))
     except httpx.HTTPError as error:
         yield _explain_failure(error, urlsplit(url))
@@ -175,7 +173,11 @@ def _check_answer(
         return
     end = now()
     if url.startswith("https"):
-        whose = "the authority of --ca-file" if ca_file else "an authority known here"
+        whose = (
+            "the authority of COTERIE_CA_FILE"
+            if authority_file()
+            else "an authority known here"
+        )
         yield _good("TLS", f"The certificate is valid, and from {whose}.")
     else:
         yield _good("TLS", "Plain http: for this machine or a protected network alone.")

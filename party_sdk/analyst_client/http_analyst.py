@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -30,13 +31,7 @@ from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.answer_limits import PageCount
 from party_sdk.analyst_client.requests import parse_answer, raise_problem
 from party_sdk.analyst_client.resumable_uploads import PiecewiseUpload
-from party_sdk.analyst_client.transport import (
-    NO_LISTENERS,
-    USUAL_TRUST,
-    Listeners,
-    Transport,
-    Trust,
-)
+from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners, Transport
 
 _M = TypeVar("_M", bound=BaseModel)
 
@@ -48,25 +43,26 @@ IN_PIECES_FROM: Final = 64 << 20
 
 def connect(
     address: str,
-    trust: Trust = USUAL_TRUST,
     *,
+    ca_file: Path | None = None,
     patience: float = 300.0,
     listeners: Listeners = NO_LISTENERS,
     http: httpx.Client | None = None,
 ) -> HttpAnalyst:
     """Return the analyst at an address.
 
-    address: https://…; plain http is accepted for this machine, or if ``trust`` allows.
-    trust: whom to trust on the way.
+    address: https://…; plain http is accepted for this machine.
+    ca_file: PEM file of the institution's certificate authority, trusted instead of the
+        usual ones; by default that of ``COTERIE_CA_FILE``.
     patience: seconds for which a request is repeated while the analyst does not answer.
     listeners: who is told meanwhile.
     http: a client to use instead, for example in tests.
 
     Raises InvalidParameters if the address is none, or a file holds no certificate.
-    Raises GuardRefused of plain http over a network that nobody vouched for.
+    Raises GuardRefused of plain http beyond this machine.
     """
     transport = Transport(
-        address, trust, patience=patience, listeners=listeners, http=http
+        address, ca_file=ca_file, patience=patience, listeners=listeners, http=http
     )
     return HttpAnalyst(transport)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -49,24 +50,35 @@ def usual() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+def authority_file() -> Path | None:
+    """Return the PEM file of the institution's authority: ``COTERIE_CA_FILE``, or None."""
+    name = os.environ.get("COTERIE_CA_FILE")
+    return Path(name) if name else None
+
+
 def build_tls_context(scheme: str, ca_file: Path | None) -> ssl.SSLContext:
     """Return whom a client trusts: the authority in a file, or the usual ones.
 
+    ca_file: by default that of :func:`authority_file`.
+
     Raises InvalidParameters if the file holds no certificate.
     """
+    ca_file = ca_file or authority_file()
     if ca_file is not None:
         try:
             return ssl.create_default_context(cafile=ca_file)
         except (OSError, ValueError):
             raise InvalidParameters(
                 f"{ca_file} holds no certificate in PEM form.",
-                remedy="Name the PEM file of the authority: --ca-file or COTERIE_CA_FILE.",
+                remedy="Name the PEM file of the authority in COTERIE_CA_FILE.",
             ) from None
     # plain http shows no certificate: there nobody is trusted, and no list is read
     return usual() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def open_http(url: str, ca_file: Path | None, *, seconds: float = 60.0) -> httpx.Client:
+def open_http(
+    url: str, ca_file: Path | None = None, *, seconds: float = 60.0
+) -> httpx.Client:
     """Return a client for one analyst; raises as :func:`build_tls_context` does.
 
     ``seconds``: for how long nothing may come or go.
@@ -78,18 +90,6 @@ def open_http(url: str, ca_file: Path | None, *, seconds: float = 60.0) -> httpx
     return open_client(
         url, build_tls_context(urlsplit(url).scheme, ca_file), seconds=seconds
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
-    """Whom to trust on the way to an analyst.
-
-    ca_file: PEM file with the certificate authority of the institution.
-    allow_http: whether plain http may go beyond this machine.
-    """
-
-    ca_file: Path | None = None
-    allow_http: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +109,6 @@ class Listeners:
     on_silence: OnSilence | None = None
 
 
-USUAL_TRUST: Final = Trust()
 NO_LISTENERS: Final = Listeners()
 
 
@@ -122,8 +121,8 @@ class Transport:
     def __init__(
         self,
         url: str,
-        trust: Trust,
         *,
+        ca_file: Path | None,
         patience: float,
         listeners: Listeners,
         http: httpx.Client | None,
@@ -131,19 +130,15 @@ class Transport:
         if wrong := mistaken(url):
             raise InvalidParameters(wrong)
         parts = urlsplit(url)
-        if (
-            parts.scheme == "http"
-            and parts.hostname not in _LOOPBACK
-            and not trust.allow_http
-        ):
+        if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             raise GuardRefused(
-                "Plain http would show the token to the network; use https, or "
-                "--allow-http inside a protected network."
+                "Plain http would show the token to the network: use https. A "
+                "certificate of your own authority will do (COTERIE_CA_FILE)."
             )
         self.patience = patience
         self.listeners = listeners
         self._outage = ""
-        self._http = http or open_http(url, trust.ca_file)
+        self._http = http or open_http(url, ca_file)
 
     def close(self) -> None:
         """Close all connections."""

@@ -21,12 +21,7 @@ from party_sdk.admission.id_patterns import id_warnings
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.analyst_client.transport import (
-    NO_LISTENERS,
-    USUAL_TRUST,
-    Listeners,
-    Trust,
-)
+from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners
 from party_sdk.application.archive import Archive
 from party_sdk.application.asker import Asker, Asks, Confirmation
 from party_sdk.application.outputs import Outputs, Rows
@@ -67,7 +62,7 @@ class Home:
     """The home of an institution: policy, identity and memory in one folder.
 
     path: that folder.
-    trust, patience, listeners: as for
+    patience, listeners: as for
         :func:`~party_sdk.analyst_client.http_analyst.connect`.
     entropy: 32 bytes that stand for all chance and for the home's identity.
     asker: the person at this home; nobody is asked by default.
@@ -77,7 +72,6 @@ class Home:
     """
 
     path: Path
-    trust: Trust = USUAL_TRUST
     patience: float = 300.0
     listeners: Listeners = NO_LISTENERS
     entropy: bytes | None = None
@@ -89,9 +83,7 @@ class Home:
 
     def connect(self, url: str) -> Analyst:
         """Return the analyst at an address."""
-        return connect(
-            url, self.trust, patience=self.patience, listeners=self.listeners
-        )
+        return connect(url, patience=self.patience, listeners=self.listeners)
 
     def folder(self, session: str, slot: str) -> PartyFolder:
         """Return what is kept of a session on this disk."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from party_sdk.cli.options.common import ca_option, home_option
+from party_sdk.cli.options.common import home_option
 from party_sdk.cli.options.invitation import read_invitation
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.home.addresses import mistaken
@@ -24,14 +24,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("invitation", required=False)
 @home_option
-@ca_option
 @json_option
 @click.pass_context
 def doctor(
     context: click.Context,
     invitation: str | None,
     home: Path | None,
-    ca_file: Path | None,
     *,
     as_json: bool,
 ) -> None:
@@ -47,7 +45,7 @@ def doctor(
     checks: Iterator[CheckResult] = look_at_home(home or default_home())
     if invitation is not None:
         address = _address(context, invitation)
-        checks = chain(checks, look_at_analyst(address, ca_file=ca_file))
+        checks = chain(checks, look_at_analyst(address))
     found = []
     for finding in checks:  # each is said once it is known: some wait for an answer
         found.append(finding)

@@ -74,8 +74,6 @@ def ui(
         idle=timedelta(minutes=idle_minutes),
         opened=show_link,
         say=lambda line: say(line, err=True),
-        ca_file=here.trust.ca_file,
-        allow_http=here.trust.allow_http,
     )
     if served:
         say("The desk is closed. What was under way continues when it runs.", err=True)

@@ -21,7 +21,6 @@ from coterie_pages.pages import Report, screen
 from coterie_pages.served_pages import HEADERS
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.http_analyst import connect
-from party_sdk.analyst_client.transport import Trust
 from party_sdk.application.home import Home
 from party_sdk.desk.connection import Connection
 from party_sdk.desk.form_answers import page_above, see_other
@@ -62,8 +61,6 @@ class Desk:
     openings: Openings
     background: SupervisorThread
     connection: Connection = field(default_factory=Connection.read_environment)
-    ca_file: Path | None = None
-    allow_http: bool = False
     stop: Event = field(default_factory=Event)
     rooms: Sequence[Room] = ()
 
@@ -75,8 +72,7 @@ class Desk:
     @property
     def own_home(self) -> Home:
         """Return this home, which asks analysts for no longer than a person waits."""
-        trust = Trust(ca_file=self.ca_file, allow_http=self.allow_http)
-        return Home(path=self.home, trust=trust, patience=_PATIENCE)
+        return Home(path=self.home, patience=_PATIENCE)
 
     def has_page(self, path: str) -> bool:
         """Return whether a path below the root is asked for by GET."""
@@ -88,8 +84,7 @@ class Desk:
 
     def connect(self, url: str) -> CoordinatedAnalyst:
         """Return an analyst that is asked for no longer than a person waits."""
-        trust = Trust(ca_file=self.ca_file, allow_http=self.allow_http)
-        return connect(url, trust, patience=_PATIENCE)
+        return connect(url, patience=_PATIENCE)
 
 
 @dataclass(frozen=True, slots=True)

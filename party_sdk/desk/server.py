@@ -48,8 +48,6 @@ def serve(
     idle: timedelta,
     opened: Callable[[DeskAddress], None],
     say: Say,
-    ca_file: Path | None = None,
-    allow_http: bool = False,
 ) -> bool:
     """Serve the desk of a home until a signal ends it.
 
@@ -86,8 +84,6 @@ def serve(
                 visits=Visits(idle),
                 openings=openings,
                 background=SupervisorThread(home, say),
-                ca_file=ca_file,
-                allow_http=allow_http,
             )
             opened(
                 DeskAddress(process=os.getpid(), port=port, link=_link(port, openings))

@@ -19,13 +19,10 @@ _MOST_BYTES = 65_536
 
 
 class Inbox:
-    """Takes files that end in ``.invitation``, as ``session create`` writes them.
+    """Takes files that end in ``.invitation``, as ``session create`` writes them."""
 
-    ca_file: PEM file of the authority that orders of these invitations trust.
-    """
-
-    def __init__(self, folder: Path, home: Path, ca_file: Path | None = None) -> None:
-        self._folder, self._home, self._ca_file = folder, home, ca_file
+    def __init__(self, folder: Path, home: Path) -> None:
+        self._folder, self._home = folder, home
         self._named: set[tuple[str, int, int]] = set()
 
     def take(self) -> Iterator[str]:
@@ -65,7 +62,7 @@ class Inbox:
         files = OrderFiles(self._home, invitation.session, invitation.slot)
         if not files.exists:
             check_stranger(self._home, invitation)
-            order = Order(invitation=str(invitation), ca_file=self._ca_file)
+            order = Order(invitation=str(invitation))
             Orders(self._home).place(order)
         elif files.order().invitation != str(invitation):
             raise InvalidParameters(

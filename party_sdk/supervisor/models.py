@@ -14,7 +14,6 @@ from clustering_protocols.terms.agreements import Seat
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.wire.states import SessionState, SlotState
 from party_sdk.admission.table_files import NamedTable
-from party_sdk.analyst_client.transport import Trust
 
 if TYPE_CHECKING:
     from party_sdk.home.policy import Policy
@@ -94,7 +93,6 @@ class Order(_StoredModel):
     confirm, readable: whether each kind of contribution is a question before it leaves,
         or each that somebody can read.
     notify: addresses of mail or webhooks that the analyst is to tell, as ``--notify``.
-    allow_http: as the options of these names.
     force: whether files that are in the way are replaced.
     withdrawn: the reason, once it is withdrawn; empty for none given.
     """
@@ -108,8 +106,6 @@ class Order(_StoredModel):
     confirm: bool = False
     readable: bool = False
     notify: tuple[str, ...] = Field(default=(), repr=False)
-    ca_file: Path | None = None
-    allow_http: bool = False
     force: bool = False
     withdrawn: str | None = None
     table_digest: str | None = Field(
@@ -121,11 +117,6 @@ class Order(_StoredModel):
         if self.ids_per_row is None:
             return policy
         return replace(policy, ids_per_row=self.ids_per_row)
-
-    @property
-    def trust(self) -> Trust:
-        """Return whom the party trusts on the way to the analyst."""
-        return Trust(ca_file=self.ca_file, allow_http=self.allow_http)
 
 
 class OrderState(StrEnum):

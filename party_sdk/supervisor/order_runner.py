@@ -149,7 +149,6 @@ class OrderRunner:
         """Return the home, as this order reaches the analyst and asks people."""
         return Home(
             path=self._home,
-            trust=self._order.trust,
             listeners=Listeners(on_outage=self._telling.outage),
             asker=self._asking,
         )

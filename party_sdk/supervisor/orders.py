@@ -184,7 +184,7 @@ def carry_out(files: OrderFiles, order: Order) -> None:
         headline="Withdrawn", detail=detail, remedy="Nothing: nothing more is sent."
     )
     try:
-        here = Home(path=files.home, trust=order.trust, patience=_PATIENCE)
+        here = Home(path=files.home, patience=_PATIENCE)
         here.withdraw(order.invitation, reason)
     finally:  # killed before this, it is withdrawn again
         with files.alone(), suppress(Overtaken):  # placed anew meanwhile

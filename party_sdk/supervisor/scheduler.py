@@ -82,7 +82,6 @@ class Supervisor:
         waits for others makes room after a ``turn``: nobody waits for good behind
         another.
     inbox: a folder of invitations: each is taken and becomes an order.
-    ca_file: PEM file of the authority that orders of the inbox trust.
     say: called with a line about what happens: no secret, row or value is in it.
     turn, pause: seconds; ``pause`` is how long it sleeps between looks.
     """
@@ -94,13 +93,12 @@ class Supervisor:
         inbox: Path | None = None,
         say: Say | None = None,
         *,
-        ca_file: Path | None = None,
         turn: float = 60.0,
         pause: float = 0.5,
     ) -> None:
         self._home = home
         self._parallel = parallel
-        self._inbox = None if inbox is None else Inbox(inbox, home, ca_file)
+        self._inbox = None if inbox is None else Inbox(inbox, home)
         self._say = say or (lambda _: None)
         self._turn, self._pause = turn, pause
         self._works: dict[Key, _Work] = {}

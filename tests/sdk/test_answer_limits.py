@@ -25,7 +25,7 @@ from coterie_http import resumption
 from party_sdk.analyst_client import answer_limits as limits, requests
 from party_sdk.analyst_client.diagnosis import look_at_analyst
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
-from party_sdk.analyst_client.transport import Trust
+from party_sdk.analyst_client.transport import open_http
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.party.watch import SessionWatch
 
@@ -371,8 +371,9 @@ def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[Peer]:
 
 def test_the_proxy_of_the_environment_is_asked(proxied: Peer) -> None:
     url = "http://analyst.invalid"
-    with connect(url, Trust(allow_http=True), patience=0) as analyst:
-        assert analyst.identity() == "0" * 64
+    with open_http(url) as http:
+        request = http.build_request("GET", "/v1/identity")
+        assert limits.fetch(http, request).is_success
     assert proxied.asked[0].startswith(b"GET http://analyst.invalid/v1/identity ")
     assert b"proxy-authorization: basic " in proxied.asked[0].lower()
 

@@ -11,7 +11,6 @@ from support.terminal import Terminal
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, SessionOver, Unavailable
-from party_sdk.cli import main
 
 WITHOUT_THE_SERVICE = """
 import sys
@@ -90,21 +89,3 @@ def commands(
         if below is not None
         for each in commands(below, (*path, name))
     ]
-
-
-OTHERS = {("doctor",), ("party", "serve")}  # neither of a session, nor by plain http
-
-
-def test_every_command_that_asks_an_analyst_takes_an_authority() -> None:
-    """Those that accept plain http for it, and all of a coordinator's."""
-    asking = []
-    for path, command in commands(main):
-        options = {name: each for each in command.params for name in each.opts}
-        is_coordinators = path[0] == "session" and "--ca-file" in options
-        if "--allow-http" in options or is_coordinators or path in OTHERS:
-            assert options["--ca-file"].envvar == "COTERIE_CA_FILE", path
-            asking.append(" ".join(path))
-    assert {"session create", "session list", "session show", "party run"} <= set(
-        asking
-    )
-    assert {"doctor", "party join", "party serve", "ui"} <= set(asking)

@@ -19,7 +19,6 @@ from clustering_protocols.common.errors import (
 )
 from party_sdk.analyst_client.diagnosis import look_at_analyst
 from party_sdk.analyst_client.http_analyst import connect
-from party_sdk.analyst_client.transport import Trust
 
 KEY = '{"key": "' + "0" * 64 + '"}'
 
@@ -77,7 +76,7 @@ def test_a_named_authority_of_the_institution_is_trusted(
     own = made(tmp_path / "own")
     with (
         served(own.parent) as (url, shown),
-        connect(url, Trust(ca_file=own)) as analyst,
+        connect(url, ca_file=own) as analyst,
     ):
         assert analyst.as_party("token").identity() == "0" * 64
     assert shown == ["Bearer token"]
@@ -98,8 +97,8 @@ def test_an_untrusted_server_gets_no_token_and_no_retry(
     made(tmp_path / shows, "127.0.0.1" if shows == "own" else "10.9.8.7")
     with (
         served(tmp_path / shows) as (url, shown),
-        connect(url, Trust(ca_file=trusts(tmp_path)), patience=60) as analyst,
-        pytest.raises(KeyNotAuthentic, match="--ca-file"),
+        connect(url, ca_file=trusts(tmp_path), patience=60) as analyst,
+        pytest.raises(KeyNotAuthentic, match="COTERIE_CA_FILE"),
     ):
         analyst.as_party("token").identity()
     assert shown == []
@@ -107,18 +106,17 @@ def test_an_untrusted_server_gets_no_token_and_no_retry(
 
 @pytest.mark.parametrize("trusts_it", [True, False])
 def test_an_expired_certificate_is_reported_with_its_day(
-    tmp_path: Path, *, trusts_it: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, trusts_it: bool
 ) -> None:
     ended = made(tmp_path / "ended", days=366)
     with served(ended.parent) as (url, shown):
         with (
-            connect(url, Trust(ca_file=ended if trusts_it else None)) as analyst,
+            connect(url, ca_file=ended if trusts_it else None) as analyst,
             pytest.raises(CertificateRefused) as refused,
         ):
             analyst.as_party("token").identity()
-        [found] = [
-            each for each in look_at_analyst(url, ca_file=ended) if not each.good
-        ]
+        monkeypatch.setenv("COTERIE_CA_FILE", str(ended))
+        [found] = [each for each in look_at_analyst(url) if not each.good]
     if trusts_it:
         assert "ended on 2021-01-01 00:00 UTC" in refused.value.detail
         assert "administrator" in refused.value.remedy
@@ -126,7 +124,7 @@ def test_an_expired_certificate_is_reported_with_its_day(
             refused.value.detail,
             refused.value.remedy,
         )
-        assert "--ca-file" not in str(refused.value)
+        assert "COTERIE_CA_FILE" not in str(refused.value)
     else:
         assert "COTERIE_CA_FILE" in refused.value.remedy
     assert "signature" not in str(refused.value)
@@ -139,7 +137,7 @@ def test_a_certificate_for_another_name_is_reported_as_such(
     other = made(tmp_path / "other", "10.9.8.7")
     with (
         served(other.parent) as (url, _),
-        connect(url, Trust(ca_file=other)) as analyst,
+        connect(url, ca_file=other) as analyst,
         pytest.raises(CertificateRefused, match="is for another name"),
     ):
         analyst.as_party("token").identity()
@@ -148,4 +146,4 @@ def test_a_certificate_for_another_name_is_reported_as_such(
 def test_a_file_that_holds_no_certificate_is_named(tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing")
     with pytest.raises(InvalidParameters, match=r"ca\.pem holds no certificate"):
-        connect("https://127.0.0.1:1", Trust(ca_file=tmp_path / "ca.pem"))
+        connect("https://127.0.0.1:1", ca_file=tmp_path / "ca.pem")

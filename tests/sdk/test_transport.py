@@ -34,7 +34,7 @@ from party_sdk.analyst_client.requests import (
     raise_problem,
 )
 from party_sdk.analyst_client.retries import RETRYABLE, next_delay
-from party_sdk.analyst_client.transport import Listeners, Trust
+from party_sdk.analyst_client.transport import Listeners
 from party_sdk.coordinator.coordinator import Coordinator
 
 URL = "http://127.0.0.1"
@@ -374,7 +374,7 @@ def opened() -> Iterator[list[HttpAnalyst]]:
 )
 def test_an_address_that_looks_like_this_machine_is_none(url: str) -> None:
     with pytest.raises(InvalidParameters, match="has no"):
-        connect(url, Trust(allow_http=True))
+        connect(url)
 
 
 @pytest.mark.parametrize(
@@ -388,11 +388,10 @@ def test_an_address_that_looks_like_this_machine_is_none(url: str) -> None:
     ],
 )
 def test_plain_http_beyond_this_machine_is_refused(
-    url: str, opened: list[HttpAnalyst]
+    url: str,
 ) -> None:
-    with pytest.raises(GuardRefused, match="--allow-http"):
+    with pytest.raises(GuardRefused, match="use https"):
         connect(url)
-    opened.append(connect(url, Trust(allow_http=True)))
 
 
 @pytest.mark.parametrize(

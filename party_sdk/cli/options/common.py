@@ -57,16 +57,6 @@ home_option = click.option(
     callback=_follow_home,
     help="Folder of secrets and memory. [COTERIE_HOME; ~/.coterie]",
 )
-ca_option = click.option(
-    "--ca-file",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    envvar="COTERIE_CA_FILE",
-    help="PEM file of your certificate authority, trusted instead of the usual ones. "
-    "[COTERIE_CA_FILE]",
-)
-http_option = click.option(
-    "--allow-http", is_flag=True, help="Accept plain http beyond this machine."
-)
 entropy_option = click.option(
     "--entropy-file",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
@@ -148,20 +138,13 @@ MOMENT: Final = _Moment()
 
 
 def pass_coordinator(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Connect when the command runs, so that its --help needs no analyst.
+    """Connect when the command runs, so that its --help needs no analyst."""
 
-    The command takes ``--ca-file`` too, and not its group alone.
-    """
-
-    @ca_option
     @click.pass_obj
     @functools.wraps(command)
     def run_with_coordinator(
-        connect: Callable[[Path | None], Coordinator],
-        /,
-        ca_file: Path | None,
-        **options: Any,
+        connect: Callable[[], Coordinator], /, **options: Any
     ) -> Any:
-        return command(connect(ca_file), **options)
+        return command(connect(), **options)
 
     return run_with_coordinator

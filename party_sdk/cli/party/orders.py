@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from party_sdk.cli.options.common import ca_option, home_option
+from party_sdk.cli.options.common import home_option
 from party_sdk.cli.options.completion import (
     optional_slot_argument,
     session_argument,
@@ -89,8 +89,6 @@ def order(
             report=None if report is None else report.absolute(),
             confirm=confirm,
             notify=addresses,
-            ca_file=here.trust.ca_file,
-            allow_http=here.trust.allow_http,
             force=force,
         )
     )
@@ -114,10 +112,7 @@ def order(
     help="How many parties run at a time.",
 )
 @home_option
-@ca_option
-def serve(
-    inbox: Path | None, parallel: int, home: Path | None, ca_file: Path | None
-) -> None:
+def serve(inbox: Path | None, parallel: int, home: Path | None) -> None:
     """Run this home's orders, until it is stopped.
 
     What your policy covers runs by itself; the rest waits for you (party list, party
@@ -133,7 +128,6 @@ def serve(
         parallel,
         inbox,
         lambda line: say(line, err=True),
-        ca_file=None if ca_file is None else ca_file.absolute(),
     )
     say("Waiting for orders. Ctrl-C stops; nothing is lost by that.", err=True)
     supervisor.run(stop)

@@ -9,13 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from party_sdk.cli.options.common import (
-    ca_option,
-    entropy_option,
-    home_option,
-    http_option,
-    read_entropy,
-)
+from party_sdk.cli.options.common import entropy_option, home_option, read_entropy
 from party_sdk.cli.terminal.patience import show_outage, show_resumed, show_silence
 from party_sdk.home.files import default_home
 
@@ -27,10 +21,7 @@ Command = Callable[..., Any]
 
 def option_words(here: Home) -> list[str]:
     """Return the options that another command of this party needs as well."""
-    home = [] if here.path == default_home() else ["--home", str(here.path)]
-    trust = here.trust
-    trusted = [] if trust.ca_file is None else ["--ca-file", str(trust.ca_file)]
-    return [*home, *trusted, *["--allow-http"] * trust.allow_http]
+    return [] if here.path == default_home() else ["--home", str(here.path)]
 
 
 _number_option = click.option(
@@ -89,8 +80,6 @@ def here_options(
         def run_with_options(
             *args: Any,
             home: Path | None,
-            ca_file: Path | None,
-            allow_http: bool,
             entropy_file: Path | None = None,
             moved: bool = False,
             safety_number: str | None = None,
@@ -100,13 +89,12 @@ def here_options(
             **rest: Any,
         ) -> Any:
             # not above: anyone who asks for help waits for no client
-            from party_sdk.analyst_client.transport import Listeners, Trust
+            from party_sdk.analyst_client.transport import Listeners
             from party_sdk.application.home import Home
             from party_sdk.cli.terminal.asker import TerminalAsker
 
             here = Home(
                 path=home or default_home(),
-                trust=Trust(ca_file=ca_file, allow_http=allow_http),
                 patience=patience,
                 listeners=Listeners(
                     on_outage=show_outage,
@@ -122,7 +110,7 @@ def here_options(
             )
             return command(*args, here=here, **rest)
 
-        wrapped = home_option(ca_option(http_option(run_with_options)))
+        wrapped = home_option(run_with_options)
         if sends:
             wrapped = _number_option(_confirmed_option(wrapped))
             wrapped = _patience_option(wrapped)

@@ -12,9 +12,7 @@ import click
 
 from clustering_protocols.wire.states import SessionState
 from party_sdk.cli.options.common import (
-    ca_option,
     home_option,
-    http_option,
     key_option,
     pass_coordinator,
     url_option,
@@ -50,23 +48,18 @@ _SECONDS = click.IntRange(1, 366 * 86_400)
 @url_option
 @key_option
 @home_option
-@ca_option
-@http_option
 @click.pass_context
 def session(
     ctx: click.Context,
     url: str | None,
     key: str | None,
     home: Path | None,
-    ca_file: Path | None,
-    *,
-    allow_http: bool,
 ) -> None:
     """Open, watch and end sessions (for the coordinator)."""
 
-    def open_coordinator(own_ca_file: Path | None) -> Coordinator:
+    def open_coordinator() -> Coordinator:
         from party_sdk.analyst_client.http_analyst import connect
-        from party_sdk.analyst_client.transport import Listeners, Trust
+        from party_sdk.analyst_client.transport import Listeners
         from party_sdk.coordinator.coordinator import Coordinator
 
         secret = key or read_secret_variable("COTERIE_KEY")
@@ -74,7 +67,6 @@ def session(
             raise click.UsageError("Missing option '--url' or '--key'.", ctx)
         analyst = connect(
             url,
-            Trust(ca_file=own_ca_file or ca_file, allow_http=allow_http),
             patience=30,
             listeners=Listeners(on_outage=show_outage, on_silence=show_silence),
         )

@@ -53,9 +53,7 @@ def post_invitation(request: Request) -> Response:
 def _keep(desk: Desk, invitation: Invitation) -> None:
     """Place an order for an invitation; a newer one takes the earlier one's place."""
     files = OrderFiles(desk.home, invitation.session, invitation.slot)
-    order = Order(
-        invitation=str(invitation), ca_file=desk.ca_file, allow_http=desk.allow_http
-    )
+    order = Order(invitation=str(invitation))
     if files.exists:
         kept, status = files.order(), files.status()
         if Invitation.parse(kept.invitation).secret != invitation.secret:

@@ -152,11 +152,7 @@ def post_order(request: Request) -> Response:
 
 def _place(kept: AddressedParty, table: OrderedTable, chosen: TableForm) -> None:
     """Place an order, on the table that was chosen."""
-    before = kept.order or Order(
-        invitation=str(kept.invitation),
-        ca_file=kept.desk.ca_file,
-        allow_http=kept.desk.allow_http,
-    )
+    before = kept.order or Order(invitation=str(kept.invitation))
     others = {name: it for name, it in before.choices.items() if name not in LIMITS}
     usual = taken_back(before.choices, read_policy(kept.desk.home).sums_limit)
     typed = typed_limits(kept, chosen)
