@@ -153,7 +153,7 @@ def run(trace: Trace) -> None:
             words = ["party", "run", invitation, "--data", str(table)]
             words += ["--labels", str(labels), "--home", str(folder / "home")]
             words += ["--accept-risk", "dummy.row-count-is-known"]
-            words += ["--accept-risk", "house.open-slot", "--least-known", "0"]
+            words += ["--accept-risk", "house.open-slot", "--guard", "least_known=0"]
             trace.is_on = True
             with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
                 coterie.main(words, standalone_mode=False)

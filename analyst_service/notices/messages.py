@@ -104,7 +104,7 @@ def _lines(told: Notification) -> Iterator[str]:
     elif told.slot:
         long = " still" if told.event is NoticeEvent.AWAITED else ""
         yield f"The analyst{long} waits for this party in {where}, round {told.round}{until}."
-        yield f"What to do: coterie party resume {told.session} {told.slot} --data FILE"
+        yield f"What to do: coterie party run {told.session} {told.slot} --data FILE"
     elif told.state == SessionState.CHOOSING:
         yield f"All runs of {where} are done; one is to be chosen{until}."
         yield f"What to do: coterie session choose {told.session} --n-clusters NUMBER"
@@ -120,7 +120,7 @@ def _lines(told: Notification) -> Iterator[str]:
 def _reasons(told: Notification) -> Iterator[str]:
     if told.state == SessionState.COMPLETED:
         yield "What to do: " + (
-            f"coterie party resume {told.session} {told.slot} --data FILE fetches the labels."
+            f"coterie party run {told.session} {told.slot} --data FILE fetches the labels."
             if told.slot
             else f"coterie session show {told.session} prints the result."
         )

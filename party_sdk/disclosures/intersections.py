@@ -72,8 +72,8 @@ class Intersection:
             raise GuardRefused(
                 f"This coordinator had the ids of this table intersected {len(uses)} "
                 f"times; 'intersections_limit' is {self.limit}. Each time others learn "
-                "which ids are common. To allow one more: --intersections-limit "
-                f"{len(uses) + 1}."
+                "which ids are common. To allow one more: --guard "
+                f"intersections_limit={len(uses) + 1}."
             )
 
 

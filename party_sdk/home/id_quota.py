@@ -18,7 +18,7 @@ USUAL: Final = 10.0
 
 def quota_option(brought: float) -> str:
     """Return the option that admits so many values for each own row, in tenths."""
-    return f"--ids-per-row {math.ceil(10 * brought) / 10:g}"
+    return f"--guard ids_per_row={math.ceil(10 * brought) / 10:g}"
 
 
 def quota_options(n_keys: int, admitted: float = USUAL) -> tuple[str, ...]:

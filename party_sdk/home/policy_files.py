@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -100,6 +100,11 @@ def read_protocol_packages(home: Path) -> tuple[str, ...]:
     return tuple(sorted(_values(path.read_bytes(), path).get(_PACKAGES, ())))
 
 
+def check_guards(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values of a policy by key, as they are used; raises as read_policy does."""
+    return {key: _value(key, value, "--guard") for key, value in values.items()}
+
+
 def remember(home: Path, codes: Iterable[str], terms: str, at: datetime) -> None:
     """Put accepted risks into a home's policy: they hold for later sessions too.
 
@@ -146,18 +151,18 @@ def _values(content: bytes, path: Path) -> dict[str, Any]:
         raise InvalidParameters(f"{path.name}: {error}.") from None
     remembered = _consents(said.pop(_CONSENTS, []), path)
     said.pop(ORDERS, None)
-    values = {key: _value(key, value, path) for key, value in said.items()}
+    values = {key: _value(key, value, path.name) for key, value in said.items()}
     return {**values, _CONSENTS: remembered}
 
 
-def _value(key: str, value: Any, path: Path) -> Any:
+def _value(key: str, value: Any, source: str) -> Any:
     form = _FORMS.get(key)
     if form is None:
         near = difflib.get_close_matches(key, _FORMS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_FORMS)}."
-        raise InvalidParameters(f"{path.name}: {key!r} is no key of a policy; {hint}")
+        raise InvalidParameters(f"{source}: {key!r} is no key of a policy; {hint}")
     if not form.fits(value):
-        raise InvalidParameters(f"{path.name}: {key!r} must be {form.words}.")
+        raise InvalidParameters(f"{source}: {key!r} must be {form.words}.")
     return form.read(value)
 
 

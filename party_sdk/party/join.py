@@ -73,7 +73,7 @@ def check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) -
         raise GuardRefused(
             f"This party joined at {first.url}; this invitation names {later.url}. Its "
             "token is not sent there. If the coordinator confirms that the analyst has "
-            "moved, say so: --moved, or accept_moved=True."
+            "moved, say so to 'coterie party join': --moved, or accept_moved=True."
         )
     with folder.lock():
         folder.save_identity(identity.model_copy(update={"invitation": str(later)}))

@@ -70,7 +70,7 @@ def _read_party(folder: PartyFolder, sealed: str) -> KeptParty:
 def _describe_state(folder: PartyFolder) -> tuple[str, str]:
     """Return where a party stands, and what comes next."""
     where = f"{folder.session} {folder.slot}"
-    resume = f"coterie party resume {where} --data FILE"
+    resume = f"coterie party run {where} --data FILE"
     if not folder.exists:
         return "forgotten", f"coterie party report {where}"
     if folder.load_result() is not None:

@@ -87,7 +87,7 @@ class Order(_StoredModel):
     invitation: a secret; ``repr`` does not show it.
     table: none as long as nobody has named one: a question then.
     choices: what this party decides alone, as ``--choice``.
-    ids_per_row: as ``--ids-per-row``; None for what the policy says.
+    ids_per_row: the guard of that name; None for what the policy says.
     labels, report: where labels (memberships stand beside them) and the report (HTML)
         are to be written; absolute. Without ``labels`` the result stays in the home.
     confirm, readable: whether each kind of contribution is a question before it leaves,

@@ -116,7 +116,7 @@ class OrderRunner:
         trouble = Trouble(
             headline="Something unexpected happened here",
             detail=f"{place}.",
-            remedy="Run it at a terminal (coterie party resume) and report what it says.",
+            remedy="Run it at a terminal (coterie party run) and report what it says.",
         )
         try:
             with suppress(CoterieError, OSError):  # its files may be what is broken

@@ -56,14 +56,14 @@ def test_keys_are_proposed_from_a_table_and_changed_by_a_person(
     proposed = typed_keys(page)
     assert len(proposed) > 10
     assert "300 rows have a value" in texts(page)
-    assert f"to admit them: --ids-per-row {len(proposed)}" in texts(page)
+    assert f"to admit them: --guard ids_per_row={len(proposed)}" in texts(page)
 
     fewer = "\r\n".join([proposed[2], proposed[0], "sex | first:1"])
     said = {"people": people.name, "param_alignment.match_keys": fewer}
     page = desk.post(NEW, form(**said, do="try"))
     assert typed_keys(page) == fewer.split("\r\n"), "the order is the person's"
     assert "few are unique" in texts(page)
-    assert "ids-per-row" not in texts(page)
+    assert "ids_per_row=" not in texts(page)
 
     review = desk.post(NEW, form(**said))
     assert "Anna" not in texts(review), "no cell goes into the terms"
@@ -111,7 +111,7 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     page = desk.get(f"{here}/table?{urlencode(fields)}")
     assert keys[0] in texts(page)
     assert "300 rows have a value" in texts(page)
-    assert f"to admit them: --ids-per-row {len(keys)}" in texts(page)
+    assert f"to admit them: --guard ids_per_row={len(keys)}" in texts(page)
 
     sent = {"path": "people.csv", "seen": "1", "column": ["x", "y"], "limits": "1"}
     refused = desk.post(f"{here}/order", {**sent, "ids_per_row": "many"})

@@ -287,7 +287,7 @@ def test_a_session_that_is_over_waits_for_nobody_at_the_desk(
     session, invitation = opened(online)
     online("party", "join", invitation, *ACCEPT)
     online("session", "cancel", session)
-    resume = ("party", "resume", session, "r1c1", "--data", rows, "--id-column", "id")
+    resume = ("party", "run", session, "r1c1", "--data", rows, "--id-column", "id")
     online(*resume, expect=4)
     shown = texts(browser.get("/"))
     assert "continues here with a table" not in shown

@@ -102,7 +102,7 @@ def run_command(analyst: AbstractContextManager[Api], folder: Path) -> Result:
         words += ["--data", str(folder / "rows.csv"), "--home", str(folder / "p")]
         words += ["--labels", str(folder / "labels.csv")]
         words += ["--accept-risk", "dummy.row-count-is-known"]
-        words += ["--accept-risk", "house.open-slot", "--least-known", "0"]
+        words += ["--accept-risk", "house.open-slot", "--guard", "least_known=0"]
         return CliRunner().invoke(main, words)
 
 

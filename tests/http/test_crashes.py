@@ -227,7 +227,7 @@ def test_a_party_killed_around_an_upload_sends_the_same_bytes(
     common = ["--data", str(table(tmp_path, A)), "--id-column", "id", "--home"]
     common += [str(crowd.home), "--labels", str(out)]
     common += ["--accept-risk", "dummy.row-count-is-known"]
-    common += ["--accept-risk", "house.open-slot", "--least-known", "0"]
+    common += ["--accept-risk", "house.open-slot", "--guard", "least_known=0"]
     run = [*warm.command(PROGRAM), "party", "run", crowd.invitations[A], *common]
     environment = os.environ | {"COTERIE_TEST_FAULT": str(tmp_path / "fault")}
     (tmp_path / "fault").write_text(fault)
@@ -238,7 +238,7 @@ def test_a_party_killed_around_an_upload_sends_the_same_bytes(
         capture_output=True,
     )
     assert died.returncode == -signal.SIGKILL, died.stderr
-    resume = [*warm.command(COTERIE), "party", "resume", crowd.session.id, A, *common]
+    resume = [*warm.command(COTERIE), "party", "run", crowd.session.id, A, *common]
     subprocess.run(resume, check=True, capture_output=True)
     written = [int(line.split(",")[1]) for line in out.read_text().splitlines()[1:]]
     assert written == crowd.expected()[A]

@@ -124,7 +124,7 @@ def test_a_party_is_killed_and_resumes(gather: Gather, tmp_path: Path) -> None:
         "--labels",
     ]
     common += [str(out), "--accept-risk", "dummy.row-count-is-known"]
-    common += ["--accept-risk", "house.open-slot", "--least-known", "0"]
+    common += ["--accept-risk", "house.open-slot", "--guard", "least_known=0"]
     entropy = ["--entropy-file", str(key_file)]
     run = [
         *warm.command(COTERIE),
@@ -144,7 +144,7 @@ def test_a_party_is_killed_and_resumes(gather: Gather, tmp_path: Path) -> None:
     resume = [
         *warm.command(COTERIE),
         "party",
-        "resume",
+        "run",
         crowd.session.id,
         "r1c1",
         *common,

@@ -63,12 +63,12 @@ def test_people_are_linked_by_what_the_commands_print(
     shell("example", "made")
     keys, said = shell("table", "made/people/north.csv", "--link")
     (tmp_path / "keys.txt").write_text(keys)
-    assert "to admit them: --ids-per-row 12" in said
+    assert "to admit them: --guard ids_per_row=12" in said
     _, said = shell(
         *("session", "create", "People", "--protocol", "pqmds", "--column-groups", "2"),
         *("--param", "n_clusters=3", "--match-key", "@keys.txt", "--invitations", "."),
     )
-    assert "to admit them: --ids-per-row 12" in said
+    assert "to admit them: --guard ids_per_row=12" in said
     codes = re.findall(r"accept the risk (\S+)\.$", said, re.MULTILINE)
     risks = [word for code in codes for word in ("--accept-risk", code)]
     tables = {slot: f"made/people/{name}.csv" for slot, name in HOSPITALS.items()}
@@ -76,7 +76,7 @@ def test_people_are_linked_by_what_the_commands_print(
     assert "match keys, with their values of the first rows" in shown
     assert "warning" not in shown
     _, said = shell("party", "join", "@r1c1.invitation", *risks)
-    assert "--ids-per-row 12 --data FILE\n" in said
+    assert "--guard ids_per_row=12 --data FILE\n" in said
     running = []
     for slot, table in tables.items():
         words = run_words((tmp_path / f"{slot}.md").read_text(), table)

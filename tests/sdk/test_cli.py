@@ -189,17 +189,16 @@ def test_a_risk_that_is_not_accepted_is_exit_code_3(
 
 
 @pytest.mark.parametrize(
-    "guard", [("--minimum-rows", 13), ("--protocol", "dc")], ids=str
+    "guard", ["minimum_rows=13", 'protocols=["dc"]'], ids=["rows", "protocols"]
 )
 def test_a_guard_that_stops_a_run_is_exit_code_3(
-    online: Terminal, rows: Path, guard: tuple[str, object]
+    online: Terminal, rows: Path, guard: str
 ) -> None:
     _, invitation = opened(online)
     run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
-    refused = online(*run, *ACCEPT, *guard, expect=3)
+    refused = online(*run, *ACCEPT, "--guard", guard, expect=3)
     assert_explained(refused, Problem.GUARD_REFUSED)
-    name = {"--minimum-rows": "minimum_rows", "--protocol": "protocols"}[guard[0]]
-    assert name in refused.stderr
+    assert guard.partition("=")[0] in refused.stderr
 
 
 def test_a_preview_shows_how_many_ids_others_may_have(
@@ -212,11 +211,13 @@ def test_a_preview_shows_how_many_ids_others_may_have(
     codes = online.json("session", "show", made["id"])["risks"]
     accept = [word for code in codes for word in ("--accept-risk", code)]
     shown = online("party", "join", invitation, *accept).stdout
-    assert "at most 10 for each of your rows (--ids-per-row)" in shown
-    shown = online("party", "join", invitation, *accept, "--ids-per-row", 200).stdout
+    assert "at most 10 for each of your rows (ids_per_row)" in shown
+    shown = online(
+        "party", "join", invitation, *accept, "--guard", "ids_per_row=200"
+    ).stdout
     assert "at most 200 for each of your rows" in shown
     _, without = opened(online)
-    assert "--ids-per-row" not in online("party", "join", without, *ACCEPT).stdout
+    assert "ids_per_row" not in online("party", "join", without, *ACCEPT).stdout
 
 
 def test_who_opens_a_session_of_many_rows_is_told_what_it_takes(
@@ -428,7 +429,7 @@ def test_a_key_comes_from_the_file_that_a_variable_names(
         (("session", "show", "unknown"), Problem.NOT_FOUND),
         (("session", "cancel", "unknown"), Problem.NOT_FOUND),
         (("session", "invite", "unknown"), Problem.NOT_READY),
-        (("party", "resume", "unknown", "a", "--data", "rows.csv"), Problem.NOT_READY),
+        (("party", "run", "unknown", "a", "--data", "rows.csv"), Problem.NOT_READY),
         (("party", "forget", "unknown", "a", "--yes"), Problem.NOT_READY),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -441,7 +442,7 @@ def test_what_is_refused_otherwise_is_exit_code_7(
     problem: Problem,
 ) -> None:
     monkeypatch.chdir(rows.parent)
-    if "resume" in words:
+    if words[:2] == ("party", "run"):
         words = (*words, "--id-column", "id")
     assert_explained(online(*words, expect=7), problem)
     if "--yes" not in words:
@@ -488,7 +489,7 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     assert [int(line["label"]) for line in written] == [n % 3 for n in range(12)]
 
     again = online.folder / "again.csv"
-    online("party", "resume", session, "r1c1", *data, "--labels", again, *ACCEPT)
+    online("party", "run", session, "r1c1", *data, "--labels", again, *ACCEPT)
     assert again.read_bytes() == labels.read_bytes()
 
     number = document["safety_number"]
@@ -509,7 +510,7 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     assert listed[session]["title"] == "Wards"
 
     online("party", "forget", session, "r1c1", "--yes")
-    online("party", "resume", session, "r1c1", *data, expect=7)
+    online("party", "run", session, "r1c1", *data, expect=7)
 
 
 def test_a_party_that_declines_is_shown_with_its_reason(online: Terminal) -> None:

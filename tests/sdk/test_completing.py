@@ -42,7 +42,6 @@ def test_protocols_are_offered(offered: Offered) -> None:
     assert "fccm" in offered("simulate", "")
     assert offered("protocols", "fc") == ["fccm"]
     assert offered("session", "create", "T", "--protocol", "ll") == ["llf"]
-    assert offered("party", "run", "@i", "--protocol", "pq") == ["pqmds"]
 
 
 def test_risks_are_offered_by_their_codes(offered: Offered) -> None:
@@ -57,12 +56,12 @@ def test_risks_are_offered_by_their_codes(offered: Offered) -> None:
 def test_sessions_and_slots_are_those_of_the_home(
     offered: Offered, tmp_path: Path
 ) -> None:
-    assert offered("party", "resume", "") == ["wards", "wine"]
-    assert offered("party", "resume", "wards", "") == ["north", "south"]
+    assert offered("party", "status", "") == ["wards", "wine"]
+    assert offered("party", "run", "wards", "") == ["north", "south"]
     assert offered("party", "status", "wards", "so") == ["south"]
     assert offered("party", "report", "wine", "") == ["clinic"]
     assert offered("session", "show", "") == ["checkups"]
-    assert offered("party", "resume", "../../home/parties/wards", "") == [
+    assert offered("party", "run", "../../home/parties/wards", "") == [
         "north",
         "south",
     ], "a name alone: what is typed leads nowhere else"
@@ -70,7 +69,7 @@ def test_sessions_and_slots_are_those_of_the_home(
     (other / "parties" / "elsewhere" / "ward").mkdir(parents=True)
     (other / "sessions").mkdir()
     (other / "sessions" / "old.json").touch()
-    assert offered("party", "resume", "--home", str(other), "") == ["elsewhere"]
+    assert offered("party", "status", "--home", str(other), "") == ["elsewhere"]
     assert offered("session", "--home", str(other), "show", "") == ["old"]
 
 

@@ -66,7 +66,7 @@ def test_accepted_risks_hold_for_resume_without_invitation(
     assert invitation not in joined.stderr, "it is a secret"
     _, _, following = joined.stderr.partition("Next: coterie ")
     told = following.replace("FILE", str(rows)).replace("COLUMN", "id")
-    assert told.startswith(f"party resume {session} r1c1")
+    assert told.startswith(f"party run {session} r1c1")
     assert "12 labels" in online(*shlex.split(told)).stdout
 
 
@@ -94,7 +94,9 @@ def test_nobody_is_asked_for_risks_of_terms_that_a_guard_refuses(
     online: Terminal,
 ) -> None:
     _, invitation = opened(online)
-    refused = online("party", "join", invitation, "--protocol", "dc", expect=3)
+    refused = online(
+        "party", "join", invitation, "--guard", 'protocols=["dc"]', expect=3
+    )
     assert "'protocols'" in refused.stderr
     assert "accepts all of them" not in refused.stderr
 

@@ -154,7 +154,7 @@ def test_a_changed_mapping_is_told_and_asked(
     again = mapping_file(online, MAPPING)
     resume = (
         "party",
-        "resume",
+        "run",
         session,
         "r1c1",
         *run_of(online, invitation, table)[3:],

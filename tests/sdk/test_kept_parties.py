@@ -44,7 +44,7 @@ def test_a_session_that_ended_without_a_result_is_listed_as_over(
     session, invitation = opened(online)
     online("party", "join", invitation, *ACCEPT)
     online("session", "cancel", session, "--reason", "no longer needed")
-    resume = ("party", "resume", session, "r1c1", "--data", rows, "--id-column", "id")
+    resume = ("party", "run", session, "r1c1", "--data", rows, "--id-column", "id")
     assert "no longer needed" in online(*resume, expect=4).stderr
     [found] = online.json("party", "list")
     assert found["state"] == "cancelled"

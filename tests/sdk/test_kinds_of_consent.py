@@ -143,7 +143,7 @@ def test_who_withdraws_sends_nothing_unasked(online: Terminal, rows: Path) -> No
     online("party", "join", invitation, *ACCEPT)
     told = online("party", "consent", session, "r1c1", "--withdraw").stderr
     assert "What was sent stays sent" in told
-    run = ("party", "resume", session, "r1c1", "--data", rows, "--id-column", "id")
+    run = ("party", "run", session, "r1c1", "--data", rows, "--id-column", "id")
     assert "You took your consent back" in online(*run, expect=3).stderr
 
 

@@ -48,7 +48,7 @@ def test_what_was_refused_is_not_sent_by_a_resume(
     assert [each.startswith(KIND) for each in asked] == [False, True]
     before = sent(online, session)
 
-    resume = ("party", "resume", session, "r1c1", *data)
+    resume = ("party", "run", session, "r1c1", *data)
     refused = online(*resume, expect=3)
     assert "--confirm" in refused.stderr
     online("party", "run", invitation, *data, expect=3)
@@ -93,7 +93,7 @@ def test_a_party_that_left_sends_nothing_more(
     shown = online("session", "show", session).stdout
     assert "r1c1: 12 rows, stopped for good: left" in shown
     assert "Slot 'r1c1' stopped for good (left): its people take part no more." in shown
-    for command in (("run", invitation), ("resume", session, "r1c1")):
+    for command in (("run", invitation), ("run", session, "r1c1")):
         refused = online("party", *command, *data, "--confirm", expect=3)
         assert "You left this session." in refused.stderr
     assert sent(online, session) == 0
@@ -139,10 +139,10 @@ def test_a_stop_that_was_not_told_is_told_at_the_next_start(
                 online("party", "leave", session, "r1c1")
         else:
             online("party", "leave", session, "r1c1", expect=UNAVAILABLE)
-            refused = online("party", "resume", session, "r1c1", *data, expect=3)
+            refused = online("party", "run", session, "r1c1", *data, expect=3)
             assert "You left this session." in refused.stderr, "not that it is away"
     assert "stopped" not in online("session", "show", session).stdout
-    refused = online("party", "resume", session, "r1c1", *data, expect=3)
+    refused = online("party", "run", session, "r1c1", *data, expect=3)
     assert "You left this session." in refused.stderr
     assert "stopped for good: left" in online("session", "show", session).stdout
 

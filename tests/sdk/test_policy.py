@@ -42,7 +42,7 @@ def test_a_row_group_may_bring_so_many_ids_for_each_row() -> None:
     with pytest.raises(GuardRefused, match="'r1c3' may bring 401 ids for your 40 rows"):
         Policy().check_roster(content, "r1c1")
     with pytest.raises(
-        GuardRefused, match=r"401 ids for your 30 rows.*--ids-per-row 13\.4"
+        GuardRefused, match=r"401 ids for your 30 rows.*--guard ids_per_row=13\.4"
     ):
         Policy().check_roster(content, "r1c2")
     Policy().check_roster(content, "r1c3")

@@ -206,7 +206,7 @@ def test_options_extend_the_policy_of_a_home(online: Terminal, rows: Path) -> No
     assert "house.open-slot" in read_policy(home).accepted_risks
     run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
     assert "'minimum_rows' is 13" in online(*run, expect=3).stderr
-    assert "12 labels" in online(*run, "--minimum-rows", 12).stdout
+    assert "12 labels" in online(*run, "--guard", "minimum_rows=12").stdout
 
     _, other = opened(online)
     online("party", "join", other)

@@ -232,7 +232,7 @@ def test_a_party_reports_its_run_also_when_the_rest_is_forgotten(
     )
     assert len(audit.entries()) == len(made.left)
     desk("party", "report", desk.session, *desk.rows, expect=7)
-    desk("party", "resume", desk.session, SLOT, *desk.rows, expect=7)
+    desk("party", "run", desk.session, SLOT, *desk.rows, expect=7)
     desk("party", "forget", desk.session, SLOT, "--all", "--yes")
     desk("party", "report", desk.session, SLOT, expect=7)
     desk("party", "audit", desk.session, SLOT, expect=7)

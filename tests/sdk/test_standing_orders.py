@@ -318,7 +318,7 @@ def test_each_contribution_can_be_declined_and_ends_the_sending(
     found = asked.contribution
     assert found is not None
     assert found.n_bytes > 0
-    resume = ("party", "resume", session, "r1c1", "--data", rows, "--id-column", "id")
+    resume = ("party", "run", session, "r1c1", "--data", rows, "--id-column", "id")
     assert "--confirm" in online(*resume, expect=3).stderr
     # placed anew, a person is asked again
     orders.place(an_order(invitation, rows))
@@ -570,7 +570,7 @@ def test_a_withdrawn_order_sends_nothing_more(
         wait_for(lambda: orders.status(session, "r2c1").awaited)
         orders.withdraw(session, "r2c1", "never mind")
         wait_for(lambda: orders.status(session, "r2c1").state is OrderState.DECLINED)
-    resume = ("party", "resume", session, "r2c1", "--data", rows, "--id-column", "id")
+    resume = ("party", "run", session, "r2c1", "--data", rows, "--id-column", "id")
     assert "You left" in online(*resume, expect=3).stderr
 
 

@@ -294,7 +294,7 @@ def test_a_mail_says_what_to_do(told_api: Api, mails: Mailbox) -> None:
         assert each["Auto-Submitted"] == "auto-generated"
         assert "Liver" not in each.as_string()
     turn = party[1].get_content()
-    assert f"coterie party resume {session.id} {A} --data FILE" in turn
+    assert f"coterie party run {session.id} {A} --data FILE" in turn
     assert B not in turn
     desk = [each for each in letters if each["To"] == "desk@ward.example"]
     assert f"{A}, {B}" in desk[1].get_content()

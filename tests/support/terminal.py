@@ -17,8 +17,8 @@ RISK = "dummy.row-count-is-known"
 RISKS = (RISK, "house.open-slot")
 ACCEPT = (
     *(word for code in RISKS for word in ("--accept-risk", code)),
-    "--least-known",
-    "0",
+    "--guard",
+    "least_known=0",
 )
 
 

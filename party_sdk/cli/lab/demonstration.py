@@ -235,7 +235,7 @@ def _start_party(
     words += ["--id-column", "patient", "--labels", str(labels / f"{slot}.csv")]
     words += ["--entropy-file", str(home / f"{slot}.entropy"), "--json"]
     words += [word for code in risks for word in ("--accept-risk", code)]
-    words += ["--least-known", "0"]  # all of them are made up here
+    words += ["--guard", "least_known=0"]  # all of them are made up here
     with _log(home, slot).open("wb") as log:
         return subprocess.Popen(  # noqa: S603  this interpreter, and no shell
             words, stdout=subprocess.DEVNULL, stderr=log

@@ -40,10 +40,19 @@ def risk_codes(
 def own_sessions(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[str]:
-    """Return the sessions that were joined from this home, and files for an @."""
+    """Return the sessions that were joined from this home."""
+    del parameter
+    return _select_by_prefix(begun, _names(_home(context) / "parties", "*"))
+
+
+def invitations_or_sessions(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[str]:
+    """Return files that may hold an invitation, and the sessions that were joined."""
     if begun.startswith("@"):
         return invitation_files(context, parameter, begun)
-    return _select_by_prefix(begun, _names(_home(context) / "parties", "*"))
+    files = [] if begun else invitation_files(context, parameter, begun)
+    return [*files, *own_sessions(context, parameter, begun)]
 
 
 def own_slots(

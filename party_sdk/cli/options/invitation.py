@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from party_sdk.cli.options.completion import invitation_files, own_sessions
+from party_sdk.cli.options.completion import invitation_files, invitations_or_sessions
 
 _TYPED = "coterie.invitation"
 
@@ -43,5 +43,5 @@ invitation_argument = click.argument(
     "invitation", callback=read_invitation, shell_complete=invitation_files
 )
 invited_argument = click.argument(
-    "session", callback=read_invitation, shell_complete=own_sessions
+    "session", callback=read_invitation, shell_complete=invitations_or_sessions
 )

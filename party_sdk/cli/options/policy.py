@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from clustering_protocols.common.validation_messages import did_you_mean
-from party_sdk.cli.options.completion import protocol_names, risk_codes
+from party_sdk.cli.options.completion import risk_codes
 from party_sdk.coordinator.option_parsing import read_values
 from party_sdk.home.files import default_home
-from party_sdk.home.policy import Policy
 
 Command = Callable[..., Any]
-
-_NUMBERS: Final = (
-    "minimum_rows",
-    "ids_per_row",
-    "intersections_limit",
-    "least_known",
-    "epsilon_limit",
-    "epsilon_total",
-    "sums_limit",
-)
 
 remember_option = click.option(
     "--remember",
@@ -34,10 +23,6 @@ remember_option = click.option(
     help="Write the risks that you accept into policy.toml of the home: they hold for "
     "later sessions too.",
 )
-
-
-def _usual(name: str) -> str:
-    return f"By default as in policy.toml, or {getattr(Policy(), name):g}."
 
 
 def policy_options(command: Command) -> Command:
@@ -56,83 +41,29 @@ def policy_options(command: Command) -> Command:
         help="A risk code that you have read and accept; may be given several times.",
     )
     @click.option(
-        "--protocol",
-        "protocols",
+        "--guard",
+        "guards",
         multiple=True,
-        shell_complete=protocol_names,
-        help="Guard: a protocol to take part in; may be given several times. All by "
-        "default.",
-    )
-    @click.option(
-        "--minimum-rows",
-        type=click.IntRange(0),
-        help=f"Guard: fewest rows of this party. {_usual('minimum_rows')}",
-    )
-    @click.option(
-        "--ids-per-row",
-        type=click.FloatRange(min=0),
-        help="Guard: most ids that another party of your row group may send, for each "
-        f"of your rows. {_usual('ids_per_row')}",
-    )
-    @click.option(
-        "--intersections-limit",
-        type=click.IntRange(0),
-        help="Guard: most sessions of one coordinator that intersect the ids of one "
-        f"table. {_usual('intersections_limit')}",
-    )
-    @click.option(
-        "--least-known",
-        type=click.IntRange(0),
-        help="Guard: fewest other members whose cards you trusted, or who read the safety "
-        "number to you. By default two, or all where there are fewer.",
-    )
-    @click.option(
-        "--epsilon-limit",
-        type=click.FloatRange(min=0),
-        help="Guard: largest ε that a session may cost each person; answers without "
-        "noise cost an infinite one.",
-    )
-    @click.option(
-        "--epsilon-total",
-        type=click.FloatRange(min=0),
-        help="Guard: largest ε over all sessions on the same table.",
-    )
-    @click.option(
-        "--sums-limit",
-        type=click.FloatRange(0, 1),
-        help="Guard: largest share of your rows that may follow from the sums that you "
-        f"answer, if all others collude. {_usual('sums_limit')}",
+        metavar="NAME=VALUE",
+        help="A guard of policy.toml with another value for this command, e.g. "
+        "least_known=0; may be given several times.",
     )
     @functools.wraps(command)
     def run_with_policy(
         *args: Any,
         home: Path | None,
         accepted: tuple[str, ...],
-        protocols: tuple[str, ...],
-        **given: Any,
+        guards: tuple[str, ...],
+        **rest: Any,
     ) -> Any:
-        said = {name: given.pop(name) for name in _NUMBERS}
-        policy = _policy(home or default_home(), accepted, protocols, said)
-        return command(*args, policy=policy, home=home, **given)
+        from party_sdk.home.policy_files import check_guards, read_policy
+
+        _check_codes(accepted)
+        values = check_guards(read_values(guards))
+        policy = replace(read_policy(home or default_home()), **values)
+        return command(*args, policy=policy.accept_risks(accepted), home=home, **rest)
 
     return run_with_policy
-
-
-def _policy(
-    home: Path,
-    accepted: Sequence[str],
-    protocols: Sequence[str],
-    said: Mapping[str, Any],
-) -> Policy:
-    """Return a home's policy with further risks and protocols, and numbers instead."""
-    from party_sdk.home.policy_files import read_policy
-
-    _check_codes(accepted)
-    kept = read_policy(home)
-    if protocols:
-        said = {**said, "protocols": (kept.protocols or frozenset()).union(protocols)}
-    changed = {name: value for name, value in said.items() if value is not None}
-    return replace(kept, **changed).accept_risks(accepted)
 
 
 def _check_codes(accepted: Sequence[str]) -> None:

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clustering_protocols.wire.states import StopReason
-from party_sdk.cli.options.completion import session_argument, slot_argument
-from party_sdk.cli.options.invitation import invitation_argument, typed_invitation
+from party_sdk.cli.options.completion import (
+    optional_slot_argument,
+    session_argument,
+    slot_argument,
+)
+from party_sdk.cli.options.invitation import (
+    invitation_argument,
+    invited_argument,
+    typed_invitation,
+)
 from party_sdk.cli.options.policy import choice_option, policy_options, remember_option
 from party_sdk.cli.options.tables import data_options, mapping_option
 from party_sdk.cli.party.consent import asks_of, next_command, remember_consent
@@ -62,7 +70,7 @@ def party() -> None:
 @remember_option
 @_notify_option
 @mapping_option
-@here_options(invited=True, maps=True)
+@here_options(joins=True, maps=True)
 @json_option
 def join(
     invitation: str,
@@ -78,7 +86,7 @@ def join(
 
     Shows the terms sheet ('party terms'), then asks for each risk by its name; without a
     terminal it prints the command that accepts them. What is accepted here holds for
-    'run' and 'resume'. Nothing of your data is read or sent.
+    'run'. Nothing of your data is read or sent.
     """
     from clustering_protocols.secrecy.identities import fingerprint
     from coterie_pages.terminal_text import sheet_lines
@@ -127,7 +135,8 @@ for _command in (rehearse, order, serve, answer, withdraw, predict, export):
 
 
 @party.command()
-@invitation_argument
+@invited_argument
+@optional_slot_argument
 @data_options
 @labels_option
 @picture_option
@@ -136,10 +145,11 @@ for _command in (rehearse, order, serve, answer, withdraw, predict, export):
 @choice_option
 @confirm_option
 @_notify_option
-@here_options(invited=True, sends=True, maps=True)
+@here_options(joins=True, sends=True, maps=True)
 @json_option
 def run(
-    invitation: str,
+    session: str,
+    slot: str | None,
     rows: GivenTable,
     labels: Path,
     picture: Path | None,
@@ -155,9 +165,12 @@ def run(
 ) -> None:
     """Take part until there are labels. Interrupted, run it again: it continues.
 
-    INVITATION may be @FILE, or - for standard input: command lines can be read by other
-    users of this machine.
+    SESSION is your invitation: @FILE, or - for standard input, because other users of
+    this machine can read command lines. Once you have joined, the names of session and
+    SLOT continue without it. What you refused is sent only once you say yes to it.
     """
+    folder = None if slot is None else here.folder(session, slot)
+    invitation = session if folder is None else folder.load_identity().invitation
     policy = here.accept(invitation, policy)
     with here.join(
         invitation, policy, choices, asks=asks_of(confirm=confirm)
@@ -172,7 +185,7 @@ def run(
 @party.command()
 @invitation_argument
 @data_options
-@here_options(invited=True)
+@here_options()
 @json_option
 @click.pass_context
 def check(
@@ -247,47 +260,6 @@ def leave(session_id: str, slot: str, reason: str, because: str, here: Home) -> 
         f"session (coterie session cancel {session_id}).",
         err=True,
     )
-
-
-@party.command()
-@session_argument
-@slot_argument
-@data_options
-@labels_option
-@picture_option
-@policy_options
-@remember_option
-@choice_option
-@confirm_option
-@here_options(sends=True, maps=True)
-@json_option
-def resume(
-    session_id: str,
-    slot: str,
-    rows: GivenTable,
-    labels: Path,
-    picture: Path | None,
-    policy: Policy,
-    choices: Mapping[str, Any],
-    here: Home,
-    *,
-    force: bool,
-    confirm: bool,
-    remember: bool,
-    as_json: bool,
-) -> None:
-    """Go on from what is kept on this disk, without the invitation.
-
-    If you refused a contribution (--confirm), it is sent only once you say yes to it.
-    """
-    invitation = here.folder(session_id, slot).load_identity().invitation
-    policy = here.accept(invitation, policy)
-    with here.join(
-        invitation, policy, choices, asks=asks_of(confirm=confirm)
-    ) as member:
-        if remember:
-            remember_consent(member, here.path)
-        take_part(here, member, rows, labels, picture, force=force, as_json=as_json)
 
 
 @party.command()

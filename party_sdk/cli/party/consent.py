@@ -44,7 +44,7 @@ def next_command(
     words: options that the next command needs as well.
     """
     terms, slot = member.terms, member.invitation.slot
-    place = ["run", typed] if typed.startswith("@") else ["resume", terms.session, slot]
+    place = ["run", *([typed] if typed.startswith("@") else [terms.session, slot])]
     n_keys = match_keys_at(terms, slot)
     quota = quota_options(n_keys, policy.ids_per_row)
     named = shlex.join(["coterie", "party", *place, *words, *quota])

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     help="Write a data protection impact assessment (Markdown), filled from the terms. "
     "What only you can say stands in brackets.",
 )
-@here_options(invited=True)
+@here_options()
 @json_option
 def terms(
     invitation: str,

@@ -63,14 +63,14 @@ _new_mapping_option = click.option(
 
 def here_options(
     *,
-    invited: bool = False,
+    joins: bool = False,
     sends: bool = False,
     signs: bool = False,
     maps: bool = False,
 ) -> Callable[[Command], Command]:
     """Add the options that name a home; the command takes it as ``here``.
 
-    ``invited``: those too of a command that is given an invitation; ``sends``: of one
+    ``joins``: those too of a command that takes a slot; ``sends``: of one
     that sends what comes of the data; ``signs``: of one that signs for the institution;
     ``maps``: of one that may read a table by another mapping than before.
     """
@@ -115,7 +115,7 @@ def here_options(
             wrapped = _number_option(_confirmed_option(wrapped))
             wrapped = _patience_option(wrapped)
         wrapped = _new_mapping_option(wrapped) if maps else wrapped
-        wrapped = _moved_option(wrapped) if invited else wrapped
-        return entropy_option(wrapped) if invited or signs else wrapped
+        wrapped = _moved_option(wrapped) if joins else wrapped
+        return entropy_option(wrapped) if joins or signs else wrapped
 
     return decorate

@@ -23,7 +23,7 @@ def show_quota(member: Party, policy: Policy) -> None:
         word = "values of match keys" if params.linked_by else "ids"
         say(
             f"{word}: each other party of your row group may bring at most "
-            f"{policy.ids_per_row:g} for each of your rows (--ids-per-row); how many "
+            f"{policy.ids_per_row:g} for each of your rows (ids_per_row); how many "
             "each brings is shown before yours leave, blinded"
         )
 

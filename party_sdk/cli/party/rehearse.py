@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--slot", help="With --terms: the slot at which you would sit.")
 @choice_option
-@here_options(invited=True)
+@here_options()
 @json_option
 def rehearse(
     invitation: str,
