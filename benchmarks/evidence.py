@@ -5,8 +5,8 @@
 
 Measures fidelity, rounds and bytes of every way of every protocol
 (``benchmarks.evidence_fidelity``), runs the tables of the papers and the speed ratios
-as processes of their own, and writes ``party_sdk/advice/evidence.json`` (which `coterie
-advise` reads), ``docs/evidence.md`` and the pictures under ``docs/evidence``. Takes
+as processes of their own, and writes ``benchmarks/evidence.json``,
+``docs/evidence.md`` and the pictures under ``docs/evidence``. Takes
 about half an hour on two processors. Parts can be measured one by one, of each part some
 protocols; of fidelity also some ways on some sets (``--ways spectral "spectral,
 landmarks" --sets iris``). Each row is kept as soon as it is measured, beside all others:
@@ -32,7 +32,7 @@ from benchmarks import evidence_page, evidence_pictures
 from benchmarks.evidence_fidelity import SETS, Case, here, measure_all, shown
 
 ROOT = Path(__file__).resolve().parents[1]
-MEASURED = ROOT / "party_sdk" / "advice" / "evidence.json"
+MEASURED = ROOT / "benchmarks" / "evidence.json"
 PAGE = ROOT / "docs" / "evidence.md"
 PICTURES = ROOT / "docs" / "evidence"
 

@@ -3,7 +3,6 @@
 from coterie_pages.models.new_rows import ClusterDrift, NewRowsSummary, VariableDrift
 from coterie_pages.models.parts import (
     AuditRow,
-    ExpectedFigures,
     Learns,
     Matrix,
     NamedInstitution,
@@ -31,7 +30,6 @@ __all__ = [
     "AuditRow",
     "ClusterDrift",
     "DictionaryFields",
-    "ExpectedFigures",
     "FieldLine",
     "Item",
     "Learns",

@@ -7,7 +7,6 @@ from pydantic import AwareDatetime, Field
 from clustering_protocols.common.values import Value
 from coterie_pages.models.fields import FormField, Option
 from coterie_pages.models.match_keys import KeysChoice
-from coterie_pages.models.parts import ExpectedFigures, Learns, Risk
 from coterie_pages.models.reports import SessionReport
 from coterie_pages.models.screens import Screen, SessionStatusView, Timeline
 from coterie_pages.models.sheet import TermsSheet
@@ -55,68 +54,34 @@ class SessionsPage(Screen):
     now: AwareDatetime
 
 
-class FitCard(Value):
-    """A way that fits a situation, with what follows from it.
+class MethodRow(Value):
+    """A method that fits, as a row of the table.
 
-    analyst, with_party: what the analyst can work out, alone and together with one
-        party.
-    rounds, measured, dial: in sentences; measured is empty where nothing was.
-    large: what a session of so many rows takes, where that is much.
-    reason: why it comes before the next one.
     href: where a session with it is opened.
     """
 
-    protocol: str
-    way: str
-    title: str
-    reason: str
-    what_for: str
-    analyst: str
-    with_party: str
-    rounds: str
-    dial: str = ""
-    measured: str = ""
-    large: tuple[str, ...] = ()
-    figures: tuple[ExpectedFigures, ...] = ()
-    learns: tuple[Learns, ...]
-    risks: tuple[Risk, ...]
-    stages: tuple[str, ...]
-    href: str
-
-
-class NoFit(Value):
-    """A protocol that does not fit, and why."""
-
-    protocol: str
-    reasons: tuple[str, ...]
-
-
-class OtherAnswer(Value):
-    """Answers that would have to change, where nothing fits.
-
-    answers: questions and answers, as the form says them.
-    methods: which would fit then, best first.
-    href: the page with these answers.
-    """
-
-    answers: str
-    methods: tuple[str, ...]
+    cells: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
     href: str
 
 
 class AdvicePage(Screen):
-    """Questions, and once they are answered what fits.
+    """Questions, and once they are answered the table of methods that fit.
 
-    fits, more: the best ones, and the rest.
+    wider: methods that would fit if the analyst might see distances; ``wider_href``
+        is the page with that answer.
+    others: reasons by protocol for what fits neither way.
     """
 
     template = "desk/advice.html.j2"
     questions: tuple[FormField, ...]
     answered: bool = False
-    fits: tuple[FitCard, ...] = ()
-    more: tuple[FitCard, ...] = ()
-    relaxed: tuple[OtherAnswer, ...] = ()
-    others: tuple[NoFit, ...] = ()
+    columns: tuple[str, ...] = ()
+    legend: str = ""
+    rows: tuple[MethodRow, ...] = ()
+    wider: tuple[str, ...] = ()
+    wider_href: str = ""
+    others: dict[str, str] = Field(default={})
 
 
 class SlotLine(Value):

@@ -134,21 +134,3 @@ class AuditRow(Value):
     attempt: int = Field(default=0, ge=0)
     reason: str = ""
     digest: str = ""
-
-
-class ExpectedFigures(Value):
-    """What was measured for sessions of this kind, on a public data set.
-
-    mean, least: adjusted Rand index with clustering the pooled rows, over ``seeds``.
-    ratio, worst_ratio: the objective over that of the pooled method with ten starts,
-        median and largest; None where it was not measured.
-    worst_ratio_same_rules: the largest over the pooled method under the same rules.
-    """
-
-    set: str
-    mean: float
-    least: float
-    seeds: int = Field(ge=1)
-    ratio: float | None = None
-    worst_ratio: float | None = None
-    worst_ratio_same_rules: float | None = None

@@ -12,7 +12,6 @@ from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.models.parts import (
     AuditRow,
-    ExpectedFigures,
     Matrix,
     Points,
     SentLine,
@@ -35,7 +34,8 @@ class _Report(Value):
     centroids: of the chosen run, where protocol and terms let them out.
     told: what else the protocol tells of the result.
     outcomes: intervals and tests of described variables, of profiles that have some.
-    expected: fidelity measured for this way of this protocol.
+    measured: agreement of this method with pooled clustering on the worst and the best
+        public data set; None where it was not measured.
     way: the protocol's name for that way.
     """
 
@@ -54,7 +54,7 @@ class _Report(Value):
     profiles: tuple[Profile, ...] = ()
     outcomes: tuple[OutcomeTable, ...] = ()
     way: str = ""
-    expected: tuple[ExpectedFigures, ...] = ()
+    measured: tuple[float, float] | None = None
     versions: Versions
 
 

@@ -84,10 +84,9 @@ def _small_clusters(report: RunReport | SessionReport) -> Iterator[str]:
 
 
 def _fidelity(report: RunReport | SessionReport) -> Iterator[str]:
-    least = min((each.least for each in report.expected), default=1.0)
-    if least < _LOSSLESS:
-        most = max(each.mean for each in report.expected)
+    if report.measured is not None and report.measured[0] < _LOSSLESS:
+        least, most = map(number, report.measured)
         yield (
             "Clustering the pooled rows may give other clusters. On public data the "
-            f"agreement was between {number(least)} and {number(most)}."
+            f"agreement was between {least} and {most}."
         )

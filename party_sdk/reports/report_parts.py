@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.suitability import Method, Partitioning
 from clustering_protocols.contract import Params
 from clustering_protocols.terms.terms import Layout, Terms
-from coterie_pages.models import ExpectedFigures, NamedInstitution, SlotEntry
-from party_sdk.advice import evidence
+from coterie_pages.models import NamedInstitution, SlotEntry
 from party_sdk.party.roster import Roster
 
 
@@ -31,33 +30,14 @@ def seats_of(roster: Roster, layout: Layout, own: str = "") -> Iterator[SlotEntr
         )
 
 
-def find_expected_figures(terms: Terms) -> tuple[str, tuple[ExpectedFigures, ...]]:
-    """Return the way in which terms use their protocol, and what was measured for it.
+def find_agreement(terms: Terms) -> tuple[str, tuple[float, float] | None]:
+    """Return the method that terms use, and its agreement on public data.
 
-    Nothing where nobody measured it.
+    None where it was not measured.
     """
     name, partitioning = terms.protocol.name, partitioning_of(terms.layout)
     way = way_of(name, session_terms.check_terms(terms), partitioning)
-    if way is None:
-        return "", ()
-    found = evidence.figures(name, way.name, partitioning)
-    return way.name, show_expected(found)
-
-
-def show_expected(figures: Iterable[evidence.Figure]) -> tuple[ExpectedFigures, ...]:
-    """Return measured figures as pages show them."""
-    return tuple(
-        ExpectedFigures(
-            set=each.set,
-            mean=each.mean,
-            least=each.least,
-            seeds=each.seeds,
-            ratio=each.ratio,
-            worst_ratio=each.worst_ratio,
-            worst_ratio_same_rules=each.worst_ratio_same_rules,
-        )
-        for each in figures
-    )
+    return ("", None) if way is None else (way.name, way.agreement.get(partitioning))
 
 
 def partitioning_of(layout: Layout) -> Partitioning:

@@ -19,7 +19,7 @@ from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.home.identities import Acquaintances
 from party_sdk.party.resume_checks import data_digest
 from party_sdk.party.roster import Roster
-from party_sdk.reports.report_parts import find_expected_figures, seats_of
+from party_sdk.reports.report_parts import find_agreement, seats_of
 from party_sdk.results.manifests import describe_session
 from party_sdk.results.unit_check import oddities
 from party_sdk.results.warnings import result_cautions
@@ -92,7 +92,7 @@ def run_report(
     if result is not None and data is not None:
         told["profiles"] = pair_profiles(member, result, data)
     told["outcomes"] = outcomes_in(terms, told.get("profiles", ()))
-    way, measured = find_expected_figures(terms)
+    way, measured = find_agreement(terms)
     seats = () if roster is None else tuple(seats_of(roster, terms.layout, slot))
     return RunReport(
         session=terms.session,
@@ -110,7 +110,7 @@ def run_report(
         seats=seats,
         safety_number="" if roster is None else roster.safety_number,
         way=way,
-        expected=measured,
+        measured=measured,
         versions=versions_of(terms),
         slot=slot,
         complete=result is not None,

@@ -16,7 +16,7 @@ from coterie_pages.views.result_views import n_clusters_of, outcomes_in, result_
 from coterie_pages.views.session_progress import describe_status, line_of, seats_shown
 from coterie_pages.views.terms_sheet import sheet_of, versions_here, versions_of
 from party_sdk.home.identities import Acquaintances
-from party_sdk.reports.report_parts import find_expected_figures, seats_of
+from party_sdk.reports.report_parts import find_agreement, seats_of
 
 if TYPE_CHECKING:
     from clustering_protocols.records.record import Record
@@ -79,11 +79,11 @@ def _checked_here(
     terms, known = opened.terms, acquaintances.names()
     if terms.identities.coordinator is not None:  # it was signed on this machine
         known.setdefault(terms.identities.coordinator, "you")
-    way, measured = find_expected_figures(terms)
+    way, measured = find_agreement(terms)
     said: dict[str, Any] = {
         "sheet": sheet_of(opened.terms_text, terms, known, url=opened.url),
         "way": way,
-        "expected": measured,
+        "measured": measured,
         "versions": versions_of(terms),
         "seats": tuple(seats_shown(status, terms.layout)),
     }

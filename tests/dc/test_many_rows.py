@@ -12,7 +12,7 @@ from sklearn.datasets import load_wine, make_circles
 
 from clustering_protocols import simulation
 from clustering_protocols.common import limits
-from clustering_protocols.contract.sizing import PROCESS, Extent
+from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration, analyst, needs
@@ -108,9 +108,7 @@ def test_a_step_stays_below_the_stated_memory(
     parts = simulation.split(X, LAYOUT, SEED)
     session = Traced(SPECTRAL, parts.layout, parts.data, seed=SEED)
     session.to_the_end()
-    said = needs.DcSizes().needs(
-        SPECTRAL, Extent(rows=n, features=width, layout=LAYOUT)
-    )
-    of_blocks = 10 * 8 * row_blocks.BLOCK_ITEMS  # what the process is counted for
-    assert session.most < said.analyst_memory - PROCESS + of_blocks
+    extent = Extent(rows=n, features=width, layout=LAYOUT)
+    of_blocks = 10 * 8 * row_blocks.BLOCK_ITEMS
+    assert session.most < needs.DcSizes().memory_bytes(SPECTRAL, extent) + of_blocks
     assert session.most < 8 * n * width

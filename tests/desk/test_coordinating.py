@@ -105,10 +105,7 @@ def test_a_key_that_was_revoked_is_asked_for_again(desk: DeskBrowser) -> None:
 
 
 def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
-    asked = (
-        "/sessions/-/advice?partitioning=vertical&parties=4&clusters=5&collusion=yes"
-    )
-    page = desk.get(asked)
+    page = desk.get("/sessions/-/advice?partitioning=vertical&parties=4&distances=yes")
     assert "Why the others do not fit" in texts(page)
     links = [
         each.attrib["href"]
@@ -116,11 +113,6 @@ def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
         if "new?" in each.attrib["href"]
     ]
     form = desk.get(links[0], at_root=False)
-    values = {
-        each.attrib["name"]: each.attrib.get("value", "")
-        for each in tree(form).iter("input")
-    }
-    assert values["param.n_clusters"] == "5"
     columns = [
         each.attrib["value"]
         for each in tree(form).iter("input")
@@ -132,9 +124,7 @@ def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
 @pytest.mark.parametrize(
     ("query", "name"),
     [("partitioning=horizontal&parties=one", "parties"),
-     ("partitioning=horizontal&parties=3&rows=many", "rows"),
-     ("partitioning=horizontal&parties=3&rows=9&columns=0", "columns"),
-     ("partitioning=horizontal&parties=3&clusters=-1", "clusters")],
+     ("partitioning=horizontal&parties=3&rows=many", "rows")],
 )  # fmt: skip
 def test_an_answer_that_is_none_is_said_at_its_question(
     desk: DeskBrowser, query: str, name: str
@@ -143,36 +133,21 @@ def test_an_answer_that_is_none_is_said_at_its_question(
     assert "whole number" in wrong(page)[name]
 
 
-def test_advice_shows_three_methods_and_folds_the_others(desk: DeskBrowser) -> None:
-    page = tree(
-        desk.get("/sessions/-/advice?partitioning=vertical&parties=3" + TRUSTING)
-    )
-    folded = [each for fold in page.iter("details") for each in fold.iter("section")]
-    cards = list(page.iter("section"))
-    assert len(cards) - len(folded) == 3
-    assert len(folded) >= 2
-
-
 def test_advice_names_the_answer_that_is_in_the_way(desk: DeskBrowser) -> None:
-    page = desk.get(
-        "/sessions/-/advice?partitioning=mixed&parties=4&shape=fuzzy&clusters=5"
-        + TRUSTING
-    )
-    assert "These would fit with other ones" in texts(page)
+    page = desk.get("/sessions/-/advice?partitioning=mixed&parties=4")
+    assert "No method fits all of these answers" in texts(page)
     [link] = [
         each.attrib["href"]
         for each in tree(page).iter("a")
-        if "shape=any" in each.attrib.get("href", "")
+        if "distances=yes" in each.attrib.get("href", "")
     ]
-    relaxed = desk.get(link, at_root=False)
-    assert "1. Data collaboration" in texts(relaxed)
-    assert "clusters=5" in link
+    assert "dc, kmeans" in texts(desk.get(link, at_root=False))
 
 
 def test_advice_says_what_is_large_of_many_rows(desk: DeskBrowser) -> None:
     asked = "/sessions/-/advice?partitioning=horizontal&parties=3"
     ends = "With these parameters omnifc ends at 10,000 rows."
-    assert ends in texts(desk.get(f"{asked}&rows=50000&columns=8"))
+    assert ends in texts(desk.get(f"{asked}&rows=50000"))
     assert ends not in texts(desk.get(asked))
 
 
@@ -340,7 +315,6 @@ def test_a_dictionary_that_changed_meanwhile_opens_nothing(
     assert len(coordinator.sessions()) == before
 
 
-TRUSTING = "&analyst_sees=geometry&collusion=no"
 CELLS = ("name", "role", "type", "unit", "minimum", "maximum", "levels", "title")
 
 

@@ -20,7 +20,6 @@ from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.terms import Terms, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
-from coterie_pages.pages import page
 from coterie_pages.terminal_text import sheet_lines
 from coterie_pages.views.terms_sheet import sheet_of
 
@@ -140,16 +139,3 @@ def test_what_becomes_of_a_field_is_said() -> None:
     assert lines["ward"].range == "surgery, medicine, intensive care"
     assert lines["ward"].preparation == "a column for each level"
     assert lines["smoker"].form == "yes or no"
-
-
-def test_a_report_shows_objective_ratios_beside_fidelity() -> None:
-    report = page_models.run_report()
-    html = page(report)
-    assert "Largest, same rules" in html
-    for shown in ("1.002", "1.031", "1.004"):
-        assert f'<td class="n">{shown}</td>' in html
-    assert '<td class="n">–</td>' in html  # of a set where it was not measured
-    bare = [each.model_copy(update={"ratio": None}) for each in report.expected]
-    assert "Objective ratio" not in page(
-        report.model_copy(update={"expected": tuple(bare)})
-    )

@@ -29,7 +29,7 @@ from clustering_protocols.terms.terms import (
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.models import Points, RunReport
 from coterie_pages.views.terms_sheet import sheet_of
-from party_sdk.reports.report_parts import find_expected_figures
+from party_sdk.reports.report_parts import find_agreement
 from party_sdk.results.axes import principal_axes
 from party_sdk.tables import open_table
 
@@ -46,7 +46,7 @@ def wine_report() -> RunReport:
     own = np.arange(len(X)) < len(X) // 2
     drawn = principal_axes(open_table(X[own]), labels[_CHOSEN][own], most=1000)
     text = _terms(names)
-    way, measured = find_expected_figures(read_terms(text))
+    way, measured = find_agreement(read_terms(text))
     return RunReport(
         session="wine",
         title="Wine by rows",
@@ -61,7 +61,7 @@ def wine_report() -> RunReport:
         own_sizes=tuple(np.bincount(labels[_CHOSEN][own]).tolist()),
         profiles=(_profile(X, labels[_CHOSEN], names),),
         way=way,
-        expected=measured,
+        measured=measured,
         versions=page_models.VERSIONS,
         slot="north",
         complete=True,

@@ -6,7 +6,6 @@ import itertools
 import json
 import shlex
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,21 +15,23 @@ import pytest
 from click.testing import CliRunner, Result
 from support.analyst_process import Analyst
 
+from benchmarks import methods_table
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import InvalidParameters
-from clustering_protocols.common.suitability import Exposure, RoundBudget
+from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.terms.terms import Layout, SessionRequest
-from party_sdk.advice.advice import Advice, Situation, advise, layout_of
-from party_sdk.advice.relaxed_answers import find_relaxed_answers
+from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli import main
 from party_sdk.cli.session.commands import create
 from party_sdk.coordinator.option_parsing import read_layout, read_values
 
 PARTITIONINGS = ("horizontal", "vertical", "mixed")
 SITUATIONS = [
-    Situation(partitioning=partitioning, parties=parties, collusion=collusion)
-    for partitioning, parties, collusion in itertools.product(
-        PARTITIONINGS, (2, 3, 4, 5, 9), (False, True)
+    Situation(
+        partitioning=partitioning, parties=parties, distances=distances, data=data
+    )
+    for partitioning, parties, distances, data in itertools.product(
+        PARTITIONINGS, (2, 3, 4, 5, 9), (False, True), ("numeric", "counts")
     )
     if partitioning != "mixed" or parties > 2
 ]
@@ -43,8 +44,8 @@ METHODS = {
 }
 
 
-def names(found: Advice) -> list[tuple[str, str]]:
-    return [(fit.protocol, fit.way.name) for fit in found.fits]
+def names(found: Advice) -> list[str]:
+    return [fit.name for fit in found.fits]
 
 
 def run(*words: str) -> Result:
@@ -82,7 +83,7 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
         for way in known.methods
         if way.name == algorithm and partitioning in way.partitionings
     )
-    layout = layout_of(Situation(partitioning=partitioning, parties=4))
+    layout = layout_of(partitioning, 4)
     params = catalogue.parse_params(name, way.parameters(3))
     known.check(params, layout)
     codes = set(known.risks_of(params, layout))
@@ -100,7 +101,7 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
 # What fits
 
 
-def test_of_all_ways_each_fits_somewhere() -> None:
+def test_of_all_methods_each_fits_somewhere() -> None:
     found = {
         (fit.protocol, fit.way.name, situation.partitioning)
         for situation in SITUATIONS
@@ -110,13 +111,21 @@ def test_of_all_ways_each_fits_somewhere() -> None:
 
 
 @every_situation
-def test_every_protocol_fits_or_has_reasons(situation: Situation) -> None:
+def test_every_protocol_fits_or_has_a_reason(situation: Situation) -> None:
     found = advise(situation)
-    fitting = {fit.protocol for fit in found.fits}
+    fitting = {fit.protocol for fit in [*found.fits, *found.with_distances]}
     advised = {name for name, known in catalogue.catalogue().items() if known.methods}
     assert fitting | set(found.others) == advised
     assert not fitting & set(found.others)
-    assert all(reasons and all(reasons) for reasons in found.others.values())
+    assert all(found.others.values())
+
+
+@every_situation
+def test_every_method_is_named_once_and_is_for_the_data(situation: Situation) -> None:
+    found = advise(situation)
+    fits = [*found.fits, *found.with_distances]
+    assert len({fit.name for fit in fits}) == len(fits)
+    assert {fit.way.data for fit in fits} <= {situation.data}
 
 
 @every_situation
@@ -128,63 +137,23 @@ def test_risks_are_those_of_the_terms(situation: Situation) -> None:
             seed=0,
         )
         terms = json.loads(session_terms.draw_up("s", proposal))
-        assert tuple(terms["risks"]) == tuple(fit.risks)
+        assert tuple(terms["risks"]) == fit.risks
         assert len(fit.layout.slots) == situation.parties
 
 
 def test_two_parties_cannot_mask_a_sum() -> None:
     found = advise(Situation(partitioning="horizontal", parties=2))
-    assert "llf" in found.others
-    assert "3 parties" in " ".join(found.others["llf"])
+    assert "3 parties" in found.others["llf"]
 
 
-def test_rows_split_and_an_analyst_that_may_see_nothing_is_llf() -> None:
-    found = advise(
-        Situation(partitioning="horizontal", parties=5, analyst_sees=Exposure.NOTHING)
-    )
-    assert {name for name, _ in names(found)} == {"llf"}
-
-
-def test_one_upload_is_dc_or_pqmds() -> None:
-    found = advise(
-        Situation(partitioning="vertical", parties=3, rounds=RoundBudget.ONE)
-    )
-    assert {name for name, _ in names(found)} == {"dc", "pqmds"}
-    assert "many rounds" in " ".join(found.others["llf"])
-
-
-def test_counts_in_co_clusters_are_fccm() -> None:
-    found = advise(
-        Situation(
-            partitioning="vertical", parties=3, data="counts", shape="co-clusters"
-        )
-    )
-    assert names(found) == [("fccm", "fccm")]
-
-
-def test_arbitrary_shapes_are_spectral_dbscan_or_hierarchical() -> None:
-    found = advise(Situation(partitioning="horizontal", parties=3, shape="arbitrary"))
-    assert set(names(found)) == {
-        ("dc", "spectral"),
-        ("omnifc", "spectral"),
-        ("omnifc", "dbscan"),
-        ("omnifc", "hierarchical"),
-    }
-
-
-def test_collusion_leaves_masked_sums() -> None:
-    rows = advise(Situation(partitioning="horizontal", parties=5, collusion=True))
-    assert {name for name, _ in names(rows)} == {"llf"}
-    columns = advise(Situation(partitioning="vertical", parties=5, collusion=True))
-    assert {name for name, _ in names(columns)} == {"fccm"}
-
-
-def test_rows_that_overlap_in_part_are_aligned_or_refused() -> None:
-    found = advise(Situation(partitioning="vertical", parties=3, overlap=False))
-    assert all(fit.params["alignment"] for fit in found.fits)
-    for name in found.others:
-        aligns = "alignment" in catalogue.protocol(name).params.model_fields
-        assert aligns or name == "omnifc" or "same rows" in " ".join(found.others[name])
+def test_without_distances_only_masked_sums_fit() -> None:
+    rows = advise(Situation(partitioning="horizontal", parties=5))
+    assert {fit.protocol for fit in rows.fits} == {"llf"}
+    counts = advise(Situation(partitioning="vertical", parties=5, data="counts"))
+    assert names(counts) == ["fccm, fccm"]
+    columns = advise(Situation(partitioning="vertical", parties=5))
+    assert not columns.fits
+    assert {fit.protocol for fit in columns.with_distances} == {"dc", "llf", "pqmds"}
 
 
 def test_what_shows_least_comes_first() -> None:
@@ -233,7 +202,9 @@ def test_the_analyst_accepts_the_command(
         "COTERIE_KEY": served.key,
         "COTERIE_HOME": str(tmp_path),
     }
-    for fit in advise(Situation(partitioning=partitioning, parties=5)).fits:
+    for fit in advise(
+        Situation(partitioning=partitioning, parties=5, distances=True)
+    ).fits:
         title = f"{fit.protocol}-{fit.way.name}-{partitioning}".replace("_", "-")
         words = shlex.split(fit.command.replace("my-session", title))[1:]
         done = CliRunner().invoke(main, [*words, "--json"], env=environment)
@@ -245,35 +216,28 @@ def test_the_analyst_accepts_the_command(
 
 # The command itself
 
-TRUSTING = ("--analyst-sees", "geometry", "--collusion", "no")
-
-
-def test_what_nobody_answers_protects_most() -> None:
-    words = ("advise", "--partitioning", "horizontal", "--parties", "3", "--json")
-    document = json.loads(run(*words).stdout)
-    assert document["answers"]["analyst_sees"] == "nothing"
-    assert document["answers"]["collusion"] == "yes"
-    assert {fit["protocol"] for fit in document["fits"]} == {"llf"}
-
-
-def test_two_answers_are_relaxed_where_one_is_not_enough() -> None:
-    words = ("advise", "--partitioning", "mixed", "--parties", "4")
-    [relaxed] = json.loads(run(*words, "--json").stdout)["relaxed_answers"]
-    assert relaxed["answers"] == {"analyst_sees": "geometry", "collusion": "no"}
-    assert relaxed["methods"][0]["protocol"] == "dc"
-    options = "--analyst-sees geometry --collusion no"
-    assert f"With {options} these would fit" in run(*words).stdout
-
 
 def test_json_says_what_is_printed() -> None:
-    words = ("advise", "--partitioning", "vertical", "--parties", "3", *TRUSTING)
+    words = ("advise", "--partitioning", "vertical", "--parties", "3")
+    words = (*words, "--distances", "yes")
     document = json.loads(run(*words, "--json").stdout)
-    shown = run(*words, "--all").stdout
-    assert document["fits"]
-    for fit in document["fits"]:
-        assert fit["command"] in shown
-        assert all(code in shown for code in fit["risks"])
-    assert set(document["others"]) == {"omnifc"}
+    shown = run(*words).stdout
+    assert shown.count("coterie session create") == 3
+    for number, fit in enumerate(document["fits"], start=1):
+        assert f"{number}. {fit['protocol']}, {fit['algorithm']}" in shown
+        assert fit["command"].startswith("coterie session create")
+        assert fit["risks"]
+    assert set(document["others"]) == {"fccm", "omnifc"}
+    assert "alignment.method=ecdh" in shown
+
+
+def test_the_answer_about_trust_that_opens_more_is_named() -> None:
+    words = ("advise", "--partitioning", "mixed", "--parties", "4")
+    shown = run(*words).stdout
+    assert "No method fits" in shown
+    assert "With --distances yes these would fit: dc, kmeans; dc, spectral." in shown
+    also = run("advise", "--partitioning", "horizontal", "--parties", "4").stdout
+    assert "With --distances yes these would also fit" in also
 
 
 def test_nobody_is_asked_where_there_is_no_terminal() -> None:
@@ -287,15 +251,15 @@ def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def prompt(question: str, **options: Any) -> Any:
         asked.append(question)
-        return {"How many parties": 3}.get(question, options["default"]) or "vertical"
+        return options["default"] or ("3" if "many" in question else "vertical")
 
     monkeypatch.setattr(click, "prompt", prompt)
     there = SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("party_sdk.cli.advise.sys", there)
-    done = run("advise", "--shape", "spherical", *TRUSTING)
+    done = run("advise", "--distances", "yes")
     assert done.exit_code == 0, done.output
     assert "pqmds" in done.stdout
-    assert len(asked) == 5  # all but what was given
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("partitioning", PARTITIONINGS)
@@ -305,81 +269,10 @@ def test_as_many_parties_as_a_layout_holds(partitioning: str) -> None:
     assert run("advise", *given, "250").exit_code == 2
 
 
-def test_no_fit_is_said() -> None:
-    done = run(
-        "advise", "--partitioning", "mixed", "--parties", "4", "--shape", "fuzzy"
-    )
-    assert "No protocol fits" in done.stdout
-    assert "dc" in done.stdout
+# The page
 
 
-# Three best, and what would have to change
-
-
-def test_each_fit_says_why_it_comes_before_the_next() -> None:
-    for situation in SITUATIONS:
-        found = advise(situation)
-        reasons = [reason for _, reason in found.with_reasons()]
-        assert len(reasons) == len(found.fits)
-        for (fit, reason), following in zip(
-            found.with_reasons(), found.fits[1:], strict=False
-        ):
-            assert f"{following.protocol}, {following.way.name}." in reason
-            sees = (fit.way.analyst_sees, following.way.analyst_sees)
-            assert reason.startswith("The analyst can work out less") == (
-                sees[0] < sees[1]
-            )
-
-
-def test_three_are_printed_whole_unless_all_are_asked_for() -> None:
-    words = ("advise", "--partitioning", "vertical", "--parties", "3", *TRUSTING)
-    n_fits = len(json.loads(run(*words, "--json").stdout)["fits"])
-    assert n_fits > 3
-    assert run(*words).stdout.count("begin with") == 3
-    assert run(*words, "--all").stdout.count("begin with") == n_fits
-
-
-@pytest.mark.parametrize(
-    "situation",
-    [
-        Situation(partitioning="mixed", parties=4, shape="fuzzy"),
-        Situation(
-            partitioning="vertical",
-            parties=3,
-            shape="arbitrary",
-            analyst_sees=Exposure.NOTHING,
-        ),
-        Situation(
-            partitioning="horizontal",
-            parties=3,
-            analyst_sees=Exposure.NOTHING,
-            rounds=RoundBudget.ONE,
-        ),
-    ],
-)
-def test_a_relaxed_answer_makes_methods_fit(situation: Situation) -> None:
-    assert not advise(situation).fits
-    found = find_relaxed_answers(situation)
-    assert found
-    for each in found:
-        [question] = each.answers
-        changed = {
-            "shape": replace(situation, shape=None),
-            "analyst_sees": replace(situation, analyst_sees=Exposure.GEOMETRY),
-            "rounds": replace(situation, rounds=RoundBudget.MANY),
-        }[question]
-        fits = advise(changed).fits
-        assert each.methods == tuple((fit.protocol, fit.way.name) for fit in fits)
-
-
-def test_an_answer_that_is_not_in_the_way_is_not_relaxed() -> None:
-    situation = Situation(partitioning="mixed", parties=4, shape="fuzzy")
-    found = find_relaxed_answers(situation)
-    assert [each.answers for each in found] == [{"shape": "any"}]
-    assert (
-        "--shape any"
-        in run(
-            *("advise", "--partitioning", "mixed", "--parties", "4"),
-            *("--shape", "fuzzy", *TRUSTING),
-        ).stdout
+def test_the_page_has_the_table() -> None:
+    assert methods_table.render() in methods_table.PAGE.read_text(), (
+        "write it by python -m benchmarks.methods_table"
     )

@@ -11,7 +11,6 @@ from sklearn.datasets import make_blobs
 
 from clustering_protocols import catalogue, result_warnings
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.fccm import CoClustering
@@ -24,7 +23,7 @@ from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from coterie_pages.terminal_text import sheet_lines
 from coterie_pages.views.terms_sheet import sheet_of
-from party_sdk.advice.advice import Situation, advise, check_sizes
+from party_sdk.advice import Situation, advise, check_sizes, size_warnings
 from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
 from party_sdk.lab.trials.simulated_session import simulate
 
@@ -144,15 +143,6 @@ def test_the_terms_sheet_warns_of_narrow_parties() -> None:
 # Nothing is recommended that then refuses
 
 
-def situation(**said: Any) -> Situation:
-    usual: dict[str, Any] = {
-        "partitioning": "horizontal",
-        "parties": 4,
-        "analyst_sees": Exposure.ROWS,
-    }
-    return Situation(**{**usual, **said})
-
-
 @pytest.mark.parametrize(
     ("given", "layout", "size", "is_told"),
     [
@@ -172,28 +162,26 @@ def test_parties_with_few_rows_of_each_cluster_are_warned_of(
 
 
 def test_advice_leaves_out_what_would_refuse_so_few_rows() -> None:
-    few = advise(situation(shape="fuzzy", rows=200, columns=30))
-    assert "llf" not in {fit.protocol for fit in few.fits}
-    assert "rows of others" in " ".join(few.others["llf"])
-    many = advise(situation(shape="fuzzy", rows=20_000, columns=30))
-    assert "llf" in {fit.protocol for fit in many.fits}
+    few = advise(Situation(partitioning="horizontal", parties=4, rows=60))
+    assert "llf, fuzzy_cmeans" not in {fit.name for fit in few.fits}
+    many = advise(Situation(partitioning="horizontal", parties=4, rows=20_000))
+    assert "llf, fuzzy_cmeans" in {fit.name for fit in many.fits}
 
 
-def test_advice_warns_of_narrow_parties() -> None:
-    found = advise(situation(rows=500, columns=2))
-    [dc] = [f for f in found.fits if f.protocol == "dc" and f.way.name == "kmeans"]
-    assert "dimensions 'all_but_one'" in dc.cautions[0]
+def test_narrow_parties_are_warned_of_before_a_session_opens() -> None:
+    [said] = size_warnings(DataCollaboration(n_clusters=3), ROWS, 500, 2)
+    assert "dimensions 'all_but_one'" in said
 
 
 @pytest.mark.parametrize(("rows", "update"), [(200, 5), (2_000, 62), (20_000, None)])
 def test_advice_warns_of_the_update_at_which_an_audit_may_stop(
     rows: int, update: int | None
 ) -> None:
-    found = advise(situation(rows=rows))
-    [llf] = [f for f in found.fits if f.protocol == "llf" and f.way.name == "cmeans"]
+    found = advise(Situation(partitioning="horizontal", parties=4, rows=rows))
+    [llf] = [fit for fit in found.fits if fit.name == "llf, cmeans"]
     expected = [] if update is None else [f"may stop a session from update {update} of"]
-    assert len(llf.cautions) == len(expected)
-    assert all(part in said for part, said in zip(expected, llf.cautions, strict=True))
+    assert len(llf.warnings) == len(expected)
+    assert all(part in said for part, said in zip(expected, llf.warnings, strict=True))
 
 
 @pytest.mark.parametrize(

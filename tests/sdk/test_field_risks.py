@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from clustering_protocols.catalogue import name_of
 from clustering_protocols.contract import Params
@@ -22,7 +19,6 @@ from coterie_pages.models import TermsSheet
 from coterie_pages.pages import page
 from coterie_pages.terminal_text import sheet_lines
 from coterie_pages.views.terms_sheet import sheet_of
-from party_sdk.cli import main
 
 ROWS = Layout.lattice(3)
 SCHEMA = Schema(
@@ -116,18 +112,3 @@ def test_page_and_text_of_terms_show_what_the_sheet_names() -> None:
         (sentence,) = naming(shown.cautions, name)
         assert sentence in text
         assert name in html.partition("Warning")[2].partition("</dl>")[0]
-
-
-@pytest.mark.threat(144)
-def test_advice_names_the_fields_of_a_dictionary(tmp_path: Path) -> None:
-    path = tmp_path / "dictionary.json"
-    path.write_text(SCHEMA.model_dump_json())
-    words = ["advise", "--partitioning", "horizontal", "--parties", "3"]
-    words += ["--analyst-sees", "geometry", "--collusion", "no"]
-    with_schema = [*words, "--schema", str(path)]
-    for given, named in ((with_schema, True), (words, False)):
-        done = CliRunner().invoke(main, [*given, "--json"])
-        fits = {each["protocol"]: each for each in json.loads(done.stdout)["fits"]}
-        assert bool(naming(tuple(fits["omnifc"]["cautions"]), "dose")) is named
-        assert not naming(tuple(fits["llf"]["cautions"]), "dose")
-    assert "'dose'" in CliRunner().invoke(main, with_schema).stdout

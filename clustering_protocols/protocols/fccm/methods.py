@@ -11,5 +11,6 @@ METHODS = (
         rounds=RoundBudget.MANY,
         analyst_sees=Exposure.NOTHING,
         exposure_with_one_party=Exposure.TOTALS,
+        agreement={"vertical": (1.0, 1.0)},
     ),
 )

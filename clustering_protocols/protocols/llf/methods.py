@@ -21,6 +21,7 @@ def _way(
         analyst_sees=seen[0],
         exposure_with_one_party=seen[1],
         params=fuzzy if shape == "fuzzy" else {},
+        agreement={partitioning: (1.0, 1.0)},
     )
 
 

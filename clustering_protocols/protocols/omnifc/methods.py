@@ -13,6 +13,7 @@ def _way(name: str, *shapes: Shape) -> Method:
         exposure_with_one_party=Exposure.ROWS,
         params={} if name == "kmeans" else {"algorithm": name},
         counted=name != "dbscan",
+        agreement={"horizontal": (1.0, 1.0)},
     )
 
 

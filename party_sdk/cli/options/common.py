@@ -80,12 +80,6 @@ rows_option = click.option(
     help="About how many rows all parties have together: says what will be large. "
     "Nothing of it stands in the terms.",
 )
-columns_option = click.option(
-    "--columns",
-    type=click.IntRange(1),
-    help="With --rows: about how many columns, of all parties together; those of the "
-    "dictionary, or 10, by default.",
-)
 schema_option = click.option(
     "--schema",
     "schema_files",

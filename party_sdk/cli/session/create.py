@@ -10,7 +10,6 @@ import click
 from party_sdk.cli.options.common import (
     SEED,
     column_groups_option,
-    columns_option,
     entropy_option,
     param_option,
     pass_coordinator,
@@ -114,7 +113,6 @@ _notify_option = notify_option("slow parties")
 @section_options("limits")
 @schema_option
 @rows_option
-@columns_option
 @preparation_option(several=True)
 @section_options("gaps")
 @section_options("runs")
@@ -145,7 +143,6 @@ def create(
     seed: int | None,
     schema_files: tuple[Path, ...],
     rows: int | None,
-    columns: int | None,
     preparation_files: tuple[Path, ...],
     missing: Literal["drop", "mean", "median"] | None,
     letters: Path | None,
@@ -164,8 +161,6 @@ def create(
     from clustering_protocols import catalogue
     from clustering_protocols.terms.request_fields import read_sections
 
-    if columns is not None and rows is None:
-        raise click.UsageError("--columns says nothing without --rows.")
     said = read_sections(lambda each: options.get(each.option))
     coordinator.entropy = read_entropy(entropy_file)
     before = None if earlier is None else coordinator.session(earlier).terms
@@ -187,13 +182,9 @@ def create(
     values = with_match_keys(with_id_patterns(values, id_patterns), match_keys)
     values, runs = read_runs(values, **choice)
     agreed = catalogue.parse_params(protocol, values)
-    width = columns or sum(len(schema.fields) for schema in dictionary or ())
-    if rows is not None:
-        from party_sdk.advice.advice import USUAL_COLUMNS, check_sizes
-
-        check_sizes(agreed, layout, rows, width or USUAL_COLUMNS, runs)
-    if not as_json:
-        for line in _costs(agreed, layout, runs, rows, width):
+    width = sum(len(schema.fields) for schema in dictionary or ())
+    for line in _costs(agreed, layout, runs, rows, width):
+        if not as_json:
             say(line, err=True)
     opened = coordinator.create_session(
         params=agreed,
@@ -237,16 +228,14 @@ def _costs(
     rows: int | None,
     columns: int,
 ) -> Iterator[str]:
-    """Yield what a session costs beyond the usual: several runs, many rows."""
-    if runs is None and rows is None:
-        return
-    from clustering_protocols import result_warnings
-    from party_sdk.advice import advice, evidence
+    """Yield what a session costs beyond the usual; refuse what it would refuse."""
+    from party_sdk import advice
 
-    widths = advice.widths_of(layout, columns) if columns else None
-    found = result_warnings.of_session(params, layout, widths) if widths else []
-    for sentence in (*found, *advice.describe_audit_limit(params, layout, rows)):
-        yield f"warning: {sentence}"
+    if rows is not None:
+        columns = columns or advice.USUAL_COLUMNS
+        advice.check_sizes(params, layout, rows, columns, runs)
+    if columns and (rows or runs):
+        for sentence in advice.size_warnings(params, layout, rows, columns):
+            yield f"warning: {sentence}"
     if runs is not None:
-        yield evidence.rounds_line(params, layout, runs)
-    yield from advice.large(params, layout, rows, columns or advice.USUAL_COLUMNS)
+        yield advice.describe_runs(params, layout, runs)

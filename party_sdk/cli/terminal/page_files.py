@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -70,17 +69,6 @@ def _lines(report: RunReport | SessionReport, state: str) -> Iterator[str]:
     chosen = next((n for n, run in enumerate(report.runs) if run.chosen), None)
     figures = [run.figures for run in report.runs]
     yield from table_lines([run.n_clusters for run in report.runs], figures, chosen)
-    if report.expected:
-        least = min(each.least for each in report.expected)
-        mean = sum(each.mean for each in report.expected) / len(report.expected)
-        yield (
-            f"fidelity to expect: {mean:.3f} in the mean of {len(report.expected)} public "
-            f"data sets, {least:.3f} at least"
-        )
-    ratios = [each for each in report.expected if each.ratio]
-    if ratios:
-        yield (
-            "objective ratio to expect (over the pooled method with ten starts): "
-            f"{median(each.ratio or 1 for each in ratios):.3f} in the median of "
-            f"{len(ratios)}, {max(each.worst_ratio or 1 for each in ratios):.3f} at most"
-        )
+    if report.measured:
+        least, most = report.measured
+        yield f"agreement with pooled clustering on public data: {least:.2f} to {most:.2f}"

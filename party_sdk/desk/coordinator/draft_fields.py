@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
@@ -21,8 +21,7 @@ from coterie_pages.models.desk_coordinator import (
     SlotLine,
 )
 from coterie_pages.models.fields import FormField, Option
-from party_sdk.advice.advice import layout_of, situation_of
-from party_sdk.advice.advice_form import QUESTIONS
+from party_sdk.advice import layout_of
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import MATCH_KEYS, PARAM, SPLITS, Draft
 from party_sdk.desk.coordinator.key_choice import choose_keys
@@ -146,11 +145,10 @@ def _places(draft: Draft) -> list[SlotLine]:
     """Return the places with which the form begins: as advice was asked, or a few."""
     layout = Layout.lattice(_USUAL_PARTIES)
     if draft.one("parties") and draft.one("partitioning"):
-        defaults = {name: question.default for name, question in QUESTIONS.items()}
         try:
             parties = parse_number(draft.one("parties"), "parties", 2)
-            split = {"partitioning": draft.one("partitioning"), "parties": parties}
-            layout = layout_of(situation_of({**defaults, **split}, 2))
+            partitioning: Any = draft.one("partitioning")
+            layout = layout_of(partitioning, parties)
         except InvalidParameters:
             pass  # somebody changed the address: the usual places then
     return [

@@ -16,7 +16,7 @@ from coterie_pages.models.desk_coordinator import Review, SlotLine
 from coterie_pages.models.fields import FormField
 from coterie_pages.models.frame import Banner
 from coterie_pages.views.terms_sheet import sheet_of
-from party_sdk.advice.evidence import rounds_line
+from party_sdk.advice import describe_runs
 from party_sdk.coordinator.coordinator import Coordinator, DrawnTerms
 from party_sdk.desk.coordinator.context import (
     ABOVE,
@@ -173,7 +173,7 @@ def _review(
     return Review(
         **said,
         hidden=hidden,
-        cost="" if runs is None else rounds_line(asked.params, asked.layout, runs),
+        cost="" if runs is None else describe_runs(asked.params, asked.layout, runs),
         left_out=tuple(asked.left_out),
         join_by=now() + timedelta(seconds=terms.deadlines.recruiting),
         folder=folder,

@@ -1,1 +1,0 @@
-"""Which protocol fits, and what a session of a size takes."""
