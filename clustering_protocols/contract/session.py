@@ -50,16 +50,6 @@ class Params(BaseModel):
         return ()
 
     @property
-    def finds_repeated_people(self) -> bool:
-        """Return whether people are looked for whom two parties of split rows have."""
-        return False
-
-    @property
-    def labels_left_out(self) -> bool:
-        """Return whether rows that are left out of a session get labels at home."""
-        return False
-
-    @property
     def epsilon_per_person(self) -> float:
         """Return the ε of differential privacy that a session costs each person.
 

@@ -27,7 +27,7 @@ from clustering_protocols.engine.cluster_numbers import number_outcome
 from clustering_protocols.engine.contribution_checks import check_answer
 from clustering_protocols.engine.journal import Journal
 from clustering_protocols.engine.packets import Packet
-from clustering_protocols.engine.rows import label_left_out, rows_of, wrap_predict
+from clustering_protocols.engine.rows import rows_of, wrap_predict
 from clustering_protocols.engine.stages import (
     last_stages,
     load,
@@ -207,8 +207,6 @@ class PartyEngine:
             return outcome
         n_rows = session.member(self.slot).n_rows
         whole = put_back(outcome, selection.rows, n_rows)
-        if data is not None and session.params.labels_left_out:
-            whole = label_left_out(whole, data, selection.rows)
         return tell_part(whole, len(selection.rows), n_rows)
 
     def foresee(self, journal: Journal, memory: Memory) -> list[Outcome | None]:

@@ -10,7 +10,6 @@ from clustering_protocols.contract import Outcome, Placement, SessionContext
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import OUTSIDE, Selection
 from clustering_protocols.numerics.data_source import DataSource, keep_rows
-from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.imputation.stage import prepare_rows
 from clustering_protocols.terms.preparation import (
     check_fields,
@@ -74,17 +73,3 @@ def wrap_predict(
         return Placement(labels=labels, distances=distances)
 
     return replace(outcome, predict=place_fields)
-
-
-def label_left_out(outcome: Outcome, data: DataSource, part: IntArray) -> Outcome:
-    """Return an outcome in which the rows that took no part have labels of new rows.
-
-    data: all rows of the party.
-    part: int64 (n,); the numbers of those that took part.
-    """
-    left = np.setdiff1d(np.arange(data.n_rows), part)
-    if outcome.predict is None or not len(left):
-        return outcome
-    labels = outcome.labels.copy()
-    labels[left] = outcome.predict(keep_rows(data, left)).labels
-    return replace(outcome, labels=labels)

@@ -79,22 +79,6 @@ def shares_any_rows(layout: Layout) -> bool:
     return any(len(group) > 1 for group in layout.row_groups)
 
 
-def compared_with(terms: Terms, params: Params, slot: str) -> tuple[str, ...]:
-    """Return the slots whose people are compared with those of a slot, and that slot.
-
-    Of split rows all parties, where people are looked for that two of them have.
-    """
-    layout, place = terms.layout, terms.layout.slot(slot)
-    if params.finds_repeated_people:
-        return layout.column_group(place.column)
-    return layout.row_group(place.row)
-
-
-def compares_people(terms: Terms, params: Params, slot: str) -> bool:
-    """Return whether the people of a slot are compared with those of another."""
-    return len(compared_with(terms, params, slot)) > 1
-
-
 def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival:
     """Return what a session sees of a party's table.
 
@@ -111,7 +95,7 @@ def arrive(terms: Terms, params: Params, slot: str, data: DataSource) -> Arrival
     clustered = clustered_columns(data, schema)
     whole = None if plan is None else whole_rows(clustered, plan)
     taken = clustered if whole is None else keep_rows(clustered, whole)
-    rows = params.select_rows(taken, shared=compares_people(terms, params, slot))
+    rows = params.select_rows(taken, shared=shares_rows(terms, slot))
     if whole is not None:
         rows = whole if rows is None else whole[rows]
     if rows is None:

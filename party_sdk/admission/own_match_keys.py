@@ -11,7 +11,7 @@ from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
     key_values,
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.shared_stages.row_selection import compares_people
+from clustering_protocols.shared_stages.row_selection import shares_rows
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
@@ -26,7 +26,7 @@ def found_keys(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
     if (
         not isinstance(params, AlignedParams)
         or not params.linked_by
-        or not compares_people(terms, params, slot)
+        or not shares_rows(terms, slot)
         or data.ids is None
     ):
         return []

@@ -16,7 +16,6 @@ from clustering_protocols.shared_stages.imputation.stage import prepare_rows
 from clustering_protocols.shared_stages.row_selection import (
     Arrival,
     arrive,
-    compares_people,
     shares_rows,
 )
 from clustering_protocols.shared_stages.statistics.by_leader import (
@@ -71,7 +70,7 @@ def agreed_in(terms: Terms, slot: str) -> SlotFields:
 def matched_by(terms: Terms, slot: str) -> tuple[str, ...]:
     """Return the columns by which the rows of a slot are linked; none where ids are."""
     params = check_terms(terms)
-    return tuple(params.match_columns) if compares_people(terms, params, slot) else ()
+    return tuple(params.match_columns) if shares_rows(terms, slot) else ()
 
 
 def open_by(

@@ -21,7 +21,7 @@ from typing import Final
 from clustering_protocols.common.errors import GuardRefused, NotReady
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.session_terms import check_terms
-from clustering_protocols.shared_stages.row_selection import compares_people
+from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.terms import Terms
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.home.files import wait_for_lock
@@ -88,7 +88,7 @@ class Intersections:
     ) -> Intersection:
         """Return what a session would add; nothing where it intersects no ids."""
         params = check_terms(terms)
-        intersects = params.selects_rows and compares_people(terms, params, slot)
+        intersects = params.selects_rows and shares_rows(terms, slot)
         return Intersection(
             known=self,
             ids=ids if intersects else None,

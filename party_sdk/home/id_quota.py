@@ -60,7 +60,7 @@ def _explain(said: str, brought: float, admitted: float) -> str:
 def match_keys_at(terms: Terms, slot: str) -> int:
     """Return by how many match keys rows of a slot are linked; 0 where ids name them."""
     from clustering_protocols.session_terms import check_terms
-    from clustering_protocols.shared_stages.row_selection import compares_people
+    from clustering_protocols.shared_stages.row_selection import shares_rows
 
     params = check_terms(terms)
-    return len(params.linked_by) if compares_people(terms, params, slot) else 0
+    return len(params.linked_by) if shares_rows(terms, slot) else 0

@@ -176,7 +176,6 @@ class Policy:
         Raises GuardRefused: with the numbers, before any id leaves, blinded or not.
         """
         from clustering_protocols.session_terms import check_terms
-        from clustering_protocols.shared_stages.row_selection import compared_with
         from clustering_protocols.terms.agreements import read_agreement
 
         agreed, terms = read_agreement(agreement)
@@ -184,7 +183,7 @@ class Policy:
         if not params.selects_rows:
             return
         n_keys, own = len(params.linked_by), agreed.member(slot).n_rows
-        for name in compared_with(terms, params, slot):
+        for name in terms.layout.row_group(terms.layout.slot(slot).row):
             brought = agreed.member(name).n_rows * max(n_keys, 1)
             excess = id_quota.describe_excess(
                 name, brought, own, self.ids_per_row, are_keys=n_keys > 0

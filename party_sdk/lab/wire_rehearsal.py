@@ -79,8 +79,7 @@ def draw_tables(
 ) -> dict[str, MatrixSource]:
     """Return a table for each slot: three groups of rows, ids where parties compare some.
 
-    params: where rows are selected, one of each slot's is of somebody nobody else has;
-        where repeated people are found, each slot has two of the next one's.
+    params: where rows are selected, one of each slot's is of somebody nobody else has.
     kind: of data; counts are degrees between 0 and 1 here.
     described: whether there are two more columns, which profiles alone show.
     """
@@ -93,9 +92,7 @@ def draw_tables(
     register = make_register(n_rows * len(layout.slots), np.random.default_rng(seed))
     for place, slot in enumerate(layout.slots):
         people = np.arange(n_rows) if in_order else drawn.permutation(n_rows)
-        if params.finds_repeated_people:
-            people += place * (n_rows - 2)
-        elif params.selects_rows:
+        if params.selects_rows:
             people = np.where(people == n_rows - 1, n_rows + place, people)
         named = [(number, register[number]) for number in people.tolist()]
         ids = _name_people(named, params.match_columns, is_first=place == 0)
@@ -107,7 +104,7 @@ def draw_tables(
         if described:
             rows = np.column_stack([rows, _describe_rows(rows, drawn_beside)])
             names += _DESCRIBED
-        shared = params.finds_repeated_people or len(layout.row_group(slot.row)) > 1
+        shared = len(layout.row_group(slot.row)) > 1
         found[slot.name] = MatrixSource(
             rows, names, ids if shared else None, gaps=described
         )

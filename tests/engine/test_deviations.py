@@ -33,7 +33,7 @@ every_protocol = pytest.mark.parametrize("name", catalogue.catalogue())
 ITS_WORD = {
     "measure": [{"labels"}, {"memberships"}],
     "select": [{"common"}, {"n_rows"}, {"common", "n_rows"}],
-    "select-linked": [{"rows"}, {"n_rows"}, {"n_rows", "rows"}, {"repeated"}],
+    "select-linked": [{"rows"}, {"n_rows"}, {"n_rows", "rows"}],
     "add": [{"overflowed", "total"}],  # that some site's share did not fit
 }
 

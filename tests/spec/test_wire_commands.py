@@ -349,20 +349,6 @@ def test_linked_people_are_rehearsed(slot: str, places: Sequence[str]) -> None:
     assert "linkage, select-linked → digests: as expected" in done.output
 
 
-@pytest.mark.parametrize("repeated", ["counted", "left-out"])
-@pytest.mark.parametrize("slot", ["north", "west"])
-def test_repeated_people_are_rehearsed(slot: str, repeated: str) -> None:
-    said = {"method": "ecdh", "match_keys": KEYS, "repeated_people": repeated}
-    done = rehearse_linked(slot, json.dumps(said), ())
-    assert "linkage, pass-keys → keys-passed: as expected" in done.output
-
-
-def test_rows_left_out_have_labels_too() -> None:
-    said = {"method": "ecdh", "match_keys": KEYS, "repeated_people": "left-out"}
-    params = (*GIVEN[:3], 'small_cohorts="allow"')
-    rehearse_linked("west", json.dumps(said), (), "llf", params)
-
-
 def rehearse_linked(
     slot: str,
     alignment: str,

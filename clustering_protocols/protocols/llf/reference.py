@@ -20,10 +20,7 @@ from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import KeyedStream, generator
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.shared_stages.alignment.examples import (
-    BY_MATCH_KEYS,
-    LEFT_OUT,
-)
+from clustering_protocols.shared_stages.alignment.examples import BY_MATCH_KEYS
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.secrets import RowSecret, key_from
 from clustering_protocols.terms.evaluation import Evaluation
@@ -297,7 +294,6 @@ def examples() -> Sequence[Example[Llf]]:
     racing = Llf(n_clusters=3, n_init=2, allow_two_parties=True, publish="sizes")
     aligned = Llf(n_clusters=3, alignment=Alignment(method="ecdh"))
     linked = Llf(n_clusters=3, alignment=BY_MATCH_KEYS)
-    left_out = Llf(n_clusters=3, alignment=LEFT_OUT, max_iter=6)
     return [
         *given,
         Example(
@@ -309,7 +305,6 @@ def examples() -> Sequence[Example[Llf]]:
         Example(params=aligned, layout=Layout.lattice(1, 3), X=X, missing=0.1),
         _build_prepared(X),
         Example(params=linked, layout=Layout.lattice(1, 3), X=X[:60], missing=0.1),
-        Example(params=left_out, layout=Layout.lattice(3), X=X[:60]),
     ]
 
 

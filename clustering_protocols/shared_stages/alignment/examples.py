@@ -10,6 +10,3 @@ BY_MATCH_KEYS: Final = Alignment(
     method="ecdh", match_keys=("person | digits", "person | zero-pad:6")
 )
 """Rows linked by two match keys, which the ids of made rows serve as."""
-
-LEFT_OUT: Final = BY_MATCH_KEYS.model_copy(update={"repeated_people": "left-out"})
-"""Split rows, of which those of people are left out whom an earlier party has."""

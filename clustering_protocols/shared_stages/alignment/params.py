@@ -106,12 +106,6 @@ class Alignment(Params):
         "as texts such as 'surname | soundex + birth_date | date'. A row is linked by the "
         "first key on which two parties agree.",
     )
-    repeated_people: Literal["kept", "counted", "left-out"] = Field(
-        default="kept",
-        description="Of split rows: people whom two parties have, found by match_keys. "
-        "counted: each operator reads how many, in steps. left-out: a row counts at the "
-        "first of these parties alone; the others label theirs at home.",
-    )
     key_uniqueness: float = Field(
         default=_LEAST_UNIQUE,
         ge=0,
@@ -132,8 +126,6 @@ class Alignment(Params):
     def _keys_of_one_method(self) -> Self:
         if self.match_keys and self.method != "ecdh":
             raise ValueError("match_keys need method 'ecdh'")
-        if self.repeated_people != "kept" and not self.match_keys:
-            raise ValueError("repeated_people are found by match_keys: name some")
         if self.match_keys and self.id_patterns:
             raise ValueError("id_patterns say nothing of match_keys: leave them out")
         if len(set(self.match_keys)) < len(self.match_keys):
@@ -150,8 +142,6 @@ class Alignment(Params):
             del written["minimum_share"]
         if not self.match_keys:
             del written["match_keys"]
-        if self.repeated_people == "kept":
-            del written["repeated_people"]
         if self.key_uniqueness == _LEAST_UNIQUE:
             del written["key_uniqueness"]
         return written
@@ -204,16 +194,6 @@ class AlignedParams(Params):
     def match_columns(self) -> Sequence[str]:
         """Return the columns of which match keys are made, which a row's id then is."""
         return self.alignment.match_columns
-
-    @property
-    def finds_repeated_people(self) -> bool:
-        """Return whether people are looked for whom two parties of split rows have."""
-        return self.alignment.repeated_people != "kept"
-
-    @property
-    def labels_left_out(self) -> bool:
-        """Return whether rows that are left out of a session get labels at home."""
-        return self.alignment.repeated_people == "left-out"
 
     def normalise_id(self, name: str, *, shared: bool) -> str:
         """Return a row's id in the form in which the parties compare it."""

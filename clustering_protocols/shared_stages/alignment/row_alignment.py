@@ -65,34 +65,8 @@ _OF_MATCH_KEYS: Final = (
     _GUESSED,
     _CHANGES,
 )
-_COUNTED: Final = "repeated-people-are-counted"
-_LEFT_OUT: Final = "later-parties-learn-repeated-people"
-_OF_REPEATED: Final[Mapping[bool, Sequence[str]]] = {
-    False: (_COUNTED,),
-    True: (_COUNTED, _LEFT_OUT),
-}
-"""Of people whom two parties have: as they are counted, and where they are left out."""
-
 RISKS: Final[Mapping[str, Risk]] = {
     **_OF_INTERSECTION,
-    _COUNTED: Risk(
-        level=RiskLevel.SESSION,
-        harm=Harm.STATISTICS,
-        sentence="The analyst learns how many people each two parties share, and each "
-        "party reads its share with each other, in steps.",
-        remedy="Parties that surely have no person in common "
-        "(alignment.repeated_people 'kept').",
-        detail="Steps are 5 % of the smaller table; fewer people than "
-        "guards.minimum_rows are not told.",
-    ),
-    _LEFT_OUT: Risk(
-        level=RiskLevel.SESSION,
-        harm=Harm.GEOMETRY,
-        sentence="A later party learns which of its people an earlier one has; the "
-        "analyst decides whom it leaves out, unchecked.",
-        remedy="To count them alone (alignment.repeated_people 'counted').",
-        detail="With three parties and more it does not learn which of them.",
-    ),
     _GUESSED: Risk(
         level=RiskLevel.SESSION,
         harm=Harm.ROWS_JOINTLY,
@@ -126,16 +100,10 @@ RISKS: Final[Mapping[str, Risk]] = {
 
 
 def check(params: AlignedParams, layout: Layout) -> None:
-    """Refuse an intersection of rows that nobody shares, unless people are looked for.
+    """Refuse an intersection of rows that nobody shares.
 
     Raises InvalidParameters.
     """
-    if params.finds_repeated_people:
-        if shares_any_rows(layout):
-            raise InvalidParameters(
-                "alignment.repeated_people is of split rows: here parties share rows."
-            )
-        return
     if params.selects_rows and not shares_any_rows(layout):
         raise InvalidParameters(
             f"alignment.method {params.alignment.method!r} needs a row group of two "
@@ -145,8 +113,6 @@ def check(params: AlignedParams, layout: Layout) -> None:
 
 def risks(params: AlignedParams, layout: Layout) -> list[str]:
     """Return the risk codes that an alignment brings: none where nobody shares rows."""
-    if params.finds_repeated_people:
-        return [*_OF_REPEATED[params.labels_left_out], _GUESSED, _CHANGES]
     if not shares_any_rows(layout):
         return []
     if params.alignment.method == "position":

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.session_terms import check_terms
-from clustering_protocols.shared_stages.row_selection import compares_people
+from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.session_risks import LIMITS
 from clustering_protocols.terms.terms import Terms
 from coterie_pages.models.desk import ColumnChoice, OwnChoices, TableChoice
@@ -231,7 +231,7 @@ def choices_of(kept: AddressedParty, chosen: TableForm) -> OwnChoices:
     params = check_terms(terms)
     admitted = read_policy(kept.desk.home).ids_per_row
     needs = describe_quota(match_keys_at(terms, kept.slot), admitted)
-    counts = params.selects_rows and compares_people(terms, params, kept.slot)
+    counts = params.selects_rows and shares_rows(terms, kept.slot)
     return shown_choices(typed_limits(kept, chosen), Quota(counts, needs))
 
 

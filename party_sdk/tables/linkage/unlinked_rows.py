@@ -37,7 +37,6 @@ def unlinked_rows(
     if (
         not isinstance(params, AlignedParams)
         or not params.linked_by
-        or params.finds_repeated_people
         or data.ids is None
     ):
         return []

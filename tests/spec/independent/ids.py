@@ -26,7 +26,6 @@ _KNOWN: Final = {
     "minimum_share",
     "match_keys",
     "key_uniqueness",
-    "repeated_people",
 }
 
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from . import ristretto
 from .common import Comparison, read_digests, select_common
-from .derivations import Refusal, Stream, group_key, lp
+from .derivations import Refusal, lp
 from .kinds import Kind, Record, Rule
-from .match_keys import columns_of, find_values, read_key
-from .order import Exchange, Memory, Reply, Role, Stage, View
-from .session import Session, ring_of
+from .match_keys import find_values
+from .order import Memory, Reply, Role, View
+from .session import ring_of
 
 _POINTS: Final = Rule("u1", ("k", "t", 32))
 KINDS: Final[Mapping[str, Kind]] = {
@@ -27,11 +27,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "keys-passed": Kind(),
     "show-tokens": Kind(),
     "key-tokens": Kind(arrays={"tokens": _POINTS}),
-    "select-linked": Kind(
-        {"n_rows": "object", "repeated": "object"}, {"rows": Rule("<i8", ("t",), 0)}
-    ),
+    "select-linked": Kind({"n_rows": "object"}, {"rows": Rule("<i8", ("t",), 0)}),
 }
-_PLANTED: Final = 128
 Values = Sequence[Sequence[bytes | None]]
 
 
@@ -62,22 +59,6 @@ def go_on(point: bytes, mask: int) -> bytes:
     """Section 11, linkage: a point, times a mask."""
     read = ristretto.read_point(point, "guard-refused")
     return ristretto.write_point(ristretto.multiply(mask, read))
-
-
-def draw_differing(stream: Stream, keys: Sequence[str]) -> Any:
-    """Section 11, linkage, planted rows: which values differ, 1 to 3."""
-    columns, read = columns_of(keys), [read_key(key) for key in keys]
-    parts = list(dict.fromkeys(part for key in read for part in key))
-    fails = stream.uniform(len(columns) * _PLANTED).reshape(-1, _PLANTED) < 0.15
-    shows = stream.uniform(len(parts) * _PLANTED).reshape(-1, _PLANTED) < 0.7
-    shown = [
-        shows[at] & fails[[columns.index(name) for name in part[0]]].any(axis=0)
-        for at, part in enumerate(parts)
-    ]
-    differs = np.array(
-        [np.any([shown[parts.index(part)] for part in key], axis=0) for key in read]
-    )
-    return differs & ~differs.all(axis=0)
 
 
 @dataclass(frozen=True)
@@ -140,40 +121,20 @@ class Linkage(Role):
         session, mask = view.session, self._mask(view)
         said = session.terms["protocol"]["params"]["alignment"]
         own = find_values(session.ids, said)
-        planted = self._plant(view)
-        size = len(session.rows) + len(planted[0])
+        size = len(session.rows)
         order = session.draw(view.stage, "list-order").permutation(size)
         filler = session.draw(view.stage, "no-value")
         points = []
         for number, values in enumerate(own):
             bound = self._context(view, f"key {number}")
             listed = [None if v is None else v.encode() for v in values]
-            every = [*listed, *planted[number]]
-            for value in (every[row] for row in order):
+            for value in (listed[row] for row in order):
                 wide = filler.words(8).tobytes() if value is None else None
                 points.append(begin(wide or point_of(bound, value or b""), mask))
         made = np.frombuffer(b"".join(points), np.uint8).reshape(len(own), size, 32)
         sent = self._hand_on(view, made, 1)
         sent.remember["list"] = order
         return Reply(Record("keys-masked"), sent.envelopes, sent.awaits, sent.remember)
-
-    def _plant(self, view: View) -> list[list[bytes]]:
-        """Section 11, linkage, planted rows: their values, key by key."""
-        keys, session = self._keys(view), view.session
-        if not session.shares_rows:
-            return [[] for _ in keys]
-        secret = bytes.fromhex(view.recall("secret/row"))
-        purpose = group_key(secret, session.agreement, "planted-rows")
-        found = _take(Stream(purpose), len(keys))
-        if not view.leads("row"):
-            stream = session.draw(view.stage, "planted-rows")
-            differs = draw_differing(stream, keys)
-            other = _take(stream, len(keys))
-            found = [
-                [b if differ else a for a, b, differ in zip(*three, strict=True)]
-                for three in zip(found, other, differs, strict=True)
-            ]
-        return found
 
     def _hand_on(self, view: View, points: Any, n_masks: int) -> Reply:
         """Section 11, linkage: a list goes to the next neighbour."""
@@ -201,20 +162,7 @@ class Linkage(Role):
         if len(set(places)) < len(places) or any(p >= len(order) for p in places):
             raise Refusal("protocol-failed")
         rows = [order[place] for place in places]
-        if {row for row in order if row >= n} - set(rows):
-            raise Refusal("protocol-failed")
-        said = view.session.terms["protocol"]["params"]["alignment"]
-        repeated = said.get("repeated_people", "kept")
-        first = view.session.slot == ring[0]
-        keeps = repeated == "counted" or (repeated == "left-out" and first)
-        if keeps and len(rows) < n:
-            raise Refusal("protocol-failed")
-        shared = len(view.group("row")) > 1
-        names = [f"planted:{row - n if row >= n else -1}" for row in rows]
-        people = [row for row in rows if row < n]
-        return select_common(
-            view, self.comparison, people, counts, names if shared else []
-        )
+        return select_common(view, self.comparison, rows, counts, [])
 
     def receive(self, view: View, came: list[tuple[str, Record]]) -> Memory:
         """Section 11, linkage: a list in turn, or digests of leaders."""
@@ -232,28 +180,6 @@ class Linkage(Role):
         if n_masks != held["n_masks"] + 1 or n_masks >= len(ring):
             raise Refusal("envelope-refused")
         n = view.session.roster[ring[at - n_masks]]["n_rows"]
-        listed = n + _PLANTED * view.session.shares_rows
-        if points.shape[:2] != (len(self._keys(view)), listed):
+        if points.shape[:2] != (len(self._keys(view)), n):
             raise Refusal("invalid-array")
         return {"held": {"n_masks": n_masks, "points": points}}
-
-
-def _take(stream: Stream, n_keys: int) -> list[list[bytes]]:
-    """Section 11, linkage, planted rows: 32 bytes each, key by key, row by row."""
-    return [[stream.words(4).tobytes() for _ in range(_PLANTED)] for _ in range(n_keys)]
-
-
-def linkage(session: Session, comparison: Comparison) -> Stage:
-    """Section 11, linkage: the stage."""
-    rings = [len(ring_of(session.terms, slot)) for slot in session.slots]
-    asked = int(len(ring_of(session.terms, session.slot)) > 1)
-    passes = max(rings) - 2
-    passing = Exchange("pass-keys", "keys-passed", passes * asked, passes)
-    exchanges = (
-        Exchange("mask-keys", "keys-masked", asked),
-        *([passing] if passes > 0 else []),
-        Exchange("show-tokens", "key-tokens", asked),
-        Exchange("select-linked", "digests", own=frozenset({"rows", "repeated"})),
-    )
-    sealed = frozenset({"masked-keys", "digests"})
-    return Stage("linkage", exchanges, Linkage(comparison), sealed)

@@ -191,10 +191,6 @@ def _shares_rows(terms: Mapping[str, Any]) -> bool:
 def ring_of(terms: Mapping[str, Any], slot: str) -> list[str]:
     """Section 11, linkage: the parties whose people are compared with those of a slot."""
     rows = {each["name"]: each["row"] for each in terms["layout"]["slots"]}
-    params = terms["protocol"].get("params", {})
-    repeated = params.get("alignment", {}).get("repeated_people", "kept")
-    if repeated != "kept" and not _shares_rows(terms):
-        return list(rows)
     return [each for each, row in rows.items() if row == rows[slot]]
 
 

@@ -32,7 +32,6 @@ const SPOKEN = {
   minimum_share: "any", // of the question to an operator, which this client does not ask
   match_keys: "any",
   key_uniqueness: "any",
-  repeated_people: ["kept"],
 } as const;
 
 /** The alignment of terms; refuses what this client does not speak. */

@@ -30,7 +30,6 @@ import { numbers, type Bytes } from "../wire/arrays.ts";
 import { concat, digest, lengthPrefixed } from "../wire/bytes.ts";
 import { refuse } from "../wire/problems.ts";
 import { receiveSelected, selectCommon, type CommonRows } from "./common-rows.ts";
-import { PLANTED, plantedValues, takePlantedOut } from "./planted-rows.ts";
 
 const HELD = "masked-keys";
 const ORDER = "list-order";
@@ -53,7 +52,7 @@ export function linkageStage(
       { task: "mask-keys", answer: "keys-masked", least: once, most: once },
       { task: "pass-keys", answer: "keys-passed", least: passes, most: passes },
       { task: "show-tokens", answer: "key-tokens", least: once, most: once },
-      { task: "select-linked", answer: "digests", own: ["rows", "repeated"] },
+      { task: "select-linked", answer: "digests", own: ["rows"] },
     ],
     envelopes: ["masked-keys", "digests"],
     role: {
@@ -73,22 +72,20 @@ export function linkageStage(
   };
 }
 
-/** Own values, and the planted ones behind them, in an order that nobody else knows. */
+/** Own values, in an order that nobody else knows. */
 function maskOwn(
   context: PartyContext,
   { matchKeys, ...alignment }: Alignment,
   table: Table,
 ): Reply {
   const found = keyValues(table.ids, { matchKeys, ...alignment });
-  const planted = plantedValues(context, matchKeys);
-  const size = table.rows.length + PLANTED;
+  const size = table.rows.length;
   const order = context.lastingStream("list-order").permutation(size);
   const [mask, filler] = [maskOf(context), context.lastingStream("no-value")];
   const points = found.flatMap((own, key) => {
-    const values = [...own, ...planted[key]!];
     const purpose = boundTo(context, `key ${key}`);
     return mask.begin(
-      order.map((row) => values[row]),
+      order.map((row) => own[row]),
       purpose,
       filler,
     );
@@ -142,8 +139,7 @@ function findRows(
   if (!isOnce || places.some((place) => place >= order.length)) {
     refuse("protocol-failed", "The analyst selects rows that cannot be.");
   }
-  const rows = places.map((place) => order[place]!);
-  return takePlantedOut(rows, people);
+  return { rows: places.map((place) => order[place]!), names: [] };
 }
 
 /** The list of the party before: of this round's masks, and no longer than its rows. */
@@ -165,7 +161,7 @@ function listOf(
   }
   const origin = context.member(neighbour(context, -list.n_masks));
   const [keys, size] = list.points.shape;
-  if (keys !== matchKeys.length || size !== origin.n_rows + PLANTED) {
+  if (keys !== matchKeys.length || size !== origin.n_rows) {
     refuse("invalid-array", "A list of match keys has another size than its rows.");
   }
   return list;

@@ -1,8 +1,5 @@
 """Stage: rows of the same people, linked by match keys within each row group.
 
-Of split rows people are found in the same way whom two of all parties have
-(:mod:`.repeated_people`); what follows says it of a row group.
-
 The parties of a row group stand in a ring, in the order of their slots. Each masks the
 values of its match keys under a key of its own, in an order of its own, and seals them to
 the next party, which masks them again. The last one in the ring hashes what all have
@@ -12,8 +9,8 @@ round once, and holds as many values as its party has rows, for each key.
 
 The analyst links the rows of the leader to those of each other party: by the first key
 on which two rows agree, the rows of earlier keys left out. It tells each party which of
-its rows take part, and not by which key. Rows of nobody that all parties plant in their
-lists show whether it links rows of different people (:mod:`.planted_rows`).
+its rows take part, and not by which key. Nobody checks these links: cells of one person
+differ between tables, so that the parties have nothing to compare.
 
 | round | task → contribution | envelopes |
 |---|---|---|
@@ -50,7 +47,7 @@ def stage(alignment: Alignment, layout: Layout) -> Stage:
             Exchange(messages.MaskKeys, messages.KeysMasked),
             *([passing] if passes else []),
             Exchange(messages.ShowTokens, messages.KeyTokens),
-            Exchange(messages.SelectLinked, Digests, own=("rows", "repeated")),
+            Exchange(messages.SelectLinked, Digests, own=("rows",)),
         ),
         envelopes=(messages.MaskedKeys, Digests),
     )

@@ -16,17 +16,14 @@ from clustering_protocols.contract import (
     SessionContext,
     all_of,
 )
-from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import Digests, compare
 from clustering_protocols.shared_stages.alignment.overlap import check_overlap
 from clustering_protocols.shared_stages.alignment.params import Alignment
 
 from . import messages
-from .links import Tokens, as_texts, common_rows
+from .links import as_texts, common_rows
 from .messages import LinkageState
-from .planted_rows import N_PLANTED, n_listed
-from .repeated_people import find_repeated
 from .rings import n_passes, neighbour, shared_groups
 
 
@@ -62,7 +59,7 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
     def _ask_tokens(self, session: SessionContext) -> Ask:
         n_keys = len(self.alignment.match_keys)
         sizes = {
-            slot: {"k": n_keys, "t": n_listed(session, neighbour(group, slot, 1))}
+            slot: {"k": n_keys, "t": session.member(neighbour(group, slot, 1)).n_rows}
             for group in shared_groups(session.layout)
             for slot in group
         }
@@ -79,37 +76,22 @@ class LinkageAnalyst(AnalystRole[Params, Record, LinkageState]):
         shown = all_of(messages.KeyTokens, contributions)
         n_rows = {slot: session.member(slot).n_rows for slot in session.slots}
         rows = dict.fromkeys(session.slots, np.empty(0, dtype=np.int64))
-        repeated: dict[str, dict[str, int]] = {}
         for group in shared_groups(session.layout):
             # the party before a slot in the ring sends the tokens of its rows
             sent = [shown[neighbour(group, slot, -1)].tokens for slot in group]
             lists = dict(zip(group, map(as_texts, group, sent), strict=True))
-            if session.params.finds_repeated_people:
-                leaves_out = session.params.labels_left_out
-                found, repeated = find_repeated(session, lists, leaves_out=leaves_out)
-                n_rows |= {slot: len(each) for slot, each in found.items()}
-            else:
-                found, n_common = self._find_common(session, lists)
-                n_rows |= dict.fromkeys(group, n_common)
-            rows |= found
+            found = common_rows(list(lists.values()))
+            n_common = len(found[0])
+            check_overlap(session, group, n_common, self.alignment.minimum_overlap)
+            n_rows |= dict.fromkeys(group, n_common)
+            rows |= zip(group, found, strict=True)
         tasks = {
-            slot: messages.SelectLinked(
-                rows=rows[slot], n_rows=n_rows, repeated=repeated.get(slot, {})
-            )
+            slot: messages.SelectLinked(rows=rows[slot], n_rows=n_rows)
             for slot in session.slots
         }
         return Ask(
             state=LinkageState(asked="select-linked", n_rows=n_rows), tasks=tasks
         )
-
-    def _find_common(
-        self, session: SessionContext, lists: Mapping[str, Tokens]
-    ) -> tuple[dict[str, IntArray], int]:
-        """Return the places of the common rows, and how many of them are not planted."""
-        group, found = tuple(lists), common_rows(list(lists.values()))
-        n_common = max(0, len(found[0]) - N_PLANTED)
-        check_overlap(session, group, n_common, self.alignment.minimum_overlap)
-        return dict(zip(group, found, strict=True)), n_common
 
 
 def _ask_sharing(session: SessionContext, task: Record, asked: str, passed: int) -> Ask:

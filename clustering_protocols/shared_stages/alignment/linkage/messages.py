@@ -29,7 +29,6 @@ class KeysMasked(Record):
 class MaskedKeys(Record):
     """Envelope and memory: values of one party's match keys, key by key, row by row.
 
-    Rows that all parties of the row group plant are among them.
     n_masks: under how many parties' keys they are.
     """
 
@@ -83,16 +82,13 @@ class SelectLinked(Record):
     """Task: which places of your list take part, and how many rows of each slot.
 
     rows: in the order in which all parties of the row group put their rows. A slot that
-        is alone in its ring is told none: all its rows take part.
-    repeated: of split rows, for each other slot the least share of the smaller table
-        whose people both have, in percent; of few people none is told.
+        is alone in its row group is told none: all its rows take part.
     """
 
     kind = "select-linked"
 
     rows: Annotated[IntArray, Spec("t", low=0)]
     n_rows: dict[str, int]
-    repeated: dict[str, Annotated[int, Field(ge=0, le=95)]]
 
 
 class LinkageState(Record):

@@ -30,8 +30,6 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 
 from . import messages
 from .messages import MaskedKeys
-from .planted_rows import n_listed, n_planted, planted_values, take_planted_out
-from .repeated_people import describe_repeated
 from .rings import neighbour, ring_of
 
 _Task = (
@@ -81,15 +79,14 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
         if sent.n_masks != expected or sent.n_masks >= len(_ring(context)):
             raise EnvelopeRefused("Masked match keys came out of turn.")
         origin = neighbour(_ring(context), context.slot.name, -sent.n_masks)
-        n_rows = n_listed(context.session, origin)
+        n_rows = context.session.member(origin).n_rows
         sent.require({"k": len(self.alignment.match_keys), "t": n_rows})
 
     # The own list
 
     def _mask(self, context: PartyContext, data: DataSource) -> Reply:
         found = self.alignment.match(data)
-        n_rows = data.n_rows + n_planted(context.session.layout)
-        order = context.lasting_stream("list-order").permutation(n_rows)
+        order = context.lasting_stream("list-order").permutation(data.n_rows)
         content = MaskedKeys(points=_mask_values(context, found, order), n_masks=1)
         sent = PeerMessage(peer=_next(context), content=content)
         return Reply(
@@ -103,15 +100,13 @@ class LinkageParty(PartyRole[Params, _Task, _Content]):
     def _select(
         self, context: PartyContext, task: messages.SelectLinked, data: DataSource
     ) -> Reply:
-        rows, known = _find_rows(context, task, data.n_rows)
         return select_common(
             context,
-            rows=rows,
+            rows=_find_rows(context, task, data.n_rows),
             n_rows=task.n_rows,
-            ids=known,  # a person's cells may differ
+            ids=(),  # a person's cells may differ
             data=data,
             alignment=self.alignment,
-            notes=describe_repeated(context.session, context.slot.name, task.repeated),
         )
 
     # The lists of others
@@ -180,14 +175,12 @@ def _mask_values(
 ) -> ByteArray:
     """Return masked values (k, t, 32), and random points where there is none.
 
-    order: of the rows, and the planted ones behind them.
+    order: of the rows in the list.
     """
     mask, filler = _joint_mask(context), context.lasting_stream("no-value")
-    planted = planted_values(context, [key.key for key in found])
     masked = []
     for number, key in enumerate(found):
-        values = [*map(_encode, key.values), *map(bytes, planted[number])]
-        ordered = [values[row] for row in order]
+        ordered = [_encode(key.values[row]) for row in order]
         masked.append(mask.begin(ordered, _bind(context, f"key {number}"), filler))
     return np.stack(masked)
 
@@ -229,27 +222,13 @@ def _quotas(context: PartyContext, n_keys: int) -> dict[str, object]:
     }
 
 
-def _keeps_all(context: PartyContext) -> bool:
-    """Return whether all rows take part: of split rows at the first party, or at all."""
-    params = context.session.params
-    is_first = _ring(context)[0] == context.slot.name
-    return params.finds_repeated_people and (is_first or not params.labels_left_out)
-
-
 def _find_rows(
     context: PartyContext, task: messages.SelectLinked, n_rows: int
-) -> tuple[IntArray, list[str]]:
-    """Return the own rows that take part, in the order of all of the row group.
-
-    And what all of them know of that order alike.
-    """
+) -> IntArray:
+    """Return the own rows that take part, in the order of all of the row group."""
     if _is_alone(context):
-        return np.arange(n_rows), []
+        return np.arange(n_rows)
     order = context.recall(messages.ListOrder).order
     if (task.rows >= len(order)).any() or len(np.unique(task.rows)) < len(task.rows):
         raise ProtocolFailed("The analyst selects rows that cannot be.")
-    if len(task.rows) < len(order) and _keeps_all(context):
-        raise ProtocolFailed(
-            "The analyst leaves out rows of people whom none has twice."
-        )
-    return take_planted_out(order[task.rows], n_rows, len(order))
+    return order[task.rows]
