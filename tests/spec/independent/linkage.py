@@ -15,8 +15,8 @@ from .common import Comparison, read_digests, select_common
 from .derivations import Refusal, lp
 from .kinds import Kind, Record, Rule
 from .match_keys import find_values
-from .order import Memory, Reply, Role, View
-from .session import ring_of
+from .order import Exchange, Memory, Reply, Role, Stage, View
+from .session import Session, ring_of
 
 _POINTS: Final = Rule("u1", ("k", "t", 32))
 KINDS: Final[Mapping[str, Kind]] = {
@@ -183,3 +183,19 @@ class Linkage(Role):
         if points.shape[:2] != (len(self._keys(view)), n):
             raise Refusal("invalid-array")
         return {"held": {"n_masks": n_masks, "points": points}}
+
+
+def linkage(session: Session, comparison: Comparison) -> Stage:
+    """Section 11, linkage: the stage."""
+    rings = [len(ring_of(session.terms, slot)) for slot in session.slots]
+    asked = int(len(ring_of(session.terms, session.slot)) > 1)
+    passes = max(rings) - 2
+    passing = Exchange("pass-keys", "keys-passed", passes * asked, passes)
+    exchanges = (
+        Exchange("mask-keys", "keys-masked", asked),
+        *([passing] if passes > 0 else []),
+        Exchange("show-tokens", "key-tokens", asked),
+        Exchange("select-linked", "digests", own=frozenset({"rows"})),
+    )
+    sealed = frozenset({"masked-keys", "digests"})
+    return Stage("linkage", exchanges, Linkage(comparison), sealed)

@@ -227,7 +227,6 @@ export interface LinkageKeyTokens {
 export interface LinkageSelectLinked {
   readonly kind: "select-linked";
   readonly n_rows: Readonly<Record<string, number>>;
-  readonly repeated: Readonly<Record<string, number>>;
   readonly rows: Ints;
 }
 
@@ -1166,7 +1165,7 @@ export const LINKAGE_SELECT_LINKED_TASK: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Task: which places of your list take part, and how many rows of each slot.\n\nrows: in the order in which all parties of the row group put their rows. A slot that\n    is alone in its ring is told none: all its rows take part.\nrepeated: of split rows, for each other slot the least share of the smaller table\n    whose people both have, in percent; of few people none is told.",
+      "Task: which places of your list take part, and how many rows of each slot.\n\nrows: in the order in which all parties of the row group put their rows. A slot that\n    is alone in its row group is told none: all its rows take part.",
     title: "SelectLinked",
     type: "object",
     properties: {
@@ -1175,13 +1174,8 @@ export const LINKAGE_SELECT_LINKED_TASK: MessageSpec = {
         title: "N Rows",
         type: "object",
       },
-      repeated: {
-        additionalProperties: { maximum: 95, minimum: 0, type: "integer" },
-        title: "Repeated",
-        type: "object",
-      },
     },
-    required: ["n_rows", "repeated"],
+    required: ["n_rows"],
   },
 };
 
@@ -1216,7 +1210,7 @@ export const LINKAGE_MASKED_KEYS_ENVELOPE: MessageSpec = {
   values: {
     additionalProperties: false,
     description:
-      "Envelope and memory: values of one party's match keys, key by key, row by row.\n\nRows that all parties of the row group plant are among them.\nn_masks: under how many parties' keys they are.",
+      "Envelope and memory: values of one party's match keys, key by key, row by row.\n\nn_masks: under how many parties' keys they are.",
     title: "MaskedKeys",
     type: "object",
     properties: { n_masks: { minimum: 1, title: "N Masks", type: "integer" } },
