@@ -27,7 +27,7 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.secrecy.joint_mask import JointMask
-from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.alignment.digests import Digests, RowOrder
 from clustering_protocols.shared_stages.alignment.linkage import messages, party
 from clustering_protocols.shared_stages.alignment.linkage.links import (
     as_texts,
@@ -212,6 +212,22 @@ def test_common_rows_are_linked_to_the_leader_by_each_party() -> None:
 def test_tokens_that_come_twice_are_refused() -> None:
     with pytest.raises(InvalidArray, match="not each once"):
         as_texts("r1c1", tokens([1, 2], [3, 3]))
+
+
+# An analyst that joins rows of different people
+
+
+@pytest.mark.threat(190)
+def test_parties_take_the_analysts_word_for_who_is_linked() -> None:
+    """A risk of the terms: cells of one person differ, so parties compare nothing."""
+    running = at(messages.SelectLinked)
+    rows = packets.read(running.open.tasks["r1c2"]).arrays["rows"]
+    lie = altered(running, "r1c2", lambda _: {"rows": np.roll(rows, 1)})
+    honest = running.answer("r1c1", running.open.tasks["r1c1"]).memory.get(Digests)
+    joined = running.answer("r1c2", lie).memory.get(Digests)
+    assert honest is not None
+    assert joined is not None
+    assert joined.rows == honest.rows
 
 
 # What a party that follows the stage refuses
