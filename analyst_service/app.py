@@ -45,7 +45,6 @@ from analyst_service.public_endpoints import (
 )
 from analyst_service.requests.deps import AdmittingRoute
 from analyst_service.results.endpoints import router as results
-from analyst_service.resumable_uploads.endpoints import router as pieces
 from analyst_service.retention.endpoints import router as retention
 from analyst_service.retention.worker import Sweeper
 from analyst_service.sessions.endpoints import router as sessions
@@ -57,7 +56,6 @@ ROUTERS = (
     sessions,
     members,
     contributions,
-    pieces,
     results,
     retention,
     notices,

@@ -29,10 +29,10 @@ import psycopg
 
 from benchmarks.analyst_process import AnalystProcess, Member, free_port, join_all
 from benchmarks.ways import certificate, proxied
-from coterie_http import long_polling
+from coterie_http import wait_header
 from party_sdk.analyst_client import requests
 
-WAIT = long_polling.prefer(20)
+WAIT = wait_header(20)
 PUT_OFF = frozenset({429, 500, 503})
 GOAL_MS = 6.0
 

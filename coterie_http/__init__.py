@@ -1,6 +1,68 @@
-"""What both shells say in HTTP: headers of waiting, of receipts and of uploads in pieces.
+"""What service and SDK spell alike in HTTP: waiting, receipts and digests.
 
-Both also ask which addresses are public.
+An upload may wait for the next task: one request for each round. The client says how
+long (``Prefer: wait=20``, RFC 7240). The body of the answer is then the next task, or
+there is none (204), and the receipt stands in a header, as a byte sequence of structured
+fields (RFC 9651). Without ``Prefer`` the receipt is the body.
 
-Service and SDK never import each other; what they have to spell alike stands here.
+Service and SDK never import each other.
 """
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from clustering_protocols.wire.answers import Receipt
+
+RECEIPT_HEADER: Final = "Coterie-Receipt"
+_WAIT: Final = re.compile(
+    r'(?:^|,)\s*wait\s*=\s*"?(\d{1,6})"?\s*(?:[;,]|$)', re.IGNORECASE
+)
+_BYTES: Final = re.compile(r":([A-Za-z0-9+/]*={0,2}):")
+_DIGEST: Final = re.compile(r"sha-256=:([A-Za-z0-9+/]{43}=):")
+
+
+def wait_header(seconds: float) -> dict[str, str]:
+    """Return the header that asks for the next task."""
+    return {"Prefer": f"wait={round(seconds)}"}
+
+
+def wait_seconds(prefer: str) -> int | None:
+    """Return how long a client would wait; None where it does not say so."""
+    found = _WAIT.search(prefer)
+    return None if found is None else int(found[1])
+
+
+def receipt_headers(receipt: Receipt) -> dict[str, str]:
+    """Return the headers of an answer whose body is no receipt."""
+    text = base64.b64encode(receipt.model_dump_json().encode()).decode()
+    return {RECEIPT_HEADER: f":{text}:", "Preference-Applied": "wait"}
+
+
+def receipt_in(headers: Mapping[str, str]) -> bytes | None:
+    """Return the receipt, as JSON, in the headers of an answer; None without one."""
+    found = _BYTES.fullmatch(headers.get(RECEIPT_HEADER, ""))
+    try:
+        return None if found is None else base64.b64decode(found[1], validate=True)
+    except binascii.Error:
+        return None
+
+
+def digest_field(digest: str) -> str:
+    """Return the Content-Digest (RFC 9530) of a SHA-256 (hex)."""
+    return f"sha-256=:{base64.b64encode(bytes.fromhex(digest)).decode()}:"
+
+
+def digest_in(field: str) -> str | None:
+    """Return the SHA-256 (hex) of a digest field; None where it holds none."""
+    found = _DIGEST.fullmatch(field.strip())
+    try:
+        return (
+            None if found is None else base64.b64decode(found[1], validate=True).hex()
+        )
+    except binascii.Error:
+        return None

@@ -179,22 +179,6 @@ sa.Table(
     optional("entry", DIGEST),
 )
 sa.Table(
-    "partial_uploads",
-    metadata,
-    *attempt_key(),
-    required("size", sa.BigInteger),
-    required("changed_at", MOMENT),
-    optional("sealing_at", MOMENT),
-    optional("ended_at", MOMENT),
-)
-sa.Table(
-    "upload_pieces",
-    metadata,
-    *attempt_key(),
-    sa.Column("position", sa.BigInteger, primary_key=True),
-    required("size", sa.BigInteger),
-)
-sa.Table(
     "results",
     metadata,
     session_key(),

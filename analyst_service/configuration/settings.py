@@ -73,18 +73,6 @@ class Settings(NoticeSettings, EngineSettings):
     max_body_bytes: int = Field(
         default=BODY_BYTES, ge=1 << 10, description="Largest contribution."
     )
-    max_piece_bytes: int = Field(
-        default=64 << 20,
-        ge=1 << 10,
-        description="Largest piece of a contribution that comes in pieces.",
-        json_schema_extra=TUNING,
-    )
-    upload_seconds: int = Field(
-        default=86_400,
-        ge=60,
-        description="How long an upload in pieces is kept after its last piece.",
-        json_schema_extra=TUNING,
-    )
     max_json_bytes: int = Field(
         default=JSON_BYTES,
         ge=1 << 10,
@@ -254,7 +242,7 @@ class Settings(NoticeSettings, EngineSettings):
         ge=0.5,
         le=3600,
         description="After how long without a sign of life a step is taken from its "
-        "driver, or an upload from anyone who puts its pieces together.",
+        "driver.",
         json_schema_extra=TUNING,
     )
     step_attempts: int = Field(

@@ -15,7 +15,7 @@ from analyst_service.requests import negotiation
 from analyst_service.storage.models import Contribution
 from clustering_protocols.terms.signed_logs import sign_receipt
 from clustering_protocols.wire.answers import Receipt
-from coterie_http import long_polling
+from coterie_http import receipt_headers, wait_seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ async def answer_upload(
 ) -> Receipt | Response:
     """Return the answer to what is stored: 201; 200 where it was stored before."""
     service, asking = answering.service, answering.asking
-    seconds = long_polling.seconds_of(answering.prefer)
+    seconds = wait_seconds(answering.prefer)
     step_aside = Visit.of(answering.request.scope).step_aside
     # before the answer is stored: what follows may follow at once
     with service.notifier.subscribe(asking.caller.session_id or "") as waiter:
@@ -46,7 +46,7 @@ async def answer_upload(
         task = await tasks.wait_for_next(
             service, asking, waiter, seconds, step_aside, is_new=is_new
         )
-    told = long_polling.headers_of(receipt)
+    told = receipt_headers(receipt)
     if task is None:
         return Response(status_code=204, headers=told)
     sent = await negotiation.send_task(service, task.digest, answering.request.headers)

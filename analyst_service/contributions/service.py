@@ -160,7 +160,7 @@ class ContributionService:
                 if stored is not None:
                     return same_bytes(stored, each.digest)
             found = self._require_open(session, each.place, where, asked)
-            self._quotas.check_bytes(session, where, each.size, self._quota)
+            self._quotas.check_bytes(session, each.size, self._quota)
             return found
 
         return outcomes(admit_one, arriving)
@@ -195,7 +195,7 @@ class ContributionService:
                 if sessions[session_id].owner_id == session.owner_id
             )
             self._quotas.check_bytes(
-                session, where, each.size, self._quota, more=more, lock=True
+                session, each.size, self._quota, more=more, lock=True
             )
             each.keep()
             answers[where] = _contribution(where, each, now)

@@ -40,7 +40,7 @@ from clustering_protocols.common.errors import (
     UnsupportedMedia,
 )
 from clustering_protocols.records import codec, json_form
-from coterie_http.resumption import digest_in
+from coterie_http import digest_in
 
 _PIECE_BYTES = 1 << 18
 _CUT = "The connection ended within the body."
@@ -91,16 +91,14 @@ def _check_json(headers: Mapping[str, str], max_bytes: int) -> None:
         ) from None
 
 
-def check_headers(
-    headers: Mapping[str, str], max_bytes: int, expected: str = codec.MEDIA_TYPE
-) -> tuple[int, str]:
-    """Return announced length and SHA-256 (hex) of a body of an expected media type.
+def check_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]:
+    """Return announced length and SHA-256 (hex) of a body of arrays.
 
     Raises UnsupportedMedia, LengthRequired, TooLarge, Malformed: before the first byte
         of the body is read.
     """
-    if negotiation.media_type(headers) != expected:
-        raise UnsupportedMedia(f"Expected Content-Type {expected}.")
+    if negotiation.media_type(headers) != codec.MEDIA_TYPE:
+        raise UnsupportedMedia(f"Expected Content-Type {codec.MEDIA_TYPE}.")
     return _check_length(headers, max_bytes), _read_digest(headers)
 
 

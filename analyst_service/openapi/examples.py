@@ -199,7 +199,6 @@ ANSWERS: Final[dict[str, Example]] = {
     "get_task": _ARRAYS,
     "get_result": _ARRAYS,
     "put_contribution": _RECEIPT,
-    "patch_upload": _RECEIPT,
     "post_receiver": {"id": _RECEIVER, "secret": "whsec_…"},
     "list_receivers": {
         "ways": ["webhook", "mail"],

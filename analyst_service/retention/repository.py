@@ -14,13 +14,11 @@ from analyst_service.storage.models import (
     Contribution,
     Invitation,
     Member,
-    PartialUpload,
-    Piece,
     Result,
     Session,
     Task,
 )
-from clustering_protocols.wire.states import OVER, SessionState
+from clustering_protocols.wire.states import OVER
 
 _OVER = sorted(state.value for state in OVER)
 
@@ -61,9 +59,7 @@ class RetentionRepository:
             Contribution.digest, Contribution.session_id == session_id
         )
         digests |= self._digests(Session.state_digest, Session.id == session_id)
-        digests |= self._digests(Piece.digest, Piece.session_id == session_id)
-        for table in (Task, PartialUpload, Piece):
-            self._delete(table, session_id)
+        self._delete(Task, session_id)
         self._change(session_id, state_digest=None, purged_at=now)
         return digests
 
@@ -88,36 +84,6 @@ class RetentionRepository:
         )
         return digests
 
-    def find_unfinished(
-        self, before: datetime, *, lock: bool = False
-    ) -> list[PartialUpload]:
-        """Return uploads that nothing comes of: given up, answered, closed, or left."""
-        is_open = sa.exists().where(
-            Session.id == PartialUpload.session_id,
-            Session.state == SessionState.COLLECTING,
-            Session.round == PartialUpload.round,
-            Session.attempt == PartialUpload.attempt,
-        )
-        is_answered = sa.exists().where(_of(Contribution, PartialUpload))
-        query = sa.select(PartialUpload).where(
-            sa.or_(
-                PartialUpload.ended_at.is_not(None),
-                PartialUpload.changed_at <= before,
-                is_answered,
-                ~is_open,
-            )
-        )
-        if lock:
-            query = query.with_for_update(skip_locked=True)
-        return list(self._transaction.scalars(query))
-
-    def drop(self, upload: PartialUpload) -> set[str]:
-        """Forget an upload; return the digests of its pieces."""
-        digests = self._digests(Piece.digest, _of(Piece, upload))
-        self._transaction.execute(sa.delete(Piece).where(_of(Piece, upload)))
-        self._transaction.delete(upload)
-        return digests
-
     def live(
         self, tables: Collection[str] = frozenset(Base.metadata.tables)
     ) -> set[str]:
@@ -134,9 +100,7 @@ class RetentionRepository:
 
     def _delete(
         self,
-        table: type[
-            Task | Contribution | Result | Invitation | Member | PartialUpload | Piece
-        ],
+        table: type[Task | Contribution | Result | Invitation | Member],
         session_id: str,
     ) -> None:
         self._transaction.execute(
@@ -152,13 +116,6 @@ class RetentionRepository:
         )
 
 
-def _of(
-    table: type[Contribution | Piece], upload: PartialUpload | type[PartialUpload]
-) -> sa.ColumnElement[bool]:
-    place = ("session_id", "round", "attempt", "slot")
-    return sa.and_(*(getattr(table, n) == getattr(upload, n) for n in place))
-
-
 def _select_digests(
     digest: str | None = None,
     tables: Collection[str] = frozenset(Base.metadata.tables),
@@ -168,7 +125,6 @@ def _select_digests(
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
         Contribution.digest: kept,
         Task.digest: (),
-        Piece.digest: (),
         Result.digest: (),
         Session.state_digest: (),
         Session.summary_digest: (),

@@ -52,21 +52,6 @@ class RetentionService:
         if is_due:
             self._remove(self._service.database.transact(purge))
 
-    def drop_unfinished(self) -> None:
-        """Remove the pieces of uploads that nothing comes of any more."""
-        kept = timedelta(seconds=self._service.settings.upload_seconds)
-        before = self._clock.now() - kept
-
-        def drop(transaction: Transaction) -> set[str]:
-            rows = RetentionRepository(transaction)
-            left = rows.find_unfinished(before, lock=True)
-            return set().union(*map(rows.drop, left))
-
-        with self._service.database.read() as transaction:
-            is_due = bool(RetentionRepository(transaction).find_unfinished(before))
-        if is_due:
-            self._remove(self._service.database.transact(drop))
-
     def delete(self, caller: Caller, session_id: str) -> None:
         """Remove all of a session but its audit; one that runs is cancelled first."""
         caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)

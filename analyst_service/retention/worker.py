@@ -38,7 +38,6 @@ class Sweeper:
         self._retention.purge_ended()
         self._retention.delete_ended()
         self._retention.drop_tokens()
-        self._retention.drop_unfinished()
         self._retention.sweep()
 
     def _note_uses(self) -> None:

@@ -12,17 +12,9 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.storage.models import (
-    Contribution,
-    PartialUpload,
-    Principal,
-    Session,
-)
+from analyst_service.storage.models import Contribution, Principal, Session
 from clustering_protocols.common.errors import QuotaReached
 from clustering_protocols.wire.states import OVER
-
-Place = tuple[str, int, int, str]
-"""Session, round, attempt and slot of an upload."""
 
 _IS_OPEN: Final = Session.state.not_in(sorted(state.value for state in OVER))
 
@@ -55,7 +47,6 @@ class Quotas:
     def check_bytes(
         self,
         session: Session,
-        place: Place,
         size: int,
         quota: int | None,
         *,
@@ -64,14 +55,13 @@ class Quotas:
     ) -> None:
         """Raise :class:`QuotaReached` if bytes do not fit into the quota of an owner.
 
-        place: where they belong: what was begun there in pieces is not counted twice.
         more: bytes that are about to be stored, and are in no row yet.
         """
         if quota is None:
             return
         if lock:
             self._lock(session.owner_id)
-        used = more + self._sum_stored(session.owner_id) + self._begun(session, place)
+        used = more + self._sum_stored(session.owner_id)
         if used + size > quota:
             raise QuotaReached(
                 f"The open sessions of this coordinator hold {used} bytes; {size} more "
@@ -82,26 +72,6 @@ class Quotas:
         size = sa.func.coalesce(sa.func.sum(Contribution.size), 0)
         joined = sa.select(size).join(Session, Session.id == Contribution.session_id)
         return self._sum(joined.where(Session.owner_id == owner_id, _IS_OPEN))
-
-    def _begun(self, session: Session, place: Place) -> int:
-        """Return how many bytes uploads in pieces will have, but for one's own."""
-        upload = PartialUpload
-        own = sa.and_(
-            upload.session_id == place[0],
-            upload.round == place[1],
-            upload.attempt == place[2],
-            upload.slot == place[3],
-        )
-        size = sa.func.coalesce(sa.func.sum(upload.size), 0)
-        joined = sa.select(size).join(Session, Session.id == upload.session_id)
-        return self._sum(
-            joined.where(
-                Session.owner_id == session.owner_id,
-                _IS_OPEN,
-                upload.ended_at.is_(None),
-                ~own,
-            )
-        )
 
     def _sum(self, query: sa.Select[int]) -> int:
         return int(self._transaction.scalar(query) or 0)

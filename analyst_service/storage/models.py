@@ -233,32 +233,6 @@ class Contribution(_PerAttempt, Base):
     entry: Mapped[str | None] = mapped_column(_DIGEST)
 
 
-class PartialUpload(_PerAttempt, Base):
-    """A contribution that comes in pieces; the digest is that of the whole."""
-
-    __tablename__ = "partial_uploads"
-
-    size: Mapped[int] = mapped_column(sa.BigInteger)
-    changed_at: Mapped[datetime]
-    sealing_at: Mapped[
-        datetime | None
-    ]  # last sign of anyone who puts the pieces together
-    ended_at: Mapped[datetime | None]  # nothing is added; its pieces are to be removed
-
-
-class Piece(_PerAttempt, Base):
-    """Bytes of an upload from a position on; they lie in a blob of their own."""
-
-    __tablename__ = "upload_pieces"
-
-    position: Mapped[int] = mapped_column(
-        sa.BigInteger,
-        primary_key=True,
-        sort_order=1,  # the last part of the key
-    )
-    size: Mapped[int] = mapped_column(sa.BigInteger)
-
-
 class Result(Base):
     """What a slot gets at the end."""
 

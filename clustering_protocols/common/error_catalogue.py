@@ -161,12 +161,6 @@ class Problem(Enum):
         "Other bytes were already stored for this attempt",
         "Send the stored bytes; a new answer needs a new attempt.",
     )
-    OFFSET_MISMATCH = Facts(
-        "offset-mismatch",
-        409,
-        "The piece does not begin where the upload ends",
-        "Ask how far the upload has come (HEAD …/contribution/upload), and go on there.",
-    )
     NOT_READY = Facts(
         "not-ready",
         409,

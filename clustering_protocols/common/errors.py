@@ -139,10 +139,6 @@ class RoundClosed(CoterieError, problem=Problem.ROUND_CLOSED):
     """A contribution to a round or attempt that is not open."""
 
 
-class OffsetMismatch(CoterieError, problem=Problem.OFFSET_MISMATCH):
-    """A piece of an upload that leaves a gap, or lies over another."""
-
-
 class ContributionDiffers(CoterieError, problem=Problem.CONTRIBUTION_DIFFERS):
     """A second answer under one attempt."""
 

@@ -25,20 +25,16 @@ from clustering_protocols.wire.answers import (
 )
 from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
 from clustering_protocols.wire.states import SlotState, StopReason
-from coterie_http import long_polling
+from coterie_http import receipt_in, wait_header
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.answer_limits import PageCount
 from party_sdk.analyst_client.requests import parse_answer, raise_problem
-from party_sdk.analyst_client.resumable_uploads import PiecewiseUpload
 from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners, Transport
 
 _M = TypeVar("_M", bound=BaseModel)
 
 _STOP_PATIENCE: Final = 10.0  # seconds: an operator waits to read why it stopped
-
-IN_PIECES_FROM: Final = 64 << 20
-"""Contributions of so many bytes go in pieces, so that a cut costs one of them."""
 
 
 def connect(
@@ -220,26 +216,14 @@ class HttpAnalyst(CoordinatedAnalyst):
         digest: SHA-256 (hex) of the content, where it is known.
         """
         path = f"/v1/sessions/{session}/rounds/{round_}/attempts/{attempt}/contribution"
-        preferring = long_polling.prefer(wait) if wait else {}
-        response = None
-        if len(content) >= IN_PIECES_FROM:
-            response = self._in_pieces(path, content).send_all(preferring)
-        if response is None:
-            headers = requests.contribution_headers(content, digest) | preferring
-            response = self._send("PUT", path, content=content, headers=headers)
-        told = long_polling.receipt_in(response.headers)
+        headers = requests.contribution_headers(content, digest)
+        if wait:
+            headers |= wait_header(wait)
+        response = self._send("PUT", path, content=content, headers=headers)
+        told = receipt_in(response.headers)
         if told is None:
             return parse_answer(Receipt, response.content), None
         return parse_answer(Receipt, told), response.content or None
-
-    def _in_pieces(self, path: str, content: bytes) -> PiecewiseUpload:
-        return PiecewiseUpload(
-            send=self._send,
-            path=f"{path}/upload",
-            content=content,
-            patience=self._transport.patience,
-            on_resumed=self._transport.listeners.on_resumed,
-        )
 
     def result(self, session: str) -> bytes:
         """Return the caller's result."""

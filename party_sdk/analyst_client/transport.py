@@ -21,7 +21,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     Unavailable,
 )
-from coterie_http import long_polling
+from coterie_http import wait_seconds
 from party_sdk.analyst_client.answer_limits import LateAnswer, fetch
 from party_sdk.analyst_client.certificates import refusal
 from party_sdk.analyst_client.retries import next_delay
@@ -29,10 +29,12 @@ from party_sdk.home.addresses import mistaken
 
 OnOutage = Callable[[str], None]
 OnSilence = Callable[[str], None]
-OnResumed = Callable[[float], None]
 
 SILENT_SECONDS: Final = 3.0
 """After how long without an answer, or a word about it, the operator is told."""
+
+_MOST_COUNTED: Final = 30.0
+"""An attempt that sends a body counts for so many seconds of the patience at most."""
 
 UNREACHABLE: Final = "cannot be reached"
 FULL: Final = "has no room left"
@@ -98,14 +100,11 @@ class Listeners:
 
     on_outage: called with what is wrong when the analyst can no longer be reached, or
         has no room; and with an empty text once all is well.
-    on_resumed: called with the share of a contribution that the analyst has already,
-        where the rest of it is sent now.
     on_silence: called from another thread with the analyst's host, once a request has
         waited for :data:`SILENT_SECONDS` and nothing was told of an outage.
     """
 
     on_outage: OnOutage | None = None
-    on_resumed: OnResumed | None = None
     on_silence: OnSilence | None = None
 
 
@@ -177,21 +176,25 @@ class Transport:
             return self._send(request, patience)
 
     def _send(self, request: httpx.Request, patience: float) -> httpx.Response:
-        begin = time.monotonic()
+        elapsed = 0.0
         attempt = 0
         while True:
             attempt += 1
+            begin = time.monotonic()
             response, why = self._try(request)
+            took = time.monotonic() - begin
+            # a large body takes its time, which is no silence of the analyst
+            elapsed += min(took, _MOST_COUNTED) if request.content else took
             status = None if response is None else response.status_code
             self._tell(_OUTAGES.get(status, ""))
             after = None if response is None else response.headers.get("retry-after")
-            elapsed = time.monotonic() - begin
             delay = next_delay(attempt, elapsed, patience, status, after)
             if response is not None and (delay is None or response.is_success):
                 return response
             if delay is None:
                 raise Unavailable(f"{attempt} attempts in {elapsed:.0f} s: {why}.")
             time.sleep(delay)
+            elapsed += delay
 
     @contextmanager
     def _watch_silence(self, request: httpx.Request) -> Iterator[None]:
@@ -237,7 +240,7 @@ def _read_wait_seconds(request: httpx.Request) -> float:
     asked = request.url.params.get("wait")
     if asked is not None:
         return float(asked)
-    return long_polling.seconds_of(request.headers.get("Prefer", "")) or 0.0
+    return wait_seconds(request.headers.get("Prefer", "")) or 0.0
 
 
 def _check_tls(error: BaseException, url: httpx.URL) -> None:

@@ -20,13 +20,6 @@ UPLOAD = (
     "after the sync",
 )
 COMMIT = ("after the rename", "after the commit", "before the response")
-PIECES = (
-    "within the body",
-    "after the sync",
-    "after the rename",
-    "after a piece",
-    "after the commit",
-)
 STEP = ("stepping", "stepped, not stored", "just after stepping")
 PARTY = (
     "before the ledger",
@@ -74,7 +67,6 @@ def wrap_all() -> None:
     from analyst_service.contributions import uploads
     from analyst_service.jobs.driver import Driver
     from analyst_service.middleware.request_log import _Exchange
-    from analyst_service.resumable_uploads import uploads as pieces
     from party_sdk.analyst_client.http_analyst import HttpAnalyst
     from party_sdk.party.ledger import Ledger
 
@@ -83,7 +75,6 @@ def wrap_all() -> None:
     wrap(FileDraft, "seal", before="after the last byte", after="after the sync")
     wrap(FileDraft, "keep", after="after the rename")
     wrap(uploads, "_keep", after="after the commit")
-    wrap(pieces, "_add", after="after a piece")
     wrap_response(_Exchange)
     wrap(Driver, "_begin", after="stepping")
     wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")

@@ -125,22 +125,6 @@ def test_an_analyst_killed_around_a_commit_loses_nothing(
 
 
 @pytest.mark.thorough
-@pytest.mark.threat(43, 51)
-@each_on_a_database("fault", faulty.PIECES)
-def test_an_analyst_killed_during_pieces_loses_nothing(
-    fragile: Analyst,
-    home: Path,
-    session_id: str,
-    fault: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Every contribution goes in pieces, and those that were synced are there."""
-    monkeypatch.setattr("party_sdk.analyst_client.http_analyst.IN_PIECES_FROM", 1)
-    monkeypatch.setattr("party_sdk.analyst_client.resumable_uploads._LEAST_PIECE", 128)
-    run_through(fragile, home, session_id, fault)
-
-
-@pytest.mark.thorough
 @pytest.mark.threat(52)
 @each_on_a_database("fault", faulty.STEP)
 def test_an_analyst_killed_around_a_step_loses_nothing(

@@ -21,7 +21,6 @@ from clustering_protocols.common.errors import CoterieError, GuardRefused, Unava
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.wire.answers import SessionLine
 from clustering_protocols.wire.states import SessionState
-from coterie_http import resumption
 from party_sdk.analyst_client import answer_limits as limits, requests
 from party_sdk.analyst_client.diagnosis import look_at_analyst
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
@@ -227,10 +226,10 @@ def test_whatever_the_analyst_sends_as_arrays_is_read_as_such() -> None:
         for path, operations in paths.items()
         for operation in operations.values()
         for form in (*operation["responses"].values(), operation.get("requestBody"))
-        # the answer to a contribution, or to its last piece, is the next task
-        if form and {MEDIA_TYPE, resumption.MEDIA_TYPE} & form.get("content", {}).keys()
+        # the answer to a contribution is the next task
+        if form and MEDIA_TYPE in form.get("content", {})
     }
-    assert len(of_arrays) == 4
+    assert len(of_arrays) == 3
     for path in of_arrays:
         assert limits.most_bytes(path) == limits.arrays_bytes(), path
 

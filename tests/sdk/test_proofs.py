@@ -30,7 +30,7 @@ from clustering_protocols.terms.signed_logs import SignedLog
 from clustering_protocols.terms.terms import Layout, read_terms
 from clustering_protocols.wire.answers import Receipt
 from coterie import Party, Policy
-from coterie_http import long_polling
+from coterie_http import receipt_headers, receipt_in
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.cli import main
 from party_sdk.home.identities import OwnIdentity
@@ -234,10 +234,10 @@ class Forging(httpx.BaseTransport):
         if not request.url.path.endswith("/contribution"):
             return response
         task = response.read()
-        told = json.loads(long_polling.receipt_in(response.headers) or b"{}")
+        told = json.loads(receipt_in(response.headers) or b"{}")
         forged = Receipt.model_validate({**told, "signature": self.signature})
         headers = httpx.Headers(response.headers)
-        headers.update(long_polling.headers_of(forged))
+        headers.update(receipt_headers(forged))
         return httpx.Response(response.status_code, headers=headers, content=task)
 
 

@@ -277,6 +277,19 @@ def test_the_same_bytes_are_sent_until_an_answer_comes() -> None:
     assert seen == [(url, b"bytes", "Bearer t")] * 3
 
 
+def test_a_large_upload_that_was_cut_late_is_sent_again(hand: Hand) -> None:
+    """To send takes its time, which is no silence; it ends all the same."""
+    hour = 3600.0
+
+    def cut(request: httpx.Request) -> httpx.Response:
+        hand.sleep(hour)
+        raise httpx.WriteError("cut", request=request)
+
+    with asked_by(cut) as sending, pytest.raises(Unavailable):
+        sending.as_party("t").contribute("s", 1, 2, b"bytes")
+    assert hand.slept.count(hour) == 2  # 30 s of a patience of 60 for each
+
+
 def test_a_refusal_is_not_repeated(hand: Hand) -> None:
     requests: list[httpx.Request] = []
 

@@ -37,7 +37,7 @@ from clustering_protocols.records import hash_chain
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
 from coterie import Party, Policy
-from coterie_http import long_polling
+from coterie_http import receipt_in
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.cli import main
 from party_sdk.party.folder import PartyFolder
@@ -380,7 +380,7 @@ def test_a_retry_after_a_lost_receipt_gets_the_same_receipt(
 
     def lose(response: httpx.Response) -> httpx.Response:
         if not lost:
-            lost.append(json.loads(long_polling.receipt_in(response.headers) or b"{}"))
+            lost.append(json.loads(receipt_in(response.headers) or b"{}"))
             raise httpx.ReadError("lost")
         return response
 

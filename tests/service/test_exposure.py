@@ -26,7 +26,6 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.terms.terms import Layout
-from party_sdk.analyst_client.requests import content_digest
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -69,8 +68,6 @@ OPEN: dict[str, set[str]] = {
     f"GET {HERE}/task": {"member"},
     f"GET {HERE}/result": {"owner", "administrator", "member"},
     f"PUT {ANSWER}": {"member"},
-    **{f"{verb} {ANSWER}/upload": {"member"} for verb in ("PUT", "HEAD", "PATCH")},
-    f"DELETE {ANSWER}/upload": {"member"},
 }
 
 BODIES = {f"POST {HERE}/receivers": {"way": "mail", "address": "a@b.example"}}
@@ -92,19 +89,6 @@ class World:
             "administrator": api.key(Role.ADMINISTRATOR),
             "member": self.session.tokens[A],
         }
-        self.begin()
-
-    def begin(self) -> None:
-        """Begin the member's upload in pieces."""
-        content = self.session.reply(A)
-        headers = {
-            "Upload-Complete": "?0",
-            "Upload-Length": str(len(content)),
-            "Repr-Digest": content_digest(content),
-        }
-        path = f"{self.session.place(content)}/upload"
-        begun = self.api.send("PUT", path, self.session.tokens[A], headers)
-        assert begun.status_code == 201
 
     def ask(self, verb: str, path: str, caller: str) -> httpx.Response:
         path = path.format(
@@ -163,7 +147,7 @@ def test_operations_are_open_only_to_their_listed_roles(
     after = world.api.stored()
     changed = {name for name in before[0] if before[0][name] != after[0][name]}
     noted = {"tasks", "audit"}  # a task was handed out
-    assert changed <= noted | {"partial_uploads"}, "the member gave its upload up"
+    assert changed <= noted
     for operation, allowed in OPEN.items():
         verb, path = operation.split()
         if verb in {"DELETE", "POST"} and "owner" in allowed:
@@ -221,7 +205,6 @@ FIELDS: dict[str, set[str]] = {
         *("receivers.retrying", "receivers.failure"),
     },
     f"PUT {ANSWER}": RECEIPT,
-    f"PATCH {ANSWER}/upload": RECEIPT,
 }
 BY_NAME = {"risks", "codes"}
 
@@ -251,19 +234,6 @@ def _check_fields(world: World) -> None:
     receivers = f"{session.path}/receivers"
     invited = api.open(Dummy(), PARTS)
     content = session.reply(A)
-    last = {
-        "Upload-Offset": "0",
-        "Upload-Complete": "?1",
-        "Content-Type": "application/partial-upload",
-        "Content-Digest": content_digest(content),
-    }
-    sealed = api.send(
-        "PATCH",
-        f"{session.place(content)}/upload",
-        session.tokens[A],
-        last,
-        content=content,
-    )
     upload = session.put(A, content)
     seen: dict[str, list[httpx.Response]] = {
         f"POST {HERE}/receivers": [api.send("POST", receivers, session.key, json=told)],
@@ -273,7 +243,6 @@ def _check_fields(world: World) -> None:
         ],
         f"PUT {HERE}": [api.send("PUT", session.path, session.key, json=session.terms)],
         f"PUT {ANSWER}": [upload],
-        f"PATCH {ANSWER}/upload": [sealed],
         f"POST {HERE}/invitations": [
             api.send("POST", f"{invited.path}/invitations", invited.key, json={})
         ],

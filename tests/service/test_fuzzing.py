@@ -32,7 +32,6 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.terms.terms import Layout
-from coterie_http import resumption
 from party_sdk.analyst_client.requests import contribution_headers
 
 if TYPE_CHECKING:
@@ -49,15 +48,14 @@ CHECKS = [
 ]
 
 
-@schemathesis.serializer(MEDIA_TYPE, resumption.MEDIA_TYPE)
+@schemathesis.serializer(MEDIA_TYPE)
 def as_it_is(context: Any, value: Any) -> bytes:
-    """Arrays and pieces of them are sent as bytes; what else a strategy makes, as text."""
+    """Arrays are sent as bytes; what else a strategy makes, as text."""
     del context
     return value if isinstance(value, bytes) else str(value).encode()
 
 
-for media_type in (MEDIA_TYPE, resumption.MEDIA_TYPE):
-    schemathesis.openapi.media_type(media_type, st.binary(max_size=200))
+schemathesis.openapi.media_type(MEDIA_TYPE, st.binary(max_size=200))
 
 SCHEMA = schemathesis.openapi.from_dict(create_app(Settings()).openapi())
 OPERATIONS = {
@@ -90,10 +88,8 @@ class World:
         wanted = {k: v for k, v in wanted.items() if k in KNOWN}
         request = requests.Request(**wanted).prepare()
         content: Any = request.body
-        if case.media_type in {MEDIA_TYPE, resumption.MEDIA_TYPE}:
-            announced = contribution_headers(content or b"")
-            announced["Content-Type"] = case.media_type
-            request.headers.update(announced)
+        if case.media_type == MEDIA_TYPE:
+            request.headers.update(contribution_headers(content or b""))
         response = self.api.send(
             str(request.method),
             str(request.url),

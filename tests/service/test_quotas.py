@@ -17,7 +17,6 @@ from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
-from party_sdk.analyst_client.requests import content_digest
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -94,31 +93,3 @@ def test_simultaneous_uploads_cannot_exceed_the_quota(
                 lambda slot: session.put(slot, content[slot]), content
             )
         assert sorted(answer.status_code for answer in answers) == [201, 403]
-
-
-def test_what_comes_in_pieces_counts_once_and_from_its_beginning(
-    start_api: StartApi,
-) -> None:
-    with start_api(quota_bytes=QUOTA) as api:
-        session = api.open(Dummy(), PARTS).join()
-        content = {slot: session.reply(slot) for slot in (A, B)}
-        path = f"{session.place(content[A])}/upload"
-        begun = {
-            "Upload-Complete": "?0",
-            "Upload-Length": str(len(content[A])),
-            "Repr-Digest": content_digest(content[A]),
-        }
-        whole = {
-            "Content-Type": "application/partial-upload",
-            "Content-Digest": content_digest(content[A]),
-            "Upload-Offset": "0",
-            "Upload-Complete": "?1",
-        }
-        token = session.tokens[A]
-        assert api.send("PUT", path, token, headers=begun).status_code == 201
-        held = f"hold {len(content[A])} bytes"
-        assert held in refused(session.put(B, content[B]))
-        assert api.send("PUT", path, token, headers=begun).is_success
-        ended = api.send("PATCH", path, token, headers=whole, content=content[A])
-        assert ended.status_code == 201, ended.text
-        assert held in refused(session.put(B, content[B]))

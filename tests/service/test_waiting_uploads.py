@@ -17,7 +17,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
-from coterie_http import long_polling
+from coterie_http import RECEIPT_HEADER, receipt_in, wait_seconds
 from party_sdk.analyst_client import requests
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def put(session: ByHand, slot: str, content: bytes, prefer: str) -> httpx.Respon
 
 
 def receipt_of(response: httpx.Response) -> Receipt:
-    return Receipt.model_validate_json(long_polling.receipt_in(response.headers) or b"")
+    return Receipt.model_validate_json(receipt_in(response.headers) or b"")
 
 
 def test_who_answers_last_gets_the_next_task_with_the_receipt(api: Api) -> None:
@@ -122,9 +122,9 @@ def test_the_receipt_is_due_whatever_becomes_of_the_session(api: Api) -> None:
 def test_preferences_are_read_as_they_are_written(
     prefer: str, seconds: int | None
 ) -> None:
-    assert long_polling.seconds_of(prefer) == seconds
+    assert wait_seconds(prefer) == seconds
 
 
 def test_what_is_no_receipt_in_a_header_is_none() -> None:
     for text in ("", "plain", ":%%%:", ":abc:", "abc"):
-        assert long_polling.receipt_in({long_polling.RECEIPT_HEADER: text}) is None
+        assert receipt_in({RECEIPT_HEADER: text}) is None

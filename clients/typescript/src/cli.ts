@@ -3,7 +3,7 @@
  *
  * usage: tsx src/cli.ts --invitation FILE --data CSV --labels CSV --home FOLDER
  *        [--id-column NAME]... [--accept-risk CODE]... [--safety-number NUMBER]
- *        [--pieces-from BYTES] [--entropy-file FILE]
+ *        [--entropy-file FILE]
  *
  * Exit codes: 0 labels are written, 1 a problem, 2 the command line.
  */
@@ -22,7 +22,6 @@ const OPTIONS = {
   "id-column": { type: "string", multiple: true },
   "accept-risk": { type: "string", multiple: true },
   "safety-number": { type: "string" },
-  "pieces-from": { type: "string" },
   "entropy-file": { type: "string" },
 } as const;
 const REQUIRED = ["invitation", "data", "labels", "home"] as const;
@@ -36,14 +35,12 @@ async function run(): Promise<number> {
   }
   const entropy = values["entropy-file"] && readText(values["entropy-file"]);
   const number = values["safety-number"];
-  const pieces = values["pieces-from"];
   const options: PartyOptions = {
     home: values.home!,
     acceptedRisks: values["accept-risk"] ?? [],
     onProgress: (line) => console.error(line),
     ...(entropy ? { entropy: new Uint8Array(Buffer.from(entropy, "hex")) } : {}),
     ...(number === undefined ? {} : { safetyNumber: number }),
-    ...(pieces === undefined ? {} : { piecesFrom: Number(pieces) }),
   };
   const table = readCsv(readText(values.data!), ...(values["id-column"] ?? []));
   const party = await Party.join(readText(values.invitation!), options);

@@ -43,8 +43,6 @@ export interface PartyOptions {
   readonly entropy?: Uint8Array;
   /** The number that the other members read; another one stops this party. */
   readonly safetyNumber?: string;
-  /** Contributions of so many bytes go in pieces; 64 MiB if not given. */
-  readonly piecesFrom?: number;
   /** Told of what happens, in words for people. */
   readonly onProgress?: (line: string) => void;
 }
@@ -79,9 +77,7 @@ export class Party {
   static async join(invitation: string, options: PartyOptions): Promise<Party> {
     const parsed = readInvitation(invitation);
     const folder = new PartyFolder(options.home, parsed.session, parsed.slot);
-    const { piecesFrom } = options;
-    const line = piecesFrom === undefined ? {} : { piecesFrom };
-    const transport = new Transport(parsed.url, line);
+    const transport = new Transport(parsed.url);
     const known = folder.loadIdentity();
     if (known) {
       checkSameInvitation(readInvitation(known.invitation), parsed);

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from party_sdk.cli.options.common import entropy_option, home_option, read_entropy
-from party_sdk.cli.terminal.patience import show_outage, show_resumed, show_silence
+from party_sdk.cli.terminal.patience import show_outage, show_silence
 from party_sdk.home.files import default_home
 
 if TYPE_CHECKING:
@@ -96,11 +96,7 @@ def here_options(
             here = Home(
                 path=home or default_home(),
                 patience=patience,
-                listeners=Listeners(
-                    on_outage=show_outage,
-                    on_resumed=show_resumed,
-                    on_silence=show_silence,
-                ),
+                listeners=Listeners(on_outage=show_outage, on_silence=show_silence),
                 entropy=read_entropy(entropy_file),
                 asker=TerminalAsker(),
                 moved=moved,

@@ -23,10 +23,5 @@ def show_silence(host: str) -> None:
     )
 
 
-def show_resumed(share: float) -> None:
-    """Say from where a contribution is sent on."""
-    say(f"Sending a contribution: resumed at {share:.0%}.", err=True)
-
-
 def _now() -> str:
     return time.strftime("%H:%M:%S")

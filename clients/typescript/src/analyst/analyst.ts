@@ -1,12 +1,11 @@
 /** The analyst's calls for a party. */
 
 import type { Member } from "../roster/roster.ts";
-import { textOf } from "../wire/bytes.ts";
+import { digest, textOf } from "../wire/bytes.ts";
 import { MEDIA_TYPE } from "../wire/codec.ts";
 import type { StopReason } from "../wire/problems.ts";
 import { RECEIPT_HEADER, receiptInHeader, type Receipt } from "./receipts.ts";
 import { Transport, type Answer, type Request } from "./transport.ts";
-import { digestField, sendInPieces } from "./uploads.ts";
 
 const LONG_POLL_SECONDS = 25;
 /** An operator waits to read why the party stopped. */
@@ -81,37 +80,16 @@ export class Analyst {
     content: Uint8Array,
   ): Promise<Contributed> {
     const path = `${this.#session}/rounds/${round}/attempts/${attempt}/contribution`;
-    const prefer = { Prefer: `wait=${LONG_POLL_SECONDS}` };
-    const answer =
-      (content.length >= this.#transport.piecesFrom
-        ? await this.#sendInPieces(`${path}/upload`, content, prefer)
-        : undefined) ?? (await this.#sendWhole(path, content, prefer));
+    const headers = {
+      "Content-Type": MEDIA_TYPE,
+      "Content-Digest": digestField(content),
+      Prefer: `wait=${LONG_POLL_SECONDS}`,
+    };
+    const answer = await this.#send({ method: "PUT", path, body: content, headers });
     const header = answer.headers.get(RECEIPT_HEADER);
     if (header === null) return { receipt: read(answer), task: undefined };
     const task = answer.body.length ? answer.body : undefined;
     return { receipt: receiptInHeader(header), task };
-  }
-
-  #sendWhole(
-    path: string,
-    body: Uint8Array,
-    prefer: Readonly<Record<string, string>>,
-  ): Promise<Answer> {
-    const headers = {
-      "Content-Type": MEDIA_TYPE,
-      "Content-Digest": digestField(body),
-      ...prefer,
-    };
-    return this.#send({ method: "PUT", path, body, headers });
-  }
-
-  #sendInPieces(
-    path: string,
-    content: Uint8Array,
-    prefer: Readonly<Record<string, string>>,
-  ): Promise<Answer | undefined> {
-    const { patience } = this.#transport;
-    return sendInPieces((piece) => this.#send(piece), path, content, prefer, patience);
   }
 
   #post(path: string, value: object, patience?: number): Promise<Answer> {
@@ -129,6 +107,11 @@ export class Analyst {
     const headers = { ...request.headers, Authorization: `Bearer ${this.#token}` };
     return this.#transport.send({ ...request, headers });
   }
+}
+
+/** A Content-Digest (RFC 9530). */
+function digestField(content: Uint8Array): string {
+  return `sha-256=:${Buffer.from(digest(content)).toString("base64")}:`;
 }
 
 function read<T>({ body }: Answer): T {

@@ -6,6 +6,8 @@ import { Problem } from "../wire/problems.ts";
 const RETRYABLE = new Set([408, 425, 429, 500, 502, 503, 504, 507]);
 const FIRST_DELAY = 0.2;
 const LONGEST_DELAY = 5;
+/** An attempt that sends a body counts for so many seconds of the patience at most. */
+const MOST_COUNTED = 30;
 const LOOPBACK = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
 export interface Request {
@@ -23,46 +25,42 @@ export interface Answer {
   readonly body: Uint8Array;
 }
 
-export interface LineOptions {
-  /** Seconds for which a request is repeated. */
-  readonly patience?: number;
-  /** Contributions of so many bytes go in pieces. */
-  readonly piecesFrom?: number;
-}
-
 export class Transport {
   readonly #url: string;
-  readonly patience: number;
-  readonly piecesFrom: number;
+  readonly #patience: number;
 
-  /** Plain http goes to this machine alone. */
-  constructor(
-    url: string,
-    { patience = 300, piecesFrom = 64 * 2 ** 20 }: LineOptions = {},
-  ) {
+  /**
+   * Plain http goes to this machine alone.
+   *
+   * @param patience seconds for which a request is repeated
+   */
+  constructor(url: string, patience = 300) {
     const { protocol, hostname } = new URL(url);
     if (protocol !== "https:" && !LOOPBACK.has(hostname)) {
       throw new Problem("guard-refused", "Plain http goes to this machine alone.");
     }
     this.#url = url;
-    this.patience = patience;
-    this.piecesFrom = piecesFrom;
+    this.#patience = patience;
   }
 
   /** The answer of success; throws the problem that was answered, or `unavailable`. */
   async send(request: Request): Promise<Answer> {
-    const began = performance.now();
-    const patience = request.patience ?? this.patience;
+    let elapsed = 0;
+    const patience = request.patience ?? this.#patience;
     for (let attempt = 1; ; attempt++) {
+      const began = performance.now();
       const answer = await this.#ask(request);
+      const took = (performance.now() - began) / 1000;
+      // a large body takes its time, which is no silence of the analyst
+      elapsed += request.body === undefined ? took : Math.min(took, MOST_COUNTED);
       if (answer && !RETRYABLE.has(answer.status)) return checked(answer);
       const delay = Math.max(
         Math.min(FIRST_DELAY * 2 ** (attempt - 1), LONGEST_DELAY),
         Number(answer?.headers.get("retry-after")) || 0,
       );
-      const elapsed = (performance.now() - began) / 1000;
       if (elapsed + delay > patience) return checked(answer);
       await sleep(1000 * delay);
+      elapsed += delay;
     }
   }
 

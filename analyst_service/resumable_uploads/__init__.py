@@ -1,1 +1,0 @@
-"""A large contribution in pieces: each is stored by itself, all together are one upload."""
