@@ -470,7 +470,7 @@ def test_sums_let_the_analyst_compute_all_memberships() -> None:
 
 @pytest.mark.parametrize("n_init", [1, 3])
 def test_all_other_sites_together_have_a_sites_sums(n_init: int) -> None:
-    """The risk `other-sites-together-see-your-sums`: each start adds as many."""
+    """What `each-site-computes-your-columns` begins with: each start adds as many."""
     plain = Plain(session(analyst_view="blind", n_init=n_init))
     assert [len(total) for total in plain.totals] == 9 * [n_init * 404]
     for total, shares in zip(plain.totals, plain.shares, strict=True):
@@ -480,7 +480,7 @@ def test_all_other_sites_together_have_a_sites_sums(n_init: int) -> None:
 
 def test_terms_name_the_risks_that_the_view_brings() -> None:
     known, layout = catalogue.protocol("fccm"), Layout.lattice(1, 3)
-    together = "other-sites-together-see-your-sums"
+    together = "each-site-computes-your-columns"
 
     def own(**params: Any) -> list[str]:
         found = known.risks_of(made(**params), layout)

@@ -1068,7 +1068,7 @@ FEW = "small-clusters-move"
             {ALL, OWN, "two-parties-see-each-other"},
         ),
         (Layout.lattice(1, 3), {}, {"differences-show-geometry"}),
-        (Layout.lattice(1, 3), FUZZY, {"distances-are-data-up-to-motion"}),
+        (Layout.lattice(1, 3), FUZZY, {"memberships-are-rows-of-others"}),
         (
             Layout.lattice(1, 3),
             {"aggregation": "plain"},

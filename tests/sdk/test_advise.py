@@ -90,10 +90,12 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
     opens = {
         "colluding-party-opens-column-group",
         "distances-are-data-up-to-motion",
+        "memberships-are-rows-of-others",
         "differences-show-geometry",
         "colluding-party-names-rows",
     }
-    assert bool(codes & opens) == (way.exposure_with_one_party is Exposure.ROWS)
+    to_a_party = opens | {"each-site-computes-your-columns"}
+    assert bool(codes & to_a_party) == (way.exposure_with_one_party is Exposure.ROWS)
     assert (way.analyst_sees >= Exposure.GEOMETRY) == bool(codes & opens)
     assert way.exposure_with_one_party >= way.analyst_sees
 
@@ -150,7 +152,8 @@ def test_without_distances_only_masked_sums_fit() -> None:
     rows = advise(Situation(partitioning="horizontal", parties=5))
     assert {fit.protocol for fit in rows.fits} == {"llf"}
     counts = advise(Situation(partitioning="vertical", parties=5, data="counts"))
-    assert names(counts) == ["fccm, fccm"]
+    assert not counts.fits  # each site computes the columns of the others
+    assert [fit.protocol for fit in counts.with_distances] == ["fccm"]
     columns = advise(Situation(partitioning="vertical", parties=5))
     assert not columns.fits
     assert {fit.protocol for fit in columns.with_distances} == {"dc", "llf", "pqmds"}

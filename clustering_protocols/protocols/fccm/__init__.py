@@ -86,7 +86,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        codes = ["other-sites-together-see-your-sums"]
+        codes = ["each-site-computes-your-columns"]
         if not params.blind:
             codes.append("analyst-reads-totals")
         codes += shared_risks.brought(layout, totals=True, labels=False)
@@ -102,7 +102,8 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             analyst += " It also reads the totals: memberships of all objects."
         return {
             "analyst": analyst,
-            "party": "Memberships of all objects, and of its own items.",
+            "party": "Memberships of all objects, and of its own items. From the totals it "
+            "can compute the columns of all others.",
             "coordinator": "What the analyst learns of the result.",
         }
 
@@ -114,9 +115,11 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         )
 
     def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
-        """Return sums of items, to every site; outside only where the terms say so."""
-        shown = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
-        return shown if params.blind else shown | to(Reader.OUTSIDE, Kind.SUMS)
+        """Return sums of items, which span the columns, to those who read totals."""
+        shown = to(Reader.ALL, Kind.VALUES, Kind.SUMS, Kind.LABELS)
+        if params.blind:
+            return shown
+        return shown | to(Reader.OUTSIDE, Kind.VALUES, Kind.SUMS)
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""

@@ -10,7 +10,7 @@ METHODS = (
         data="counts",
         rounds=RoundBudget.MANY,
         analyst_sees=Exposure.NOTHING,
-        exposure_with_one_party=Exposure.TOTALS,
+        exposure_with_one_party=Exposure.ROWS,
         agreement={"vertical": (1.0, 1.0)},
     ),
 )

@@ -12,7 +12,7 @@ def shown_by(params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]
     """Return what a session shows, but for the moments that parties pool."""
     if layout.n_column_groups == 1:
         return _of_rows(params)
-    return _of_columns()
+    return _of_columns(params)
 
 
 def _of_rows(params: LosslessFederated) -> frozenset[Disclosure]:
@@ -25,10 +25,12 @@ def _of_rows(params: LosslessFederated) -> frozenset[Disclosure]:
     return shown
 
 
-def _of_columns() -> frozenset[Disclosure]:
+def _of_columns(params: LosslessFederated) -> frozenset[Disclosure]:
     """Return distances, or their differences: the joint rows up to a motion.
 
-    Coarse steps of a field show its values in them.
+    Coarse steps of a field show its values in them. Memberships give the same to every
+    party: u^(1-m) is the distances, up to a factor of each row.
     """
-    shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
+    shown = to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES) if params.fuzzy else frozenset()
+    shown |= to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
     return shown | to(Reader.GROUP, Kind.MEANS, Kind.LABELS)

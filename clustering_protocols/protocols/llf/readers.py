@@ -23,6 +23,8 @@ def readers_of(params: LosslessFederated, *, rows_split: bool) -> Mapping[str, s
             "The cluster of each of its rows, cluster sizes, and the centroids in its own "
             "variables."
         )
+        if params.fuzzy:
+            party += " From the memberships it can compute the rows of all others."
         analyst = (
             "All distances of rows to centroids, in a secret order."
             if params.fuzzy
