@@ -61,12 +61,6 @@ sa.Table(
     required("is_marked", sa.Boolean),
 )
 sa.Table(
-    "administration",
-    metadata,
-    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-    required("line", sa.String),
-)
-sa.Table(
     "principals",
     metadata,
     sa.Column("id", ID, primary_key=True),
@@ -90,14 +84,6 @@ sa.Table(
     optional("last_used_at", MOMENT),
     optional("previous_digest", DIGEST, index=True),
     optional("previous_until", MOMENT),
-)
-sa.Table(
-    "browser_visits",
-    metadata,
-    sa.Column("secret_digest", DIGEST, primary_key=True),
-    required("credential_id", ID, sa.ForeignKey("credentials.id")),
-    required("created_at", MOMENT),
-    required("expires_at", MOMENT, index=True),
 )
 sa.Table(
     "sessions",
@@ -200,8 +186,7 @@ sa.Table(
     required("session_id", NAME, sa.ForeignKey("sessions.id"), index=True),
     optional("slot", NAME),
     required("credential_id", ID, sa.ForeignKey("credentials.id")),
-    required("kind", sa.String(16)),
-    required("address", sa.String(1000)),
+    required("address", sa.String(320)),
     required("created_at", MOMENT),
 )
 sa.Table(

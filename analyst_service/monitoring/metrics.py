@@ -13,7 +13,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from analyst_service.clock import Clock
-from clustering_protocols.wire.notices import Way
 
 _STEP_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3600)
 
@@ -43,8 +42,8 @@ class Metrics:
         )
         self.notices = Counter(
             "coterie_notices",
-            "Attempts to tell somebody, by way and outcome.",
-            ["way", "outcome"],
+            "Attempts to send mail, by outcome.",
+            ["outcome"],
             registry=self.registry,
         )
         self.step_seconds = Histogram(
@@ -57,8 +56,7 @@ class Metrics:
         # from 0: a first one is an increase
         for outcome in ("Failed", "Crashed"):
             self.step_seconds.labels(outcome)
-        for way in Way:
-            self.notices.labels(way.value, "given-up")
+        self.notices.labels("given-up")
 
     def text(self) -> bytes:
         """Return all figures in Prometheus' text format."""

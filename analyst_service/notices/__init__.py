@@ -1,1 +1,1 @@
-"""Telling people what waits for them: webhooks and mail, from the outbox."""
+"""Mail to people whom a session waits for, from the outbox."""

@@ -1,13 +1,13 @@
-"""Receivers of notices over HTTP: each caller's own."""
+"""Addresses of mail over HTTP: each caller's own."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.notices.schemas import ReceiverWrite
 from analyst_service.notices.service import NoticeService
 from analyst_service.requests.deps import (
     AdmittingRoute,
@@ -16,13 +16,24 @@ from analyst_service.requests.deps import (
     SessionID,
 )
 from analyst_service.requests.strict_json import Posted
-from clustering_protocols.wire.notices import ReceiverAdded, Receivers
+from clustering_protocols.wire.notices import MAX_ADDRESS, ReceiverAdded, Receivers
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}/receivers",
     tags=["notices"],
     route_class=AdmittingRoute,
 )
+
+
+class ReceiverWrite(BaseModel):
+    """An address to be told at."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    address: str = Field(
+        min_length=3, max_length=MAX_ADDRESS, description="An address of mail."
+    )
+
 
 ReceiverID = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")]
 
@@ -33,17 +44,13 @@ def post_receiver(
     body: Posted[ReceiverWrite],
     caller: CallerDep,
     service: ServiceDep,
-    response: Response,
 ) -> ReceiverAdded:
-    """Leave an address to be told at; left again, it gets a new secret."""
-    asked = body.read()
+    """Leave an address to be told at; left again, it has a new id."""
+    address = body.read().address
 
     def add(transaction: Transaction) -> ReceiverAdded:
-        return NoticeService(transaction, service).add(
-            caller, session_id, asked.way, asked.address
-        )
+        return NoticeService(transaction, service).add(caller, session_id, address)
 
-    response.headers["Cache-Control"] = "no-store"
     return service.database.transact(add)
 
 

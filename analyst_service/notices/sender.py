@@ -16,14 +16,12 @@ from itertools import islice
 from typing import Any, Self, TypeVar
 
 from analyst_service.monitoring.logs import describe
-from analyst_service.notices.mail import MailSender
-from analyst_service.notices.messages import Notification, Undelivered
-from analyst_service.notices.service import NoticeService, is_offered, webhook_secret
-from analyst_service.notices.webhooks import WebhookSender
+from analyst_service.notices.mail import MailSender, Notification, Undelivered
+from analyst_service.notices.service import NoticeService
 from analyst_service.process_context import Service
 from analyst_service.storage.models import Notice
 from analyst_service.transactions.outbox import NoticeState
-from clustering_protocols.wire.notices import Failure, Way
+from clustering_protocols.wire.notices import Failure
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -45,12 +43,11 @@ class Sender:
         self._service = service
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="notices")
-        self._webhooks = WebhookSender(service.settings)
         self._mail = MailSender(service.settings)
         self._is_away = False
 
     def __enter__(self) -> Self:
-        if any(is_offered(self._service.settings, way) for way in Way):
+        if self._service.settings.smtp_url:
             self._thread.start()
         return self
 
@@ -91,46 +88,34 @@ class Sender:
     def _deliver(self, notice: Notice, told: Notification) -> None:
         """Send a notice, and note what became of it."""
         try:
-            self._send(told)
+            self._mail.send(told, self._service.clock.now())
         except Undelivered as error:
-            self._fail(notice, told, error)
+            self._fail(notice, error)
         except Exception as error:  # noqa: BLE001  others are told all the same
             log.error("notices: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
-            self._fail(notice, told, Undelivered(Failure.INTERNAL))
+            self._fail(notice, Undelivered(Failure.INTERNAL))
         else:
-            self._settle(
-                notice, told, "sent", state=NoticeState.SENT.value, failure=None
-            )
+            self._settle(notice, "sent", state=NoticeState.SENT.value, failure=None)
 
-    def _send(self, told: Notification) -> None:
-        now = self._service.clock.now()
-        if told.way is Way.MAIL:
-            self._mail.send(told, now)
-            return
-        secret = webhook_secret(self._service.institution, told.receiver_id)
-        self._webhooks.send(told, secret, now)
-
-    def _fail(self, notice: Notice, told: Notification, error: Undelivered) -> None:
+    def _fail(self, notice: Notice, error: Undelivered) -> None:
         """Try again later, or give up."""
         is_last = error.is_final or notice.attempts > len(RETRIES)
         if is_last:
-            fields = {"way": told.way.value, "failure": error.failure.value}
+            fields = {"failure": error.failure.value}
             log.warning("notice given up", extra={"fields": fields})
             changes: dict[str, Any] = {"state": NoticeState.GIVEN_UP.value}
         else:
             delay = RETRIES[notice.attempts - 1]
             changes = {"due_at": self._service.clock.now() + delay}
         outcome = "given-up" if is_last else "tried-again"
-        self._settle(notice, told, outcome, failure=error.failure.value, **changes)
+        self._settle(notice, outcome, failure=error.failure.value, **changes)
 
-    def _settle(
-        self, notice: Notice, told: Notification, outcome: str, **changes: Any
-    ) -> None:
+    def _settle(self, notice: Notice, outcome: str, **changes: Any) -> None:
         now = self._service.clock.now()
         self._transact(
             lambda notices: notices.settle(notice, settled_at=now, **changes)
         )
-        self._service.metrics.notices.labels(told.way.value, outcome).inc()
+        self._service.metrics.notices.labels(outcome).inc()
 
     def _reads(self, query: Callable[[NoticeService], bool]) -> bool:
         with self._service.database.read() as transaction:

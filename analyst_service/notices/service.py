@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 import secrets
 from datetime import datetime, timedelta
+from typing import Final
 
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import Caller
 from analyst_service.configuration.notice_settings import is_mail_address
-from analyst_service.configuration.settings import Settings
-from analyst_service.notices import addresses
-from analyst_service.notices.messages import Notification
+from analyst_service.notices.mail import Notification
 from analyst_service.notices.repository import ALWAYS, LeasedNotice, NoticeRepository
 from analyst_service.process_context import Service
 from analyst_service.sessions.repository import SessionRepository
@@ -21,15 +19,11 @@ from analyst_service.storage.models import Notice, Receiver, Session
 from analyst_service.transactions.outbox import NoticeEvent, Outbox, SessionMove
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters, NotOffered
-from clustering_protocols.numerics.randomness import derive_key
-from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.wire.notices import (
-    ReceiverAdded,
-    ReceiverLine,
-    Receivers,
-    Way,
-)
+from clustering_protocols.wire.notices import ReceiverAdded, ReceiverLine, Receivers
 from clustering_protocols.wire.states import SessionState
+
+MOST_AN_HOUR: Final = 20
+"""Notices of one receiver within an hour, but for the last."""
 
 _MOST = 5  # addresses at once, of a coordinator or a party of a session
 _MOST_EVER = 20  # with those that were removed: each is told that it was added
@@ -50,15 +44,22 @@ class NoticeService:
 
     # Receivers
 
-    def add(
-        self, caller: Caller, session_id: str, way: Way, address: str
-    ) -> ReceiverAdded:
-        """Let an address be told; one that is there already gets a new secret."""
+    def add(self, caller: Caller, session_id: str, address: str) -> ReceiverAdded:
+        """Let an address be told; one that is there already is added anew.
+
+        Raises NotOffered if the analyst sends no mail.
+        Raises InvalidParameters if it is no address of mail, or there are too many.
+        """
         session = self._sessions.visible(caller, session_id, lock=True)
         require_alive(session)
-        settings = self._service.settings
-        require_offered(settings, way)
-        address = check_address(settings, way, address)
+        if not self._service.settings.smtp_url:
+            raise NotOffered(
+                "It sends no mail: no mail server is set (COTERIE_SMTP_URL)."
+            )
+        if not is_mail_address(address):
+            raise InvalidParameters(
+                "one address of mail, like a@b.example.", field="address"
+            )
         self._make_room(caller, session, address)
         now = self._clock.now()
         receiver = Receiver(
@@ -66,22 +67,19 @@ class NoticeService:
             session_id=session.id,
             slot=caller.slot,
             credential_id=caller.credential_id,
-            kind=way.value,
             address=address,
             created_at=now,
         )
         self._notices.add(receiver)
         self._outbox.welcome(receiver, SessionMove.of(session), now)
-        own = self._service.institution
-        secret = webhook_secret(own, receiver.id) if way is Way.WEBHOOK else None
-        return ReceiverAdded(id=receiver.id, secret=secret)
+        return ReceiverAdded(id=receiver.id)
 
     def own(self, caller: Caller, session_id: str) -> Receivers:
-        """Return the caller's receivers, and which ways there are."""
+        """Return the caller's receivers, and whether mail is sent."""
         session = self._sessions.visible(caller, session_id)
         found = self._notices.of_place(session.id, caller.slot)
         return Receivers(
-            ways=[way for way in Way if is_offered(self._service.settings, way)],
+            offered=bool(self._service.settings.smtp_url),
             receivers=[self._line(each) for each in found if each.address],
         )
 
@@ -108,14 +106,10 @@ class NoticeService:
             )
 
     def _line(self, receiver: Receiver) -> ReceiverLine:
-        way, found = Way(receiver.kind), self._notices.tally(receiver)
-        is_secret = way is Way.WEBHOOK
+        found = self._notices.tally(receiver)
         return ReceiverLine(
             id=receiver.id,
-            way=way,
-            address=addresses.mask_address(receiver.address)
-            if is_secret
-            else receiver.address,
+            address=receiver.address,
             created_at=receiver.created_at,
             sent=found.sent,
             given_up=found.given_up,
@@ -162,8 +156,7 @@ class NoticeService:
         awaited = self._find_awaited(session, receiver)
         if notice.event not in ALWAYS:
             is_asked = awaited or _is_choosing_for(session, receiver)
-            limit = self._service.settings.notices_per_hour
-            is_often = self._notices.sent_lately(receiver, now) >= limit
+            is_often = self._notices.sent_lately(receiver, now) >= MOST_AN_HOUR
             if is_often or not (is_asked and _is_there(notice, session)):
                 return None
         is_over = notice.event == NoticeEvent.ENDED.value
@@ -171,13 +164,11 @@ class NoticeService:
             notice_id=notice.id,
             receiver_id=receiver.id,
             address=receiver.address,
-            way=Way(receiver.kind),
             event=NoticeEvent(notice.event),
             session=session.name,
             slot=receiver.slot,
             state=notice.session_state,
             round=notice.round,
-            happened_at=notice.happened_at,
             since=session.changed_at,
             deadline=None if is_over else session.deadline,
             reason=notice.reason,
@@ -188,7 +179,7 @@ class NoticeService:
     def _is_wanted(self, taken: LeasedNotice, now: datetime) -> bool:
         """Return whether a receiver may be told still, and would not wonder about it."""
         return (
-            is_offered(self._service.settings, Way(taken.receiver.kind))
+            bool(self._service.settings.smtp_url)
             and self._notices.is_entitled(taken.receiver)
             and now - taken.notice.due_at < _STALE
         )
@@ -210,37 +201,6 @@ def _find_missing(session: Session) -> str | None:
     has_expired = session.state == SessionState.EXPIRED
     has_stopped = session.reason == Problem.PARTY_STOPPED.slug
     return session.detail if has_expired or has_stopped else None
-
-
-def webhook_secret(own: Institution, receiver_id: str) -> str:
-    """Return what a receiver checks signatures with: it follows from our key."""
-    derived = derive_key(own.key_bytes, "coterie/webhook/1", receiver_id)
-    return f"whsec_{base64.b64encode(derived).decode()}"
-
-
-def is_offered(settings: Settings, way: Way) -> bool:
-    """Return whether the administrator has turned a way on."""
-    return bool(settings.notices_webhooks if way is Way.WEBHOOK else settings.smtp_host)
-
-
-def require_offered(settings: Settings, way: Way) -> None:
-    """Raise :class:`NotOffered` unless the administrator has turned a way on."""
-    if is_offered(settings, way):
-        return
-    if way is Way.WEBHOOK:
-        raise NotOffered("It sends no webhooks (COTERIE_NOTICES_WEBHOOKS).")
-    raise NotOffered("It sends no mail: no mail server is set (COTERIE_SMTP_HOST).")
-
-
-def check_address(settings: Settings, way: Way, address: str) -> str:
-    """Return an address in its usual form; :class:`InvalidParameters` if it is none."""
-    if way is Way.WEBHOOK:
-        return addresses.check_webhook_address(address, settings)
-    if not is_mail_address(address):
-        raise InvalidParameters(
-            "one address of mail, like a@b.example.", field="address"
-        )
-    return address
 
 
 def _is_there(notice: Notice, session: Session) -> bool:

@@ -23,7 +23,7 @@ _TAGS: Final = {
     "members": "Invitations, and those who take them. A code stands for a credential.",
     "rounds": "A party's work: read a task, answer it.",
     "results": "What comes of it: labels for a party, a summary for the coordinator.",
-    "notices": "Addresses to be told at, by webhook or mail: each caller's own.",
+    "notices": "Addresses of mail to be told at: each caller's own.",
     "health": "For supervisors and monitoring. Needs no credential.",
 }
 _EVERYBODY: Final = (Problem.TOO_MANY_REQUESTS, Problem.UNAVAILABLE)

@@ -101,7 +101,7 @@ BODIES: Final[dict[str, Example]] = {
     "post_stopped": {"reason": StopReason.LEFT.value},
     "put_deadline": {"deadline": "2027-03-15T08:00:00Z"},
     "post_invitations": {"slots": ["south"]},
-    "post_receiver": {"way": "webhook", "address": "https://hooks.example/wards"},
+    "post_receiver": {"address": "desk@ward.example"},
     "preview": {"code": _CODE},
     "decline": {
         "code": _CODE,
@@ -199,14 +199,13 @@ ANSWERS: Final[dict[str, Example]] = {
     "get_task": _ARRAYS,
     "get_result": _ARRAYS,
     "put_contribution": _RECEIPT,
-    "post_receiver": {"id": _RECEIVER, "secret": "whsec_…"},
+    "post_receiver": {"id": _RECEIVER},
     "list_receivers": {
-        "ways": ["webhook", "mail"],
+        "offered": True,
         "receivers": [
             {
                 "id": _RECEIVER,
-                "way": "webhook",
-                "address": "https://hooks.example/…",
+                "address": "desk@ward.example",
                 "created_at": _OPENED,
                 "sent": 2,
                 "given_up": 0,

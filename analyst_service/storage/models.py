@@ -101,17 +101,6 @@ class Credential(Base):
     previous_until: Mapped[datetime | None]
 
 
-class BrowserVisit(Base):
-    """A browser that showed a key: only the SHA-256 of its cookie is kept."""
-
-    __tablename__ = "browser_visits"
-
-    secret_digest: Mapped[str] = mapped_column(_DIGEST, primary_key=True)
-    credential_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
-    created_at: Mapped[datetime]
-    expires_at: Mapped[datetime] = mapped_column(index=True)
-
-
 class Session(Base):
     """A session: its fixed terms, and where it stands.
 
@@ -258,18 +247,6 @@ class AuditLine(Base):
     line: Mapped[str]
 
 
-class AdministrationLine(Base):
-    """A line of the administrative log.
-
-    See :mod:`analyst_service.transactions.administrative_log`.
-    """
-
-    __tablename__ = "administration"
-
-    number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    line: Mapped[str]
-
-
 class Receiver(Base):
     """An address that somebody left, to be told about a session."""
 
@@ -279,8 +256,7 @@ class Receiver(Base):
     session_id: Mapped[str] = mapped_column(sa.ForeignKey("sessions.id"), index=True)
     slot: Mapped[str | None] = mapped_column(_NAME)  # none: of the coordinator
     credential_id: Mapped[str] = mapped_column(sa.ForeignKey("credentials.id"))
-    kind: Mapped[str] = mapped_column(sa.String(16))
-    address: Mapped[str] = mapped_column(sa.String(1000))  # empty: removed
+    address: Mapped[str] = mapped_column(sa.String(320))  # empty: removed
     created_at: Mapped[datetime]
 
 

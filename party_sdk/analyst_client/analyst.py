@@ -22,7 +22,7 @@ from clustering_protocols.wire.answers import (
     SessionPage,
     SessionStatus,
 )
-from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
+from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 from clustering_protocols.wire.states import SlotState, StopReason
 
 LONG_POLL_SECONDS: Final = 20.0
@@ -97,7 +97,7 @@ class Analyst(Protocol):
     def result(self, session: str) -> bytes:
         """Return the caller's result."""
 
-    def add_receiver(self, session: str, way: Way, address: str) -> ReceiverAdded:
+    def add_receiver(self, session: str, address: str) -> ReceiverAdded:
         """Leave an address to be told at; return its id and secret."""
 
     def receivers(self, session: str) -> Receivers:

@@ -23,7 +23,7 @@ from clustering_protocols.wire.answers import (
     SessionPage,
     SessionStatus,
 )
-from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
+from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 from clustering_protocols.wire.states import SlotState, StopReason
 from coterie_http import receipt_in, wait_header
 from party_sdk.analyst_client import requests
@@ -154,9 +154,9 @@ class HttpAnalyst(CoordinatedAnalyst):
         path = f"/v1/sessions/{session}/invitations"
         return self._read(Codes, "POST", path, json=body).codes
 
-    def add_receiver(self, session: str, way: Way, address: str) -> ReceiverAdded:
-        """Leave an address to be told at; return its id and secret."""
-        path, body = _receivers(session), {"way": way.value, "address": address}
+    def add_receiver(self, session: str, address: str) -> ReceiverAdded:
+        """Leave an address to be told at."""
+        path, body = _receivers(session), {"address": address}
         return self._read(ReceiverAdded, "POST", path, json=body)
 
     def receivers(self, session: str) -> Receivers:

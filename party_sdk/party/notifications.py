@@ -1,7 +1,7 @@
-"""Whom the analyst tells: the addresses of a caller there, and those that wait for it.
+"""Addresses that the analyst sends mail to, of a caller, and those that wait for it.
 
 A party that has not joined is known to no analyst: the addresses that were named stay in
-its folder until it has a token, with what came of each and the secret of a webhook.
+its folder until it has a token, with what came of each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import (
     Unavailable,
     VersionMismatch,
 )
-from clustering_protocols.wire.notices import ReceiverAdded, Receivers, Way
+from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.party.folder import PartyFolder
 
@@ -44,15 +44,12 @@ class OwnReceivers:
         return cls(analyst.as_party(token or ""), folder.session)
 
     def add(self, address: str) -> ReceiverAdded:
-        """Let an address be told: https://… or one of mail.
+        """Let an address of mail be told.
 
-        The secret of a webhook is returned here and nowhere else.
-
-        Raises NotOffered if the administrator has not turned that way on.
+        Raises NotOffered if the analyst sends no mail.
         """
-        way = Way.WEBHOOK if "://" in address else Way.MAIL
         try:
-            return self._analyst.add_receiver(self._session, way, address)
+            return self._analyst.add_receiver(self._session, address)
         except NotFound:
             raise self._explain_missing() from None
 
@@ -87,7 +84,6 @@ class NotificationRequest(BaseModel):
 
     address: str = Field(repr=False)
     id: str = ""
-    secret: str | None = Field(default=None, repr=False)
     problem: str = ""
 
     @property
@@ -98,10 +94,8 @@ class NotificationRequest(BaseModel):
 
 def check_address(address: str) -> None:
     """Raise :class:`InvalidParameters` if nobody could be told at an address."""
-    if "://" not in address and "@" not in address:
-        raise InvalidParameters(
-            f"{address!r} is neither an address of mail nor of a webhook (https://…)."
-        )
+    if "@" not in address or "://" in address:
+        raise InvalidParameters(f"{address!r} is no address of mail.")
 
 
 def read_told(folder: PartyFolder) -> tuple[NotificationRequest, ...]:
@@ -151,7 +145,7 @@ def _register_address(
         raise
     except CoterieError as error:  # a session does not wait for a notice
         return named.model_copy(update={"problem": str(error)})
-    return named.model_copy(update={"id": added.id, "secret": added.secret})
+    return named.model_copy(update={"id": added.id})
 
 
 def _save(folder: PartyFolder, told: Iterable[NotificationRequest]) -> None:

@@ -319,7 +319,7 @@ class Party(PartyAtHome):
             raise end_of(over.state, over.reason, over.detail) from None
 
     def notify(self, addresses: Iterable[str]) -> None:
-        """Have the analyst tell addresses, of mail or of a webhook, once it has a token.
+        """Have the analyst send mail to addresses, once it has a token.
 
         It is given them by :meth:`run`, after this party has joined with its data.
         """

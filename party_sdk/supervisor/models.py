@@ -92,7 +92,7 @@ class Order(_StoredModel):
         are to be written; absolute. Without ``labels`` the result stays in the home.
     confirm, readable: whether each kind of contribution is a question before it leaves,
         or each that somebody can read.
-    notify: addresses of mail or webhooks that the analyst is to tell, as ``--notify``.
+    notify: addresses of mail that the analyst is to tell, as ``--notify``.
     force: whether files that are in the way are replaced.
     withdrawn: the reason, once it is withdrawn; empty for none given.
     """

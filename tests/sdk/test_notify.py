@@ -35,6 +35,7 @@ ALONE = simulation.split(
 )
 A = PARTS.layout.names[0]
 [SLOT] = ALONE.layout.names
+MAIL = {"smtp_url": "smtp://127.0.0.1", "smtp_from": "a@b.example"}
 POLICY = Policy(
     accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"}),
     least_known=0,
@@ -57,8 +58,7 @@ def test_coordinators_and_parties_manage_notice_addresses(
     start_api: StartApi, run: Callable[..., Result], tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
-    on = {"notices_webhooks": True, "smtp_host": "h", "smtp_from": "a@b.example"}
-    with start_api(**on) as api:
+    with start_api(**MAIL) as api:
         session = api.open(Dummy(), PARTS)
         with Party.join(
             session.invitation(A), policy=POLICY, home=home, analyst=api.connect()
@@ -67,16 +67,11 @@ def test_coordinators_and_parties_manage_notice_addresses(
         asked = ("session", "--url", "http://127.0.0.1", "--key", session.key)
         own = ("party", "notify", session.id, A, "--home", str(home))
         for words in ((*asked, "notify", session.id), own):
-            made = run(api, *words, "--webhook", "https://hooks.example/x/secret")
-            assert "whsec_" in made.stdout
-            run(api, *words, "--mail", "desk@ward.example")
-            listed = run(api, *words)
-            assert "https://hooks.example/…" in listed.stdout
-            assert "secret" not in listed.stdout
-            found = json.loads(run(api, *words, "--json").stdout)["receivers"]
-            assert {line["way"] for line in found} == {"webhook", "mail"}
-            for line in found:
-                run(api, *words, "--remove", line["id"])
+            made = run(api, *words, "--mail", "desk@ward.example")
+            assert "desk@ward.example" in run(api, *words).stdout
+            [line] = json.loads(run(api, *words, "--json").stdout)["receivers"]
+            assert line["id"] in made.stdout
+            run(api, *words, "--remove", line["id"])
             assert run(api, *words).stdout == ""
             run(api, *words, "--mail", "a@b.example", "--remove", "x", expect=2)
             refused = run(api, *words, "--mail", "nobody", expect=5)
@@ -89,9 +84,9 @@ def test_an_analyst_that_tells_nobody_says_so(
     session = api.open(Dummy(), PARTS)
     asked = ("session", "--url", "http://127.0.0.1", "--key", session.key)
     listed = run(api, *asked, "notify", session.id)
-    assert "neither webhooks nor mail" in listed.output
+    assert "sends no mail" in listed.output
     words = (*asked, "notify", session.id, "--mail", "a@b.example")
-    assert "COTERIE_SMTP_HOST" in run(api, *words, expect=7).output
+    assert "COTERIE_SMTP_URL" in run(api, *words, expect=7).output
 
 
 def test_an_older_analyst_is_not_taken_for_a_missing_session(api: Api) -> None:
@@ -123,18 +118,18 @@ def test_an_older_analyst_is_not_taken_for_a_missing_session(api: Api) -> None:
 def test_run_registers_the_address_named_at_join(
     start_api: StartApi, run: Callable[..., Result], tmp_path: Path
 ) -> None:
-    home, hook = tmp_path / "home", "https://hooks.example/x/secret"
-    with start_api(notices_webhooks=True, driven=True) as api:
+    home, desk = tmp_path / "home", "desk@ward.example"
+    with start_api(**MAIL, driven=True) as api:
         session = api.open(Dummy(), ALONE)
         invitation = tmp_path / "invitation"
         invitation.write_text(session.invitation(SLOT))
         here = ("--home", str(home))
-        words = (f"@{invitation}", "--notify", hook, "--notify", "desk@ward.example")
+        words = (f"@{invitation}", "--notify", desk, "--notify", "a@[127.0.0.1]")
         risks = [
             word for code in POLICY.accepted_risks for word in ("--accept-risk", code)
         ]
         joined = run(api, "party", "join", *words, *risks, *here)
-        assert f"{hook} is notified once you" in joined.stderr
+        assert f"{desk} is notified once you" in joined.stderr
         assert "ck_" not in joined.output
         notes: list[Mapping[str, Any]] = []
         with Party.join(
@@ -147,12 +142,11 @@ def test_run_registers_the_address_named_at_join(
             party.run(ALONE.data[SLOT])
             party.run(ALONE.data[SLOT])
         told = [key for note in notes for key in note]
-        assert told == ["desk@ward.example is not told"], "no mail is sent there"
+        assert told == ["a@[127.0.0.1] is not told"]
         own = ("party", "notify", session.id, SLOT, *here)
         listed = run(api, *own).stdout
-        assert "https://hooks.example/…" in listed
-        assert "signatures' secret: whsec_" in listed
-        assert "COTERIE_SMTP_HOST" in listed
+        assert desk in listed
+        assert "a@[127.0.0.1] is not told" in listed
         shown = json.loads(run(api, *own, "--json").stdout)
         assert len(shown["receivers"]) == 1, "left once, whatever is run again"
 
@@ -160,7 +154,7 @@ def test_run_registers_the_address_named_at_join(
 def test_an_address_named_at_run_is_left_with_the_analyst_too(
     start_api: StartApi, tmp_path: Path
 ) -> None:
-    with start_api(notices_webhooks=True, driven=True) as api:
+    with start_api(**MAIL, driven=True) as api:
         session = api.open(Dummy(), ALONE)
         with Party.join(
             session.invitation(SLOT),
@@ -168,30 +162,28 @@ def test_an_address_named_at_run_is_left_with_the_analyst_too(
             home=tmp_path,
             analyst=api.connect(),
         ) as party:
-            party.notify(["https://hooks.example/x"])
+            party.notify(["desk@ward.example"])
             party.run(ALONE.data[SLOT])
             [told] = read_told(party.folder)
         assert told.id
-        assert told.secret is not None
-        assert "hooks.example" not in repr(told)
+        assert "ward.example" not in repr(told)
 
 
 def test_a_rejected_address_does_not_stop_a_new_session(
     start_api: StartApi, run: Callable[..., Result], tmp_path: Path
 ) -> None:
-    with start_api(notices_webhooks=True) as api:
+    with start_api(**MAIL) as api:
         key = api.open(Dummy(), PARTS).key
         asked = ("session", "--url", "http://127.0.0.1", "--key", key)
         asked += ("--home", str(tmp_path), "create", "Wards", "--protocol", "dummy")
-        hook, mail = "https://hooks.example/x", "desk@ward.example"
-        named = ("--notify", hook, "--notify", mail)
+        desk, wrong = "desk@ward.example", "a@[127.0.0.1]"
+        named = ("--notify", desk, "--notify", wrong)
         made = run(api, *asked, *named)
         assert "#coterie-" in made.stdout
-        assert f"{hook} is told" in made.stderr
-        assert "whsec_" in made.stderr
-        assert f"{mail} is not told" in made.stderr
+        assert f"{desk} is told" in made.stderr
+        assert f"{wrong} is not told" in made.stderr
         document = json.loads(run(api, *asked, *named, "--json").stdout)
-        assert {"secret", "id"} <= document["notify"][0].keys()
+        assert "id" in document["notify"][0]
         assert "problem" in document["notify"][1]
-        wrong = run(api, *asked, "--notify", "desk", expect=2)
-        assert "neither an address of mail nor of a webhook" in wrong.output
+        refused = run(api, *asked, "--notify", "https://hooks.example", expect=2)
+        assert "no address of mail" in refused.output

@@ -1,32 +1,44 @@
-"""Being told: who is told what and when, by webhook and by mail."""
+"""Who is told what and when by mail, and what an address cannot make the analyst do."""
 
 from __future__ import annotations
 
-import json
+import secrets
+import signal
+import ssl
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
-from datetime import UTC, datetime
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass, field
 from email import message_from_bytes
+from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from standardwebhooks.webhooks import Webhook, WebhookVerificationError
-from support.databases import BOTH_DATABASES, Databases
+import sqlalchemy as sa
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, AuthResult
+from sqlalchemy.orm import Session as Transaction
+from support.analyst_process import Analyst, free_port, wait_for
+from support.databases import BOTH_DATABASES, Databases, on_both_databases
 from support.in_process import Api, ByHand, in_process
 from support.tls import certificate
 
 from analyst_service.auth.service import AuthService
-from analyst_service.notices import webhooks
+from analyst_service.clock import SystemClock
+from analyst_service.configuration.notice_settings import is_mail_address
+from analyst_service.configuration.settings import Settings
+from analyst_service.notices.mail import Notification, letter
 from analyst_service.notices.sender import RETRIES, Sender
+from analyst_service.notices.service import MOST_AN_HOUR, NoticeService
+from analyst_service.storage.database import Database
 from analyst_service.storage.models import Notice, Receiver
-from analyst_service.transactions.outbox import GRACE
+from analyst_service.transactions.outbox import GRACE, NoticeEvent
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
-from tests.service.receivers import Hook, Mailbox, hook, mailbox
 
 StartApi = Callable[..., AbstractContextManager[Api]]
 
@@ -34,20 +46,79 @@ LAYOUT = Layout.lattice(2)
 PARTS = simulation.split(np.random.default_rng(0).normal(size=(40, 3)), LAYOUT, seed=1)
 A, B = LAYOUT.names
 DAY = 86_400
-HERE = {
-    "notices_webhooks": True,
-    "notices_http": True,
-    "notices_internal": "127.0.0.0/8",
-    "smtp_host": "127.0.0.1",
-    "smtp_from": "analyst@coterie.example",
-    "smtp_starttls": False,
+FROM = "analyst@coterie.example"
+EVENTS = {
+    "you will be told": "added",
+    "your turn": "turn",
+    "awaited for long": "awaited",
+    "it has ended": "ended",
 }
 
 
-@pytest.fixture
-def receiver() -> Iterator[Hook]:
-    with hook() as running:
-        yield running
+@dataclass
+class Mailbox:
+    """A mail server, and what it took."""
+
+    port: int
+    refusal: str = ""
+    got: list[EmailMessage] = field(default_factory=list)
+    logins: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+    async def handle_RCPT(
+        self, server: Any, session: Any, envelope: Any, address: str, options: Any
+    ) -> str:
+        del server, session, options
+        envelope.rcpt_tos.append(address)
+        return self.refusal or "250 OK"
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        del server, session
+        self.got.append(message_from_bytes(envelope.content, policy=default))  # type: ignore[arg-type]
+        return "250 OK"
+
+    def authenticate(self, *asked: Any) -> AuthResult:
+        login = asked[-1]
+        self.logins.append((login.login, login.password))
+        return AuthResult(success=True)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "smtp_url": f"smtp+plain://127.0.0.1:{self.port}",
+            "smtp_from": FROM,
+        }
+
+    def events(self, to: str = "") -> list[str]:
+        """What was told to an address, or to all."""
+        subjects = [each["Subject"] for each in self.got if to in each["To"]]
+        return [EVENTS[subject.rpartition(": ")[2]] for subject in subjects]
+
+
+@contextmanager
+def mailbox(folder: Path | None = None) -> Iterator[Mailbox]:
+    """Run a mail server; ``folder``: it takes mail under TLS and a login only."""
+    kept = Mailbox(free_port())
+    options: dict[str, Any] = {}
+    if folder is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "tls.pem", folder / "tls.key")
+        options = {
+            "tls_context": context,
+            "require_starttls": True,
+            "authenticator": kept.authenticate,
+            "auth_required": True,
+        }
+
+    class Server(Controller):
+        def factory(self) -> SMTP:
+            return SMTP(kept, **options)
+
+    server = Server(kept, hostname="127.0.0.1", port=kept.port)
+    server.start()
+    try:
+        yield kept
+    finally:
+        server.stop()
 
 
 @pytest.fixture
@@ -63,28 +134,29 @@ def told_api(
     tmp_path: Path,
     mails: Mailbox,
 ) -> Iterator[Api]:
-    """An analyst that tells people inside, on each kind of database."""
+    """An analyst that sends mail, on each kind of database."""
     with (
         databases.current(request.param, tmp_path) as url,
-        in_process(tmp_path / "api", url, smtp_port=mails.port, **HERE) as running,
+        in_process(tmp_path / "api", url, **mails.settings) as running,
     ):
         yield running
 
 
-def leave(
-    session: ByHand, address: str, who: str | None = None, expect: int = 201
-) -> dict[str, Any]:
+def post(session: ByHand, address: str, who: str | None = None) -> Any:
     """Leave an address: of a party, or of the coordinator."""
-    way = "webhook" if "://" in address else "mail"
-    answer = session.api.send(
+    return session.api.send(
         "POST",
         f"{session.path}/receivers",
         session.tokens[who] if who else session.key,
-        json={"way": way, "address": address},
+        json={"address": address},
     )
-    assert answer.status_code == expect, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+
+
+def leave(session: ByHand, who: str | None = None) -> str:
+    """Leave an address that names who is told; return its id."""
+    answer = post(session, f"{who or 'desk'}@ward.example", who)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
 
 
 def listed(session: ByHand, who: str | None = None) -> list[dict[str, Any]]:
@@ -101,117 +173,89 @@ def tell(api: Api) -> None:
         pass
 
 
-def events(receiver: Hook) -> list[str]:
-    return [json.loads(body)["type"].partition(".")[2] for _, body in receiver.got]
+# What is told, and when
 
 
 def test_a_party_is_told_its_turn_that_it_is_awaited_and_the_end(
-    told_api: Api, receiver: Hook
+    told_api: Api, mails: Mailbox
 ) -> None:
     api = told_api
     session = api.open(Dummy(), PARTS).join(turn=False)
-    leave(session, receiver.url, A)
+    leave(session, A)
     tell(api)
-    assert events(receiver) == ["added"]
+    assert mails.events() == ["added"]
     api.turn()
     tell(api)
-    assert events(receiver) == ["added"], "a program that runs answers by itself"
+    assert mails.events() == ["added"], "a program that runs answers by itself"
     api.clock.forward(GRACE.total_seconds())
     tell(api)
     tell(api)
-    assert events(receiver) == ["added", "turn"]
+    assert mails.events() == ["added", "turn"]
     api.clock.forward(DAY / 2)
     tell(api)
-    assert events(receiver) == ["added", "turn", "awaited"]
+    assert mails.events() == ["added", "turn", "awaited"]
     api.send("POST", f"{session.path}/cancel", session.key)
     tell(api)
-    assert events(receiver) == ["added", "turn", "awaited", "ended"]
-    headers, body = receiver.got[1]
-    assert headers["content-type"] == "application/json"
-    assert json.loads(body) == {
-        "type": "session.turn",
-        "timestamp": "2026-03-01T00:00:00+00:00",
-        "data": {
-            "session": session.id,
-            "slot": A,
-            "state": "collecting",
-            "round": 1,
-            "deadline": "2026-03-02T00:00:00+00:00",
-        },
-    }
-    ended = json.loads(receiver.got[-1][1])["data"]
-    assert ended == {
-        "session": session.id,
-        "slot": A,
-        "state": "cancelled",
-        "round": 1,
-        "reason": "cancelled",
-    }
-    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 4
+    assert mails.events() == ["added", "turn", "awaited", "ended"]
 
 
 def test_who_has_answered_is_not_told_that_it_is_awaited(
-    told_api: Api, receiver: Hook
+    told_api: Api, mails: Mailbox
 ) -> None:
     session = told_api.open(Dummy(), PARTS).join()
-    leave(session, receiver.url, A)
+    leave(session, A)
     session.answer(A)
     told_api.clock.forward(DAY / 2)
     tell(told_api)
-    assert events(receiver) == ["added"]
+    assert mails.events() == ["added"]
 
 
 def test_a_round_that_went_on_tells_nobody_of_the_one_before(
-    told_api: Api, receiver: Hook
+    told_api: Api, mails: Mailbox
 ) -> None:
     session = told_api.open(Dummy(), PARTS).join()
-    leave(session, receiver.url, A)
+    leave(session, A)
     session.answer()
     with told_api.service.database.read() as transaction:
         rounds = {n.round for n in transaction.query(Notice) if n.event != "added"}
     assert rounds == {2}, "what was overtaken is gone"
     session.finish()
     tell(told_api)
-    assert sorted(events(receiver)) == ["added", "ended"]
+    assert sorted(mails.events()) == ["added", "ended"]
 
 
 def test_a_coordinator_is_told_who_is_awaited_and_a_party_is_not(
-    told_api: Api, receiver: Hook
+    told_api: Api, mails: Mailbox
 ) -> None:
     api = told_api
     session = api.open(Dummy(), PARTS)
-    leave(session, receiver.url)
+    leave(session)
     session.join(A)
     api.clock.forward(3.5 * DAY)
     tell(api)
-    assert events(receiver) == ["added", "awaited"]
-    told = json.loads(receiver.got[1][1])["data"]
-    assert (told["state"], told["awaited"]) == ("recruiting", [B])
-    assert "slot" not in told
+    assert mails.events() == ["added", "awaited"]
+    assert f"for: {B}." in mails.got[1].get_content()
     session.join(B)
     session.answer(B)
     api.clock.forward(DAY / 2)
     tell(api)
-    assert json.loads(receiver.got[-1][1])["data"]["awaited"] == [A]
-    with hook() as other:
-        leave(session, other.url, A)
-        api.clock.forward(DAY)
-        api.turn()
-        tell(api)
-        for told_by, is_named in ((receiver, True), (other, False)):
-            ended = json.loads(told_by.got[-1][1])
-            assert ended["type"] == "session.ended"
-            assert ended["data"]["reason"] == "deadline-passed"
-            assert ("detail" in ended["data"]) == is_named
-    assert A in json.loads(receiver.got[-1][1])["data"]["detail"]
+    assert f"for: {A}." in mails.got[-1].get_content()
+    leave(session, A)
+    api.clock.forward(DAY)
+    api.turn()
+    tell(api)
+    ended = {each["To"]: each.get_content() for each in mails.got[-2:]}
+    assert mails.events()[-2:] == ["ended", "ended"]
+    assert f": {A}" in ended["desk@ward.example"].partition("What to do")[0]
+    assert f": {A}" not in ended[f"{A}@ward.example"].partition("What to do")[0]
 
 
 def test_who_waits_longer_is_told_of_the_new_deadline_alone(
-    told_api: Api, receiver: Hook
+    told_api: Api, mails: Mailbox
 ) -> None:
     api = told_api
     session = api.open(Dummy(), PARTS).join()
-    leave(session, receiver.url, A)
+    leave(session, A)
     api.clock.forward(100)
     tell(api)
     body = {"deadline": "2026-03-05T00:00:00Z"}
@@ -219,131 +263,87 @@ def test_who_waits_longer_is_told_of_the_new_deadline_alone(
     assert put.status_code == 200
     api.clock.forward(DAY)
     tell(api)
-    assert events(receiver) == ["added", "turn"]
+    assert mails.events() == ["added", "turn"]
     api.clock.forward(DAY)
     tell(api)
-    assert events(receiver) == ["added", "turn", "awaited"]
+    assert mails.events() == ["added", "turn", "awaited"]
 
 
-@pytest.mark.threat(121)
-def test_a_webhook_is_signed_as_the_reference_library_checks_it(
-    told_api: Api, receiver: Hook, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.threat(124)
+def test_a_mail_says_what_to_do_and_nothing_of_others(
+    told_api: Api, mails: Mailbox
 ) -> None:
-    session = told_api.open(Dummy(), PARTS).join()
-    secret = leave(session, receiver.url, A)["secret"]
-    other = leave(session, receiver.url, B)["secret"]
-    assert secret.startswith("whsec_")
-    tell(told_api)
-    (headers, body), (others, _) = sorted(
-        receiver.got, key=lambda got: json.loads(got[1])["data"]["slot"]
-    )
-    now = told_api.clock.now()
-
-    class Then(datetime):  # the library looks at the clock of the machine
-        @classmethod
-        def now(cls, tz: Any = None) -> Any:
-            return now.astimezone(tz)
-
-    monkeypatch.setattr("standardwebhooks.webhooks.datetime", Then)
-    Webhook(secret).verify(body, headers)
-    forged = body.replace(b"added", b"ended")
-    for key, sent, text in (
-        (other, headers, body),
-        (secret, headers, forged),
-        (secret, headers | {"webhook-id": "msg_other"}, body),
-        (secret, headers | {"webhook-timestamp": "1"}, body),
-        (secret, others, body),
-    ):
-        with pytest.raises(WebhookVerificationError):
-            Webhook(key).verify(text, sent)
-    assert "secret" not in listed(session, A)[0]
-
-
-def test_the_vector_of_the_specification_is_met() -> None:
-    secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
-    at = datetime.fromtimestamp(1614265330, UTC)
-    headers = webhooks.build_signed_headers(
-        secret, "p5jXN8AQM9LWM0D4loKWxJek", at, b'{"test": 2432232314}'
-    )
-    assert headers["webhook-signature"] == (
-        "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
-    )
-
-
-def test_a_mail_says_what_to_do(told_api: Api, mails: Mailbox) -> None:
     api = told_api
-    session = api.open(Dummy(), PARTS, about={"title": "Liver"})
-    leave(session, "desk@ward.example")
+    title = f"Liver-{secrets.token_hex(4)}"
+    session = api.open(Dummy(), PARTS, about={"title": title})
+    leave(session)
     session.join()
-    leave(session, "north@ward.example", A)
+    leave(session, A)
     for wait in (0, GRACE.total_seconds(), DAY / 2):
         api.clock.forward(wait)
         tell(api)
     session.finish()
     tell(api)
-    letters = [message_from_bytes(each.content, policy=default) for each in mails.got]
-    party = [each for each in letters if each["To"] == "north@ward.example"]
+    party = [each for each in mails.got if each["To"] == f"{A}@ward.example"]
     assert [each["Subject"] for each in party] == [
-        f"Coterie: session {session.id}: you will be told",
-        f"Coterie: session {session.id}: your turn",
-        f"Coterie: session {session.id}: awaited for long",
-        f"Coterie: session {session.id}: it has ended",
+        f"Coterie: session {session.id}: {headline}" for headline in EVENTS
     ]
-    for each in letters:
-        assert each["From"] == "analyst@coterie.example"
+    for each in mails.got:
+        assert each["From"] == FROM
         assert each["Auto-Submitted"] == "auto-generated"
-        assert "Liver" not in each.as_string()
     turn = party[1].get_content()
     assert f"coterie party run {session.id} {A} --data FILE" in turn
-    assert B not in turn
-    desk = [each for each in letters if each["To"] == "desk@ward.example"]
+    desk = [each for each in mails.got if each["To"] == "desk@ward.example"]
     assert f"{A}, {B}" in desk[1].get_content()
     assert f"coterie session show {session.id}" in desk[-1].get_content()
-    assert len({each["Message-ID"] for each in letters}) == len(letters)
+    assert len({each["Message-ID"] for each in mails.got}) == len(mails.got)
+    said = "".join(each.as_string() for each in party)
+    hidden = (title, B, *session.tokens.values(), *session.codes.values())
+    assert not [each for each in hidden if each in said]
 
 
 def test_mail_goes_under_tls_to_a_server_that_asks_who_sends_it(
-    start_api: StartApi, tmp_path: Path
+    start_api: StartApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate(tmp_path)
-    login = {
-        "smtp_starttls": True,
-        "smtp_user": "analyst",
-        "smtp_password": "of the analyst",
-        "notices_ca_file": tmp_path / "tls.pem",
-    }
-    with (
-        mailbox(tmp_path) as strict,
-        start_api(smtp_port=strict.port, **HERE | login) as api,
-    ):
-        session = api.open(Dummy(), PARTS)
-        leave(session, "desk@ward.example")
-        tell(api)
-        assert strict.logins == [(b"analyst", b"of the analyst")]
-        assert len(strict.got) == 1
+
+    def told(*, trusts: bool) -> tuple[Mailbox, str | None]:
+        with mailbox(tmp_path) as strict:
+            login = {
+                "smtp_url": f"smtp://analyst@127.0.0.1:{strict.port}",
+                "smtp_password": "of the analyst",
+                "smtp_from": FROM,
+            }
+            if trusts:
+                monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "tls.pem"))
+            else:
+                monkeypatch.delenv("SSL_CERT_FILE")
+            with start_api(**login) as api:
+                session = api.open(Dummy(), PARTS)
+                leave(session)
+                tell(api)
+                return strict, listed(session)[0]["failure"]
+
+    strict, failure = told(trusts=True)
+    assert failure is None
+    assert strict.logins == [(b"analyst", b"of the analyst")]
+    assert len(strict.got) == 1
     # a server that shows another certificate gets neither mail nor password
-    login["notices_ca_file"] = None
-    with (
-        mailbox(tmp_path) as strict,
-        start_api(smtp_port=strict.port, **HERE | login) as api,
-    ):
-        session = api.open(Dummy(), PARTS)
-        leave(session, "desk@ward.example")
-        tell(api)
-        assert (strict.logins, strict.got) == ([], [])
-        assert listed(session)[0]["failure"] == "mail-server"
+    strict, failure = told(trusts=False)
+    assert failure == "mail-server"
+    assert (strict.logins, strict.got) == ([], [])
 
 
 # Failures
 
 
-def test_a_receiver_that_fails_is_tried_again_and_given_up(
-    told_api: Api, receiver: Hook
+def test_mail_that_fails_is_tried_again_and_given_up(
+    told_api: Api, mails: Mailbox
 ) -> None:
     api = told_api
     session = api.open(Dummy(), PARTS)
-    leave(session, receiver.url)
-    receiver.status = 500
+    leave(session)
+    mails.refusal = "450 later"
     for delay in RETRIES:
         tell(api)
         tell(api)
@@ -353,23 +353,20 @@ def test_a_receiver_that_fails_is_tried_again_and_given_up(
     tell(api)
     [line] = listed(session)
     assert (line["retrying"], line["given_up"], line["sent"]) == (0, 1, 0)
-    assert len(receiver.got) == len(RETRIES) + 1
-    assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 1
     figures = api.service.metrics.text().decode()
-    assert 'coterie_notices_total{outcome="given-up",way="webhook"} 1.0' in figures
+    assert 'coterie_notices_total{outcome="given-up"} 1.0' in figures
+    mails.refusal = ""
     api.clock.forward(DAY)
     tell(api)
-    assert len(receiver.got) == len(RETRIES) + 1
+    assert mails.got == []
 
 
-def test_a_receiver_that_is_back_gets_what_waited(
-    told_api: Api, receiver: Hook
-) -> None:
+def test_a_server_that_is_back_gets_what_waited(told_api: Api, mails: Mailbox) -> None:
     session = told_api.open(Dummy(), PARTS)
-    leave(session, receiver.url)
-    receiver.status = 503
+    leave(session)
+    mails.refusal = "451 full"
     tell(told_api)
-    receiver.status = 200
+    mails.refusal = ""
     told_api.clock.forward(RETRIES[0].total_seconds())
     tell(told_api)
     [line] = listed(session)
@@ -380,28 +377,34 @@ def test_mail_that_is_refused_for_good_is_not_tried_again(
     told_api: Api, mails: Mailbox
 ) -> None:
     session = told_api.open(Dummy(), PARTS)
-    leave(session, "nobody@ward.example")
-    mails.refusal = "450 later"
-    tell(told_api)
-    assert listed(session)[0]["retrying"] == 1
+    leave(session)
     mails.refusal = "550 nobody of this name"
-    told_api.clock.forward(RETRIES[0].total_seconds())
     tell(told_api)
     assert listed(session)[0]["given_up"] == 1
+
+
+@pytest.mark.threat(122)
+def test_no_mail_server_is_no_error_of_ours(start_api: StartApi) -> None:
+    nobody = f"smtp+plain://127.0.0.1:{free_port()}"
+    with start_api(smtp_url=nobody, smtp_from=FROM) as api:
+        session = api.open(Dummy(), PARTS)
+        leave(session)
+        tell(api)
+        assert listed(session)[0]["failure"] == "mail-server"
 
 
 # Who may be told, and for how long
 
 
 def test_everybody_sees_and_removes_its_own_addresses_only(
-    told_api: Api, receiver: Hook
+    told_api: Api, mails: Mailbox
 ) -> None:
     session = told_api.open(Dummy(), PARTS).join()
-    own = {who: leave(session, receiver.url, who)["id"] for who in (None, A, B)}
+    own = {who: leave(session, who) for who in (None, A, B)}
     for who, named in own.items():
         [line] = listed(session, who)
         assert line["id"] == named
-        assert line["address"] == f"http://127.0.0.1:{receiver.port}/…"
+        assert line["address"] == f"{who or 'desk'}@ward.example"
     secret = session.tokens[A]
     for each in own.values():
         path = f"{session.path}/receivers/{each}"
@@ -409,65 +412,57 @@ def test_everybody_sees_and_removes_its_own_addresses_only(
     assert listed(session, A) == []
     assert len(listed(session, B)) == len(listed(session)) == 1
     tell(told_api)
-    assert len(receiver.got) == 2, "who was removed hears nothing"
+    assert len(mails.got) == 2, "who was removed hears nothing"
     with told_api.service.database.read() as transaction:
         assert transaction.get_one(Receiver, own[A]).address == ""
 
 
-def test_an_address_that_is_left_again_has_a_new_secret(
-    told_api: Api, receiver: Hook
+def test_an_address_that_is_left_again_is_told_once(
+    told_api: Api, mails: Mailbox
 ) -> None:
     session = told_api.open(Dummy(), PARTS)
-    first, second = (leave(session, receiver.url) for _ in range(2))
-    assert first["secret"] != second["secret"]
-    assert [line["id"] for line in listed(session)] == [second["id"]]
+    first, second = (leave(session) for _ in range(2))
+    assert first != second
+    assert [line["id"] for line in listed(session)] == [second]
     tell(told_api)
-    assert len(receiver.got) == 1
+    assert len(mails.got) == 1
 
 
-def test_few_addresses_are_told_and_few_were_ever_named(
-    told_api: Api, receiver: Hook
-) -> None:
+def test_few_addresses_are_told_and_few_were_ever_named(told_api: Api) -> None:
     session = told_api.open(Dummy(), PARTS)
     for number in range(5):
-        leave(session, f"{receiver.url}/{number}")
-    leave(session, f"{receiver.url}/5", expect=422)
+        assert post(session, f"{number}@ward.example").status_code == 201
+    assert post(session, "5@ward.example").status_code == 422
     named = 5
-    while True:
-        found = told_api.send(
-            "POST",
-            f"{session.path}/receivers",
-            session.key,
-            json={"way": "webhook", "address": f"{receiver.url}/0"},
-        )
-        if found.status_code == 422:
-            break
+    while post(session, "0@ward.example").status_code == 201:
         named += 1
     assert named == 20
 
 
 def test_notices_are_limited_per_hour_except_the_last(
-    start_api: StartApi, receiver: Hook
+    start_api: StartApi, mails: Mailbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with start_api(**HERE, notices_per_hour=2) as api:
+    assert MOST_AN_HOUR == 20
+    monkeypatch.setattr("analyst_service.notices.service.MOST_AN_HOUR", 2)
+    with start_api(**mails.settings) as api:
         session = api.open(Dummy(), PARTS).join()
-        leave(session, receiver.url, A)
+        leave(session, A)
         for _ in range(3):
             api.clock.forward(GRACE.total_seconds())
             tell(api)
             session.answer()
-        assert events(receiver) == ["added", "turn"]
+        assert mails.events() == ["added", "turn"]
         api.send("POST", f"{session.path}/cancel", session.key)
         tell(api)
-        assert events(receiver)[-1] == "ended"
+        assert mails.events()[-1] == "ended"
 
 
 @pytest.mark.parametrize("whose", ["party", "coordinator"])
 def test_whose_credential_was_revoked_hears_no_more(
-    told_api: Api, receiver: Hook, whose: str
+    told_api: Api, mails: Mailbox, whose: str
 ) -> None:
     session = told_api.open(Dummy(), PARTS).join()
-    leave(session, receiver.url, A if whose == "party" else None)
+    leave(session, A if whose == "party" else None)
     with told_api.service.database.write() as transaction:
         auth = AuthService(transaction, told_api.clock)
         secret = session.tokens[A] if whose == "party" else session.key
@@ -475,18 +470,18 @@ def test_whose_credential_was_revoked_hears_no_more(
     told_api.clock.forward(2 * DAY)
     told_api.turn()
     tell(told_api)
-    assert receiver.got == []
+    assert mails.got == []
 
 
 def test_what_was_deleted_is_told_and_then_forgotten(
-    told_api: Api, receiver: Hook
+    told_api: Api, mails: Mailbox
 ) -> None:
     session = told_api.open(Dummy(), PARTS).join()
-    leave(session, receiver.url, A)
+    leave(session, A)
     tell(told_api)
     told_api.send("DELETE", session.path, session.key)
     tell(told_api)
-    assert events(receiver) == ["added", "ended"]
+    assert mails.events() == ["added", "ended"]
     rows, _ = told_api.stored()
     assert rows["receivers"] == rows["notices"] == []
 
@@ -494,30 +489,240 @@ def test_what_was_deleted_is_told_and_then_forgotten(
 def test_nothing_is_offered_unless_it_was_turned_on(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
     path = f"{session.path}/receivers"
-    assert api.send("GET", path, session.key).json() == {"ways": [], "receivers": []}
-    for way, address, named in (
-        ("webhook", "https://x.example", "COTERIE_NOTICES_WEBHOOKS"),
-        ("mail", "a@b.example", "COTERIE_SMTP_HOST"),
-    ):
-        body = {"way": way, "address": address}
-        refused = api.send("POST", path, session.key, json=body)
-        assert refused.status_code == 403
-        assert refused.json()["type"] == "urn:coterie:problem:not-offered"
-        assert named in refused.json()["detail"]
+    offered = api.send("GET", path, session.key).json()
+    assert offered == {"offered": False, "receivers": []}
+    refused = post(session, "a@b.example")
+    assert refused.status_code == 403
+    assert refused.json()["type"] == "urn:coterie:problem:not-offered"
+    assert "COTERIE_SMTP_URL" in refused.json()["detail"]
 
 
 def test_what_was_turned_off_is_sent_no_more(
-    start_api: StartApi, receiver: Hook
+    start_api: StartApi, mails: Mailbox
 ) -> None:
-    with start_api(**HERE) as api:
-        session = api.open(Dummy(), PARTS)
-        leave(session, receiver.url)
-    with start_api(**HERE | {"notices_webhooks": False}) as api:
+    with start_api(**mails.settings) as api:
+        leave(api.open(Dummy(), PARTS))
+    with start_api() as api:
         tell(api)
-        assert receiver.got == []
+        assert mails.got == []
 
 
-def test_a_session_that_is_over_takes_no_address(told_api: Api, receiver: Hook) -> None:
+def test_a_session_that_is_over_takes_no_address(told_api: Api) -> None:
     session = told_api.open(Dummy(), PARTS)
     told_api.send("POST", f"{session.path}/cancel", session.key)
-    leave(session, receiver.url, expect=410)
+    assert post(session, "desk@ward.example").status_code == 410
+
+
+# What an address may not be
+
+
+@pytest.fixture(scope="module")
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ByHand]:
+    """A session that keeps none of the addresses that it refuses."""
+    mail = {"smtp_url": "smtp://127.0.0.1", "smtp_from": FROM}
+    with in_process(tmp_path_factory.mktemp("refusing"), **mail) as api:
+        session = api.open(Dummy(), PARTS)
+        assert post(session, "a@b.example").status_code == 201
+        yield session
+
+
+@pytest.mark.threat(120)
+@pytest.mark.parametrize(
+    "address",
+    ["https://hooks.example/", "http://127.0.0.1/", "file:///etc/passwd", "//h/a@b"],
+)
+def test_an_address_of_the_web_is_refused(refusing: ByHand, address: str) -> None:
+    """The analyst opens no address that somebody names."""
+    assert post(refusing, address).status_code == 422
+
+
+@pytest.mark.threat(123)
+@pytest.mark.parametrize(
+    "address",
+    [
+        "a@b.example\r\nBcc: c@d.example",
+        "a@b.example\n",
+        "a@b.example, c@d.example",
+        "a@b.example>",
+        "<a@b.example>",
+        '"a b"@c.example',
+        "@c.example:a@b.example",
+        "a%b@c@d.example",
+        "-oQ/tmp@b.example",
+        "a@b",
+        "a@[127.0.0.1]",
+        "ä@b.example",
+        "a@b.example\x00",
+        "Somebody <a@b.example>",
+        "a" * 65 + "@b.example",
+    ],
+)
+def test_an_address_that_is_more_than_one_is_refused(
+    refusing: ByHand, address: str
+) -> None:
+    assert not is_mail_address(address)
+    assert post(refusing, address).status_code in {400, 422}
+
+
+@pytest.mark.threat(123)
+def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
+    told = Notification(
+        notice_id="0" * 32,
+        receiver_id="1" * 32,
+        address="a@b.example",
+        event=NoticeEvent.TURN,
+        session="s\r\nBcc: c@d.example",
+        slot=A,
+        state="collecting",
+        round=1,
+        since=api.clock.now(),
+        deadline=None,
+        reason=None,
+        awaited=None,
+        detail=None,
+    )
+    with pytest.raises(ValueError, match="linefeed"):
+        letter(told, FROM, api.clock.now())
+
+
+def test_a_mail_server_needs_an_address_of_its_own() -> None:
+    with pytest.raises(ValueError, match="COTERIE_SMTP_FROM"):
+        Settings(smtp_url="smtp://mail.example")
+
+
+@pytest.mark.parametrize(
+    "url", ["mail.example", "smtp://user:secret@mail.example", "smtps://mail.example"]
+)
+def test_a_mail_server_of_another_form_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="smtp://user@host:587") as refused:
+        Settings(smtp_url=url, smtp_from=FROM)
+    assert "secret@" not in refused.value.errors(include_input=False)[0]["msg"]  # type: ignore[attr-defined]
+
+
+# Processes that are killed
+
+
+def let_all_be_due(analyst: Analyst) -> None:
+    """Write down that the time to try again has come, instead of waiting for it."""
+    url = analyst.environment["COTERIE_DATABASE_URL"]
+    settings = Settings(data_dir=analyst.data_dir, database_url=url)
+    with closing(Database(settings.database)) as database:
+        now = SystemClock().now()
+        with database.write() as transaction:
+            transaction.execute(sa.update(Notice).values(due_at=now))
+
+
+@pytest.mark.threat(125)
+@on_both_databases
+def test_a_killed_analyst_loses_no_notice_and_two_send_once(
+    database_kind: str, databases: Any, tmp_path: Path, home: Path, mails: Mailbox
+) -> None:
+    environment = {
+        f"COTERIE_{name.upper()}": text for name, text in mails.settings.items()
+    }
+    with (
+        databases.current(database_kind, tmp_path) as url,
+        Analyst(tmp_path / "data", url, environment) as first,
+        first.coordinator(home) as coordinator,
+    ):
+        session = coordinator.create_session(
+            "notices", Dummy(), Layout.lattice(2), session_id="s-notices"
+        )
+        session.receivers.add("desk@ward.example")
+        wait_for(lambda: len(mails.got) == 1)
+        mails.refusal = "450 later"
+        session.cancel()
+        wait_for(lambda: session.receivers.list().receivers[0].retrying == 1)
+        first.kill(signal.SIGKILL)
+        mails.refusal = ""
+        let_all_be_due(first)
+        first.start()
+        with Analyst(tmp_path / "data", url, environment) as second:
+            wait_for(lambda: len(mails.got) >= 2)
+            assert second.url != first.url
+            wait_for(lambda: session.receivers.list().receivers[0].sent == 2)
+            assert session.receivers.list().receivers[0].retrying == 0
+    assert mails.events() == ["added", "ended"]
+
+
+@pytest.mark.threat(125)
+def test_a_notice_sent_again_after_a_crash_keeps_its_id(
+    start_api: StartApi, mails: Mailbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object, **__: object) -> bool:
+        raise SystemExit
+
+    with start_api(**mails.settings) as api:
+        leave(api.open(Dummy(), PARTS))
+        with monkeypatch.context() as patch:
+            patch.setattr(NoticeService, "settle", die)
+            with pytest.raises(SystemExit):
+                Sender(api.service).turn()
+        tell(api)
+        assert len(mails.got) == 1, "the lease holds"
+        api.clock.forward(120)
+        tell(api)
+    first, second = (each["Message-ID"] for each in mails.got)
+    assert first == second
+
+
+@pytest.mark.threat(125)
+@pytest.mark.parametrize("kind", BOTH_DATABASES)
+def test_of_many_senders_one_sends_each_notice(
+    kind: str, databases: Databases, tmp_path: Path, mails: Mailbox
+) -> None:
+    with (
+        databases.current(kind, tmp_path) as url,
+        in_process(tmp_path / "api", url, **mails.settings) as api,
+    ):
+        sessions = [api.open(Dummy(), PARTS) for _ in range(12)]
+        for session in sessions:
+            leave(session)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: tell(api), range(4)))
+    ids = [each["Message-ID"] for each in mails.got]
+    assert len(ids) == len(set(ids)) == len(sessions)
+
+
+def test_simultaneous_senders_share_no_notice_or_receiver(
+    databases: Databases, tmp_path: Path
+) -> None:
+    """A query that began before another sender's lease ends after it, at times."""
+    n_rounds, n_receivers, n_each = 12, 4, 3
+    mail = {"smtp_url": "smtp://127.0.0.1", "smtp_from": FROM}
+    with (
+        databases.current("postgresql", tmp_path) as url,
+        in_process(tmp_path / "api", url, **mail) as api,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        session = api.open(Dummy(), PARTS)
+        for number in range(n_receivers):
+            assert post(session, f"{number}@ward.example").status_code == 201
+        database = api.service.database
+        database.transact(lambda within: copied(within, n_each))
+
+        def take(_: int) -> list[tuple[str, str]]:
+            found = []
+            while taken := database.transact(
+                lambda within: NoticeService(within, api.service).take()
+            ):
+                found.append((taken[0].id, taken[1].receiver_id))
+            return found
+
+        for _ in range(n_rounds):
+            taken = [each for found in pool.map(take, range(8)) for each in found]
+            assert len({notice for notice, _ in taken}) == len(taken)
+            assert len({receiver for _, receiver in taken}) == len(taken) == n_receivers
+            database.transact(given_back)
+
+
+def copied(within: Transaction, times: int) -> None:
+    """Give every receiver more notices than the one that it has."""
+    for notice in within.scalars(sa.select(Notice)).all():
+        values = {c.key: getattr(notice, c.key) for c in sa.inspect(Notice).columns}
+        for _ in range(times - 1):
+            within.add(Notice(**{**values, "id": secrets.token_hex(16)}))
+
+
+def given_back(within: Transaction) -> None:
+    within.execute(sa.update(Notice).values(lease_until=None, attempts=0))

@@ -65,10 +65,8 @@ def take_in() -> None:
 
     cpu_target.typing_context.refresh()  # what a first compiled function asks for
     cpu_target.target_context.refresh()
-    from analyst_service.notices import webhooks
     from party_sdk.analyst_client import transport
 
-    webhooks.usual()  # the authorities of the web, as long to read as a short command
     transport.usual()
     gc.collect()
     gc.freeze()  # so that a child's collections copy no page of it

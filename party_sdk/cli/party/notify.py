@@ -31,8 +31,8 @@ def notify_party(
 ) -> None:
     """Have the analyst notify you of your turn, and of the end.
 
-    It also notifies you when half of a deadline has passed. It uses a webhook or mail, as
-    its administrator has set it up. Without an option, the command lists who is notified
+    It also notifies you when half of a deadline has passed. It sends mail, if its
+    administrator has set that up. Without an option, the command lists who is notified
     and which notices failed. The list includes the addresses given at
     'party join --notify'. You need to have run with your data once.
     """

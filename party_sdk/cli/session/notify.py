@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from party_sdk.party.notifications import NotificationRequest, OwnReceivers
 
 _OPTIONS = (
-    click.option("--webhook", metavar="URL", help="Notify this address: https://…"),
     click.option("--mail", metavar="ADDRESS", help="Notify this mail address."),
     click.option(
         "--remove", metavar="ID", help="Stop notifying this id; see the list."
@@ -42,7 +41,7 @@ def notify_option(event: str) -> Callable[[Callable[..., Any]], Callable[..., An
         metavar="ADDRESS",
         callback=_read_addresses,
         help=f"Have the analyst notify you of {event}, and of the end. ADDRESS is a mail "
-        "address or a webhook (https://…); may be given several times.",
+        "address; may be given several times.",
     )
 
 
@@ -77,8 +76,7 @@ def _add_receiver(receivers: OwnReceivers, address: str) -> dict[str, Any]:
     except CoterieError as error:
         say(f"{address} is not told: {error}", err=True)
         return {"address": address, "problem": str(error)}
-    said = "" if added.secret is None else f"; its signatures' secret: {added.secret}"
-    say(f"{address} is told, id {added.id}{said}", err=True)
+    say(f"{address} is told, id {added.id}", err=True)
     return {"address": address, **added.model_dump()}
 
 
@@ -92,9 +90,9 @@ def notify_coordinator(
 ) -> None:
     """Have the analyst notify you of slow parties, and of the end.
 
-    It also notifies you when you have to choose a run. It uses a webhook or mail, as its
-    administrator has set it up. Without an option, the command lists who is notified and
-    which notices failed.
+    It also notifies you when you have to choose a run. It sends mail, if its
+    administrator has set that up. Without an option, the command lists who is notified
+    and which notices failed.
     """
     answer(coordinator.session(session_id).receivers, asked, as_json=as_json)
 
@@ -109,7 +107,7 @@ def answer(
     """Add, remove or list, as was asked; ``named`` are those given with `--notify`."""
     given = {name: value for name, value in asked.items() if value is not None}
     if len(given) > 1:
-        raise click.UsageError("Give one of --webhook, --mail and --remove.")
+        raise click.UsageError("Give --mail or --remove.")
     if removed := given.pop("remove", None):
         receivers.remove(removed)
         return
@@ -122,8 +120,8 @@ def answer(
         told = [each.model_dump() for each in named]
         say(json.dumps(found.model_dump(mode="json") | {"named": told}))
         return
-    if not found.ways:
-        say("This analyst sends neither webhooks nor mail.", err=True)
+    if not found.offered:
+        say("This analyst sends no mail.", err=True)
     for line in found.receivers:
         say(_line(line))
     for each in named:
@@ -135,8 +133,7 @@ def _named_line(named: NotificationRequest) -> str:
         return f"{named.address} waits until this party runs with its data."
     if named.problem:
         return f"{named.address} is not told: {named.problem}"
-    secret = "" if named.secret is None else f"; signatures' secret: {named.secret}"
-    return f"{named.id}  named when joining{secret}"
+    return f"{named.id}  named when joining"
 
 
 def _show_added(added: ReceiverAdded, *, as_json: bool) -> None:
@@ -144,13 +141,6 @@ def _show_added(added: ReceiverAdded, *, as_json: bool) -> None:
         say(added.model_dump_json())
         return
     say(f"id: {added.id}")
-    if added.secret is not None:
-        say(f"secret: {added.secret}")
-        say(
-            "Check each webhook's signature with the secret (standardwebhooks.com); it "
-            "is not shown again.",
-            err=True,
-        )
 
 
 def _line(line: ReceiverLine) -> str:
@@ -163,4 +153,4 @@ def _line(line: ReceiverLine) -> str:
         told += f", {line.given_up} given up"
     if line.failure is not None:
         told += f". {SENTENCES.get(line.failure, line.failure)}"
-    return f"{line.id}  {line.way}  {line.address}  {told}"
+    return f"{line.id}  {line.address}  {told}"
