@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
 from clustering_protocols.common.values import Value
-from clustering_protocols.engine.inspection import Inspection, Rehearsal
+from clustering_protocols.engine.inspection import Rehearsal
 from clustering_protocols.terms.agreements import Seat
 from coterie_pages.models.fields import FormField
 from coterie_pages.models.match_keys import KeyLine
@@ -49,9 +49,7 @@ class PartyList(Screen):
     institution: the name of this home's institution; empty where it has none yet.
     fingerprint: of its public key; empty where there is none yet.
     known: institutions whose cards are trusted here.
-    process: which process runs orders; None if none does.
-    here: whether it is the desk's own.
-    trouble, remedy: why no process does, and what to do; empty where one does.
+    trouble, remedy: why no orders run, and what to do; empty where they do.
     """
 
     template = "desk/parties.html.j2"
@@ -59,8 +57,6 @@ class PartyList(Screen):
     institution: str = ""
     fingerprint: str = ""
     known: tuple[KnownInstitution, ...] = ()
-    process: int | None = None
-    here: bool = False
     trouble: str = ""
     remedy: str = ""
     now: AwareDatetime
@@ -251,90 +247,37 @@ class RehearsalPage(Screen):
     played: Rehearsal
 
 
-class PendingDecision(Value):
-    """What a person has to decide.
-
-    kind: as the supervisor names it; ``risks``, ``safety-number``, ``mapping``,
-        ``agreeing``, ``contribution``, ``choice`` or ``table``.
-    """
-
-    id: str
-    kind: str
-    sentence: str
-    risks: tuple[Risk, ...] = ()
-    leaving: Inspection | None = None
-    asked_at: AwareDatetime
-
-
-class GivenConsent(Value):
-    """A yes to all contributions of one kind."""
-
-    meaning: str
-    at: AwareDatetime
-
-
-class AtWork(Screen):
+class OrderPage(Screen):
     """Where an order stands, and what it asks.
 
-    state: of the order.
-    over: whether nothing more is done unless it is placed again.
-    stage, stage_number, n_stages, round, updates, n_updates: where the session is; they
-        count from 1.
-    awaited, awaited_since: for whom the session waits.
-    moved: by how much the last update moved the result.
-    pace: which of several runs continues, and the time left, in words.
-    outage_since: since when the analyst cannot be reached.
-    headline, detail, remedy: what went wrong; empty where nothing did.
-    limit: the party's own choice that this names; empty for none.
+    status, question, table: of :mod:`party_sdk.supervisor`: an ``OrderStatus``, a
+        ``PendingQuestion`` or None, and the name of the table's file.
+    risks: what the question asks to accept.
+    missed: risks without a tick in the form that was sent.
+    consents: of :mod:`party_sdk.home.consents`.
+    limit: the party's own choice that the trouble names; empty for none.
     members, safety_number: who takes part, once all have joined.
-    table: the name of the table's file.
     asks: which kinds of contribution wait for a yes: ``everything``, ``readable`` for
         those that somebody can read, or nothing where it is empty.
-    consents, withdrawn_at: to which kinds somebody said yes, and when that was
-        withdrawn.
-    process: which process runs orders.
     for_good: whether the party has left after it had joined: it cannot be placed again.
     compares_runs: whether one of several numbers of clusters is to be chosen.
     """
 
-    template = "desk/at-work.html.j2"
-    session: str
-    slot: str
+    template = "desk/order.html.j2"
     title: str
-    protocol: str = ""
-    state: str
-    over: bool
-    stage: str = ""
-    stage_number: int | None = None
-    n_stages: int | None = None
-    round: int | None = None
-    updates: int | None = None
-    n_updates: int | None = None
-    awaited: tuple[str, ...] = ()
-    awaited_since: AwareDatetime | None = None
-    moved: float | None = None
-    pace: str = ""
-    outage_since: AwareDatetime | None = None
-    headline: str = ""
-    detail: str = ""
-    remedy: str = ""
+    status: Any
+    question: Any = None
+    consents: Any = None
+    risks: tuple[Risk, ...] = ()
+    missed: tuple[str, ...] = ()
     limit: str = ""
-    restarts: int = Field(default=0, ge=0)
-    placed_at: AwareDatetime
-    started_at: AwareDatetime | None = None
-    ended_at: AwareDatetime | None = None
     now: AwareDatetime
-    asked: PendingDecision | None = None
     members: tuple[Seat, ...] = ()
     safety_number: str = ""
     table: str = ""
     for_good: bool = False
     compares_runs: bool = False
     asks: str = ""
-    consents: tuple[GivenConsent, ...] = ()
-    withdrawn_at: AwareDatetime | None = None
-    process: int | None = None
-    missed: tuple[str, ...] = ()
 
 
 class RunOutcome(RunReport, Screen):

@@ -185,7 +185,7 @@ class Gate:
 
 _GOODBYE: Final = Refusal(
     title="You left the desk",
-    detail="What runs continues as long as 'coterie ui' or 'coterie party serve' does.",
+    detail="What runs continues as long as 'coterie ui' does.",
     remedy="Run 'coterie ui' again: it shows a new link.",
 )
 _BACK: Final = "Go back, and send the form from the page itself."

@@ -24,9 +24,8 @@ from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.application.home import Home
 from party_sdk.desk.connection import Connection
 from party_sdk.desk.form_answers import page_above, see_other
-from party_sdk.desk.supervisor_thread import SupervisorThread
 from party_sdk.desk.visits import DeskVisitor, Openings, Visits
-from party_sdk.supervisor import Orders
+from party_sdk.supervisor import Orders, Supervisor
 
 _PATIENCE: Final = 10.0  # seconds: a person waits for the page
 _UNNAMED: Final = re.compile(r"[^\w.-]+", re.ASCII)
@@ -59,7 +58,7 @@ class Desk:
     hosts: frozenset[str]
     visits: Visits
     openings: Openings
-    background: SupervisorThread
+    background: Supervisor
     connection: Connection = field(default_factory=Connection.read_environment)
     stop: Event = field(default_factory=Event)
     rooms: Sequence[Room] = ()

@@ -19,11 +19,11 @@ import uvicorn
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.desk.app import create_app
 from party_sdk.desk.responses import Desk
-from party_sdk.desk.supervisor_thread import SupervisorThread
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.disk_room import report_full_disk
 from party_sdk.home.encryption import SecretFiles, passphrase_for
 from party_sdk.home.files import lock, private_folder
+from party_sdk.supervisor import Supervisor
 
 HOST: Final = "127.0.0.1"
 _GRACE_SECONDS: Final = 3
@@ -83,7 +83,7 @@ def serve(
                 hosts=frozenset({f"{HOST}:{port}", f"localhost:{port}"}),
                 visits=Visits(idle),
                 openings=openings,
-                background=SupervisorThread(home, say),
+                background=Supervisor(home, say),
             )
             opened(
                 DeskAddress(process=os.getpid(), port=port, link=_link(port, openings))

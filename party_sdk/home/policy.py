@@ -39,9 +39,7 @@ class Policy:
         and all sessions on one table together, may cost each person. Answers without
         noise cost an infinite ε.
     coordinators: who may invite: names of trusted cards, or public keys; None for all.
-    analysts: addresses of the analysts that are asked; None for all. A stranger's
-        invitation in an inbox leads to an address inside the institution only if it
-        stands here.
+    analysts: addresses of the analysts that are asked; None for all.
     largest_weight: largest weight that the terms may give a field when it is prepared,
         and how many times the smallest it may be: a field that outweighs the others is
         nearly all that the clusters show.
@@ -113,16 +111,14 @@ class Policy:
 
         Raises GuardRefused.
         """
-        if not self.names_analyst(url) and self.analysts is not None:
+        if self.analysts is not None and not any(
+            are_same(url, listed) for listed in self.analysts
+        ):
             raise GuardRefused(
                 f"The analyst at {host_of(url)} is not on the list 'analysts'. Add its "
                 "address there, if your institution trusts it."
             )
         self._check_coordinator(coordinator, known)
-
-    def names_analyst(self, url: str) -> bool:
-        """Return whether the address of an analyst stands in the list ``analysts``."""
-        return any(are_same(url, listed) for listed in self.analysts or ())
 
     def _check_coordinator(self, coordinator: str, known: Mapping[str, str]) -> None:
         """Refuse a coordinator who may not invite; :class:`GuardRefused`.

@@ -20,8 +20,6 @@ from party_sdk.home.files import wait_for_lock, write_private
 from party_sdk.home.policy import Policy
 
 _CONSENTS: Final = "consents"
-ORDERS: Final = "orders"
-"""The tables that say which invitation gets which table; the supervisor reads them."""
 _PACKAGES: Final = "protocol_packages"
 
 
@@ -150,7 +148,6 @@ def _values(content: bytes, path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         raise InvalidParameters(f"{path.name}: {error}.") from None
     remembered = _consents(said.pop(_CONSENTS, []), path)
-    said.pop(ORDERS, None)
     values = {key: _value(key, value, path.name) for key, value in said.items()}
     return {**values, _CONSENTS: remembered}
 

@@ -1,4 +1,4 @@
-"""Standing orders: parties that run in the background, one supervisor for a home.
+"""Parties in the background: the desk runs each order as a process of its own.
 
 A party that is to run without anybody at a terminal has an *order*: files in its own
 folder of the home, for its owner's eyes, sealed where the home is sealed.
@@ -13,27 +13,29 @@ folder of the home, for its owner's eyes, sealed where the home is sealed.
 ``answers.json``
     Every :class:`Decision` that was given. A no stands.
 
-:class:`Orders` is what a page or a command calls: it never starts anything.
-:class:`Supervisor` runs each order as a process of its own. :func:`find_supervisor`
-returns the process id of the one at work, if there is one.
+:class:`Orders` is what a page calls: it never starts anything. :class:`Supervisor` is the
+thread that runs them.
 """
 
-from party_sdk.supervisor.models import (
+from party_sdk.supervisor.orders import (
     Decision,
     Order,
     OrderedTable,
+    OrderFiles,
+    Orders,
     OrderState,
     OrderStatus,
     PendingQuestion,
     QuestionKind,
     Trouble,
+    orders_in,
 )
-from party_sdk.supervisor.orders import Orders
-from party_sdk.supervisor.scheduler import Supervisor, find_supervisor
+from party_sdk.supervisor.supervisor import Supervisor
 
 __all__ = [
     "Decision",
     "Order",
+    "OrderFiles",
     "OrderState",
     "OrderStatus",
     "OrderedTable",
@@ -42,5 +44,5 @@ __all__ = [
     "QuestionKind",
     "Supervisor",
     "Trouble",
-    "find_supervisor",
+    "orders_in",
 ]

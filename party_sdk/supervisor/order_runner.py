@@ -1,10 +1,25 @@
-"""One order, run to its end, to a question, or to what has to be tried again."""
+"""The process of one order: it runs to its end, to a question, or to what is tried again.
+
+    python -m party_sdk.supervisor.order_runner HOME SESSION SLOT
+
+It ends at once when the process that started it is gone: the pipe at standard input is
+closed then, and the next supervisor starts it again. A question is stored, and the
+process ends: once it is answered, the next process comes to the same question.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
 from contextlib import suppress
-from enum import IntEnum
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
+from types import FrameType
+from typing import Any, Final, NoReturn
 
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -14,45 +29,186 @@ from clustering_protocols.common.errors import (
     StorageFull,
     Unavailable,
 )
+from clustering_protocols.engine.inspection import Inspection
+from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.terms.risks import Risk, sentences_of
 from clustering_protocols.terms.terms import Terms
+from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.progress import describe_pace, updates_done
+from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.transport import Listeners
-from party_sdk.application.asker import Asks
+from party_sdk.application.asker import AGREEING, Answer, Asker, Asks
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
+from party_sdk.home.defects import place_of
 from party_sdk.home.disk_room import is_full, no_room
-from party_sdk.home.identities import Acquaintances
+from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
+from party_sdk.home.process_exit import run_to_the_end
+from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.notifications import not_named
+from party_sdk.party.roster import Roster
 from party_sdk.results.output_files import try_outputs
-from party_sdk.supervisor.files import OrderFiles, Overtaken
-from party_sdk.supervisor.models import (
+from party_sdk.supervisor.orders import (
+    Decision,
+    End,
     Order,
     OrderedTable,
+    OrderFiles,
     OrderState,
+    PendingQuestion,
     QuestionKind,
+    StaleOrder,
     Trouble,
+    digest_of,
+    execute_withdrawal,
+    is_free,
 )
-from party_sdk.supervisor.orders import carry_out, digest_of, is_free
-from party_sdk.supervisor.pending_questions import (
-    DecisionDeclined,
-    DecisionPending,
-    OrderAsker,
-)
-from party_sdk.supervisor.rules import read_rules
-from party_sdk.supervisor.status import OrderWatch, trouble_of
 
-_TO_BE_TRIED_AGAIN = (Unavailable, StorageFull, QuotaReached, Internal)
+_TO_BE_TRIED_AGAIN: Final = (Unavailable, StorageFull, QuotaReached, Internal)
 
 
-class End(IntEnum):
-    """How the process of an order ends."""
+_SENTENCES: Final = {
+    QuestionKind.RISKS: "The terms bring risks that your policy does not accept. Do you "
+    "accept all of them?",
+    QuestionKind.SAFETY_NUMBER: "You know too few of the other members by their cards. "
+    "Did each of these members read you this safety number?",
+    QuestionKind.AGREEING: f"{AGREEING} May these leave, now and in later rounds?",
+    QuestionKind.CONTRIBUTION: "May this contribution leave, and the rest of its kind?",
+}
 
-    OVER = 0
-    AWAITS_A_PERSON = 10
-    TRY_AGAIN = 75
-    STOPPED = 130
+
+class DecisionPending(Exception):
+    """A person has to decide before this party continues; the question is kept."""
+
+
+class DecisionDeclined(Exception):
+    """A person has said no; ``answer`` holds when and why."""
+
+    def __init__(self, answer: Decision) -> None:
+        super().__init__(answer.kind.value)
+        self.answer = answer
+
+
+@dataclass
+class OrderAsker(Asker):
+    """Asks by the files of an order."""
+
+    files: OrderFiles
+    refused: Decision | None = field(default=None, init=False)
+    rest: bool = field(default=False, init=False)
+
+    def ask(
+        self, kind: QuestionKind, about: str, sentence: str = "", **shown: Any
+    ) -> bool:
+        """Return what was answered; keep the question and raise if nothing was.
+
+        about: what tells this question from another of its kind.
+
+        Raises DecisionPending.
+        Raises StaleOrder if there is another order meanwhile: nothing is asked for this
+            one.
+        """
+        number = sha256(length_prefixed(kind.value, about)).hexdigest()[:16]
+        answer = next(
+            (each for each in self.files.decisions() if each.question == number), None
+        )
+        if answer is not None:
+            self.refused = None if answer.yes else answer
+            self.rest = answer.rest
+            return answer.yes
+        with self.files.alone():
+            self.files.check()
+            question = PendingQuestion(
+                id=number,
+                kind=kind,
+                sentence=sentence or _SENTENCES[kind],
+                asked_at=now(),
+                **shown,
+            )
+            self.files.save_question(question)
+            self.files.tell(state=OrderState.WAITING, question=number)
+        raise DecisionPending
+
+    @property
+    def is_present(self) -> bool:
+        """Return that somebody answers, sooner or later."""
+        return True
+
+    def note(self, notes: Mapping[str, Any]) -> None:
+        """Show nothing: what is asked about stands in its question."""
+
+    def accept_risks(self, risks: Mapping[str, Risk], terms: str) -> None:
+        """Ask for all risks at once; :class:`DecisionDeclined` after a no."""
+        about = f"{terms} {' '.join(sorted(risks))}"
+        shown = sentences_of(risks)
+        if not self.ask(QuestionKind.RISKS, about, risks=shown) and self.refused:
+            raise DecisionDeclined(self.refused)
+
+    def meet(self, roster: Roster, *, is_known: bool) -> bool:
+        """Ask whether the others read the same safety number, where that is needed."""
+        if is_known:
+            return False
+        number, seats = roster.safety_number, roster.seats
+        return self.ask(
+            QuestionKind.SAFETY_NUMBER, number, safety_number=number, members=seats
+        )
+
+    def change_mapping(self, change: MappingChange) -> bool:
+        """Ask whether another mapping of the table counts than the one that is kept."""
+        sentence = f"{change.sentence} Is the table to be read by the new mapping?"
+        return self.ask(QuestionKind.MAPPING, change.digest, sentence)
+
+    def agree(self) -> bool:
+        """Ask once for all contributions by which members only agree."""
+        return self.ask(QuestionKind.AGREEING, "")
+
+    def let_go(self, found: Inspection, terms: Terms | None) -> Answer:
+        """Ask whether a contribution may leave; all of it stands in the question."""
+        del terms
+        kind = QuestionKind.CHOICE if found.asks else QuestionKind.CONTRIBUTION
+        sentence = f"{found.asks} May it leave?" if found.asks else ""
+        about = f"{found.stage} {found.round} {found.attempt} {found.digest}"
+        if not self.ask(kind, about, sentence, contribution=found):
+            return Answer.NO
+        return Answer.ALL if self.rest else Answer.ONCE
+
+
+class _OrderWatch:
+    """Tells by the status of an order how the session goes."""
+
+    def __init__(self, files: OrderFiles) -> None:
+        self._files = files
+
+    def progress(self, status: SessionStatus) -> None:
+        """Tell that the session has moved."""
+        is_in_stage = status.round > 0 and status.state is not SessionState.CHOOSING
+        done, most = updates_done(status)
+        moved = status.progress.get("moved") or [None]
+        self._files.tell(
+            title=status.title,
+            protocol=status.protocol,
+            stage=status.stage if status.round else status.state.value,
+            stage_number=status.stage_index + 1 if is_in_stage else None,
+            n_stages=status.n_stages or None,
+            round=status.round or None,
+            updates=done or None,
+            n_rounds=most or None,
+            awaited=()
+            if status.is_over
+            else tuple(status.awaited_slots) or ("the analyst",),
+            awaited_since=None if status.is_over else status.waiting_since,
+            moved=moved[-1],
+            pace=describe_pace(status),
+            outage_since=None,
+        )
+
+    def outage(self, outage: str) -> None:
+        """Tell since when the analyst cannot be reached or is full; empty: it is well."""
+        since = self._files.status().outage_since or now()
+        self._files.tell(outage_since=since if outage else None)
 
 
 def _asks_of(order: Order) -> Asks:
@@ -69,7 +225,7 @@ class OrderRunner:
         self._files = OrderFiles(home, session, slot)
         self._order = self._files.order()
         self._asking = OrderAsker(self._files)
-        self._telling = OrderWatch(self._files)
+        self._watch = _OrderWatch(self._files)
 
     def run(self) -> End:
         """Run the order as far as it goes, and say so in its status."""
@@ -77,13 +233,13 @@ class OrderRunner:
             return End.TRY_AGAIN  # a process that is about to end, or `party run`
         try:
             return self._as_far_as_it_goes()
-        except Overtaken:
+        except StaleOrder:
             return End.STOPPED
 
     def _as_far_as_it_goes(self) -> End:
         try:
             if self._is_withdrawn():
-                carry_out(self._files, self._order)
+                execute_withdrawal(self._files, self._order)
             else:
                 self._begin()
         except DecisionPending:
@@ -91,22 +247,22 @@ class OrderRunner:
         except DecisionDeclined as no:
             self._decline(no)
         except _TO_BE_TRIED_AGAIN as error:
-            self._files.tell(state=OrderState.QUEUED, trouble=trouble_of(error))
+            self._files.tell(state=OrderState.QUEUED, trouble=Trouble.of(error))
             return End.TRY_AGAIN
         except OSError as error:
             if not is_full(error):
                 raise
             place = Path(error.filename).parent if error.filename else None
-            full = trouble_of(no_room(place, "Labels or a report were to be written."))
+            full = Trouble.of(no_room(place, "Labels or a report were to be written."))
             self._files.tell(state=OrderState.QUEUED, trouble=full)
             return End.TRY_AGAIN
         except CoterieError as error:
-            self._end(OrderState.FAILED, trouble_of(error))
+            self._end(OrderState.FAILED, Trouble.of(error))
         return End.OVER
 
     def note_stop(self) -> End:
         """Say that the process was stopped: the order continues when it is started."""
-        with self._files.alone(), suppress(Overtaken):
+        with self._files.alone(), suppress(StaleOrder):
             if not self._files.status().is_over:
                 self._files.tell(state=OrderState.QUEUED)
         return End.STOPPED
@@ -121,7 +277,7 @@ class OrderRunner:
         try:
             with suppress(CoterieError, OSError):  # its files may be what is broken
                 self._end(OrderState.FAILED, trouble)
-        except Overtaken:
+        except StaleOrder:
             return End.STOPPED
         return End.OVER
 
@@ -149,7 +305,7 @@ class OrderRunner:
         """Return the home, as this order reaches the analyst and asks people."""
         return Home(
             path=self._home,
-            listeners=Listeners(on_outage=self._telling.outage),
+            listeners=Listeners(on_outage=self._watch.outage),
             asker=self._asking,
         )
 
@@ -157,7 +313,7 @@ class OrderRunner:
         here, policy = self._own_home, self._order.apply_to(read_policy(self._home))
         offer = here.offer(self._order.invitation, policy)
         self._files.tell(title=offer.terms.title, protocol=offer.terms.protocol.name)
-        table = self._table(offer.terms)
+        table = self._table()
         policy = here.accept(self._order.invitation, policy, offer)
         try:
             self._run(table, policy)
@@ -166,13 +322,8 @@ class OrderRunner:
                 raise DecisionDeclined(self._asking.refused) from None
             raise
 
-    def _table(self, terms: Terms) -> OrderedTable:
-        """Return the table: that of the order, or of the first rule that covers it."""
-        if self._order.table is None:
-            self._order = self._by_rule(terms)
-            with self._files.alone():
-                self._files.check()
-                self._files.save_order(self._order)
+    def _table(self) -> OrderedTable:
+        """Return the table of the order, if it is as it was when that was placed."""
         table = self._order.table
         if table is None:
             raise GuardRefused("No table is named.")
@@ -183,25 +334,9 @@ class OrderRunner:
             )
         return table
 
-    def _by_rule(self, terms: Terms) -> Order:
-        known = Acquaintances(self._home).read()
-        slot = self._files.slot
-        for rule in read_rules(self._home):
-            if rule.covers(terms, slot, known):
-                order = rule.apply_to(self._order, self._home, terms.session, slot)
-                path = "" if order.table is None else order.table.path
-                return order.model_copy(update={"table_digest": digest_of(path)})
-        sentence = (
-            "No rule in policy.toml names a table for this invitation: place the order "
-            "with a table, or answer no."
-        )
-        if not self._asking.ask(QuestionKind.TABLE, terms.session, sentence):
-            raise DecisionDeclined(self._files.answers().given[-1])
-        return self._order
-
     def _run(self, table: OrderedTable, policy: Policy) -> None:
         order, here = self._order, self._own_home
-        outputs = Outputs(labels=order.labels, report=order.report, force=order.force)
+        outputs = Outputs(labels=order.labels)
         self._try(outputs, table)
         with here.join(
             order.invitation, policy, order.choices, asks=_asks_of(order)
@@ -210,8 +345,8 @@ class OrderRunner:
             self._files.check()
             if addresses := not_named(member.folder, order.notify):
                 member.notify(addresses)
-            rows, telling = table.to_named_table(), self._telling.progress
-            here.run(member, rows, outputs, on_progress=telling)
+            rows = table.to_named_table()
+            here.run(member, rows, outputs, on_progress=self._watch.progress)
         self._files.take()  # a withdrawal that comes now finds it completed
         self._end(OrderState.COMPLETED, None)
 
@@ -249,3 +384,38 @@ class OrderRunner:
             outage_since=None,
             question=None,
         )
+
+
+def main(home: str, session: str, slot: str) -> int:
+    """Run an order; return the exit code."""
+    threading.Thread(target=_end_with_the_other, daemon=True).start()
+    signal.signal(signal.SIGTERM, _stop)
+    order = None
+    use_home(Path(home))
+    try:
+        order = OrderRunner(Path(home), session, slot)
+        return order.run()
+    except KeyboardInterrupt:
+        return End.STOPPED if order is None else order.note_stop()
+    except CoterieError as error:  # the status could not be written
+        print(f"{session} {slot}: {error}", file=sys.stderr)  # noqa: T201  its log
+        return End.TRY_AGAIN
+    except Exception as error:  # noqa: BLE001  its text may hold values of cells
+        place = place_of(error)
+        print(f"{session} {slot}: {place}", file=sys.stderr)  # noqa: T201  its log
+        return End.TRY_AGAIN if order is None else order.note_failure(place)
+
+
+def _end_with_the_other() -> None:
+    os.read(sys.stdin.fileno(), 1)  # no buffer: it would be locked when this one ends
+    os._exit(1)  # nobody is left to whom it could say why
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    del frame
+    signal.signal(number, signal.SIG_IGN)  # once: a second would stop the stopping
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    run_to_the_end(lambda: sys.exit(main(*sys.argv[1:])))

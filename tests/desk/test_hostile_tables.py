@@ -11,7 +11,7 @@ from support.hostile_tables import HOSTILE, TOO_LARGE
 from support.repeats import some
 from support.terminal import RISKS, Terminal, opened
 
-from party_sdk.supervisor.files import OrderFiles
+from party_sdk.supervisor import OrderFiles
 from party_sdk.tables.parsing.limits import LARGE_FILE
 
 _OWN_GROWTH_KIB = 400 << 10

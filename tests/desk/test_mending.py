@@ -16,7 +16,7 @@ from support.terminal import RISKS, Terminal
 
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
-from party_sdk.supervisor.files import OrderFiles
+from party_sdk.supervisor import OrderFiles
 from party_sdk.tables import How, read_table
 from party_sdk.tables.mapping import parse_mapping
 

@@ -11,8 +11,7 @@ from support.desks import DeskBrowser
 from support.terminal import ACCEPT, Terminal, opened
 
 from clustering_protocols.terms.session_risks import LIMITS, SUMS_LIMIT
-from party_sdk.supervisor import OrderState, Trouble
-from party_sdk.supervisor.files import OrderFiles
+from party_sdk.supervisor import OrderFiles, OrderState, Trouble
 
 RISKS = list(ACCEPT[1::2])
 TABLE = {"path": "rows.csv", "seen": "1", "id": "id", "column": ["x", "y"]}

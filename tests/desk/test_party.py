@@ -12,13 +12,18 @@ import pytest
 from support.analyst_process import wait_for
 from support.browsing import texts, tree
 from support.desks import DeskBrowser
-from support.standing import supervised
+from support.standing import an_order, supervised
 from support.terminal import ACCEPT, RISKS, Terminal, opened, read
 
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.home.clock import now
-from party_sdk.supervisor import OrderState, OrderStatus, PendingQuestion, QuestionKind
-from party_sdk.supervisor.files import OrderFiles
+from party_sdk.supervisor import (
+    OrderFiles,
+    OrderState,
+    OrderStatus,
+    PendingQuestion,
+    QuestionKind,
+)
 
 PLACE = "/parties/{}/r1c1"
 HOSTILE = (
@@ -248,7 +253,9 @@ def test_the_status_shows_a_question_only_while_it_waits(
     files.tell(state=OrderState.RUNNING)
     assert "Waiting for you" not in texts(browser.get("/"))
     kind, sentence = QuestionKind.AGREEING, "May these leave?"
-    files.ask(PendingQuestion(id="q", kind=kind, sentence=sentence, asked_at=now()))
+    files.save_question(
+        PendingQuestion(id="q", kind=kind, sentence=sentence, asked_at=now())
+    )
     shown = texts(browser.get("/"))
     assert "Waiting for you" in shown
     assert sentence in shown
@@ -273,12 +280,11 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     [typed] = boxes(again, "notify")
     assert typed.attrib["value"] == " ".join(kept.notify)
     assert session in online("party", "list").stdout
-    # and the reverse: the command line places the order anew, and answers
-    online("party", "order", session, "r1c1", "--data", rows, "--id-column", "id")
-    with supervised(browser.desk.home):
-        state = browser.desk.orders
-        wait_for(lambda: state.status(session, "r1c1").state is OrderState.COMPLETED)
-    assert "complete" in texts(browser.get(place))
+    # and the reverse
+    columns = ("--columns", "x,y", "--labels", online.folder / "labels.csv")
+    own = ("--data", rows, "--id-column", "id", *columns)
+    online("party", "run", session, "r1c1", *own)
+    assert "complete" in texts(browser.get(f"{place}/report"))
 
 
 def test_a_session_that_is_over_waits_for_nobody_at_the_desk(
@@ -299,7 +305,7 @@ def test_risks_that_an_order_asks_about_are_ticked_one_by_one(
 ) -> None:
     """An order of the command line, whose risks nobody has accepted."""
     session, invitation = opened(online)
-    online("party", "order", invitation, "--data", rows, "--id-column", "id")
+    browser.desk.orders.place(an_order(invitation, rows))
     place, orders = PLACE.format(session), browser.desk.orders
     with supervised(browser.desk.home):
         wait_for(lambda: orders.question(session, "r1c1"))

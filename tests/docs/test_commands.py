@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 import textwrap
+from configparser import ConfigParser
 from pathlib import Path
 
 import click
@@ -140,6 +141,19 @@ def check_form(text: str) -> None:
     known = {"--help"} | {opt for parameter in command.params for opt in parameter.opts}
     given = {word.partition("=")[0] for word in rest if word.startswith("--")}
     assert given <= known, f"{text}: {given - known}"
+
+
+def test_the_unit_of_systemd_names_a_command_that_there_is() -> None:
+    [text] = re.findall(
+        r"^```ini\n(.*?)^```$",
+        (ROOT / "docs/party.md").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    unit = ConfigParser(interpolation=None)
+    unit.read_string(text)
+    program, *rest = shlex.split(unit["Service"]["ExecStart"])
+    assert program.endswith("/bin/coterie")
+    check_form(shlex.join(["coterie", *rest]))
 
 
 # The harness itself

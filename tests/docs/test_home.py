@@ -10,7 +10,7 @@ from support.product import ROOT, nodes, trees
 
 from party_sdk.application.asker import Asker
 from party_sdk.cli.terminal.asker import TerminalAsker
-from party_sdk.supervisor.pending_questions import OrderAsker
+from party_sdk.supervisor.order_runner import OrderAsker
 
 HOME = "party_sdk/application/home.py"
 
@@ -41,7 +41,7 @@ def test_an_analyst_is_told_of_a_refusal_from_one_module() -> None:
         and ast.unparse(node) in {"SlotState.REFUSED", "SlotState.DECLINED"}
     }
     assert "party_sdk/party/leave.py" in states
-    assert states <= {"party_sdk/party/leave.py", "party_sdk/supervisor/models.py"}
+    assert states <= {"party_sdk/party/leave.py", "party_sdk/supervisor/orders.py"}
 
 
 def test_a_party_is_joined_and_run_in_one_place() -> None:

@@ -395,32 +395,6 @@ def test_the_compose_file_is_accepted_and_opens_one_port() -> None:
         assert service["logging"]["options"]["max-size"] == "10m"
 
 
-def test_a_partys_compose_file_opens_no_port_and_is_read_only() -> None:
-    found = configure(
-        "party.yaml", COTERIE_INBOX="/srv/inbox", COTERIE_TABLES="/srv/tables"
-    )
-    assert found.returncode == 0, found.stderr
-    [party] = yaml.safe_load(found.stdout)["services"].values()
-    assert party["command"] == ["coterie", "party", "serve", "--inbox", "/inbox"]
-    assert party["read_only"] is True
-    assert party["cap_drop"] == ["ALL"]
-    assert "ports" not in party
-    volumes = [each.removesuffix(":rw") for each in map(mounted, party["volumes"])]
-    assert volumes == ["home:/data", "/srv/inbox:/inbox", "/srv/tables:/tables:ro"]
-    assert party["environment"]["COTERIE_HOME"] == "/data"
-    missing = configure("party.yaml")
-    assert missing.returncode != 0
-    assert "docker/.env" in missing.stderr
-
-
-def mounted(volume: Any) -> str:
-    """What is mounted where, in the short form that older programs print."""
-    if isinstance(volume, str):
-        return volume
-    mode = ":ro" if volume.get("read_only") else ""
-    return f"{volume['source']}:{volume['target']}{mode}"
-
-
 def test_a_password_reaches_containers_as_a_file_alone() -> None:
     """What `docker inspect` shows of a container names the file."""
     file = "/run/secrets/database-password"

@@ -25,18 +25,13 @@ from support.analyst_process import COTERIE, Analyst, Crowd, free_port, wait_for
 from support.tls import certificate
 
 from clustering_protocols.protocols.dummy import Dummy
-from party_sdk.analyst_client.invitations import Invitation
 from tests.http.writes import noting, written
 
 from .test_deployment import CONFIGURATION, DOCKER, PARTS
 
 IMAGE = (DOCKER / "Dockerfile").read_text()
-FILES = {name: (DOCKER / name).read_text() for name in ("compose.yaml", "party.yaml")}
-SERVICES: dict[str, dict[str, Any]] = {
-    name: service
-    for text in FILES.values()
-    for name, service in yaml.safe_load(text)["services"].items()
-}
+COMPOSE = (DOCKER / "compose.yaml").read_text()
+SERVICES: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE)["services"]
 HEAD = re.compile(
     r"^# +docker compose \S+ \S+ run --rm (\w+) (coterie .*)$", re.MULTILINE
 )
@@ -135,16 +130,16 @@ def listens(port: int) -> bool:
     return False
 
 
-def commands(file: str) -> dict[str, list[list[str]]]:
-    """What the head of a file says to run, by service."""
+def commands() -> dict[str, list[list[str]]]:
+    """What the head of the file says to run, by service."""
     found: dict[str, list[list[str]]] = {}
-    for service, command in HEAD.findall(FILES[file]):
+    for service, command in HEAD.findall(COMPOSE):
         found.setdefault(service, []).append(shlex.split(command))
     return found
 
 
-def serve(analyst: Container, party: Container, key: str) -> None:
-    """Run both services, a session to its end, and what looks at a party's orders."""
+def serve(analyst: Container, key: str) -> None:
+    """Run the service, and a session to its end."""
     [command] = re.findall(r"^CMD (\[.*\])$", IMAGE, re.MULTILINE)
     port = free_port()
     words = [*json.loads(command), "--host", "127.0.0.1", "--port", str(port)]
@@ -157,16 +152,6 @@ def serve(analyst: Container, party: Container, key: str) -> None:
         crowd.start()
         assert crowd.labels() == crowd.expected()
         crowd.close()
-        inbox, invitation = Path(party.inside("/inbox")), crowd.invitations["r1c1"]
-        (Path(party.inside("/data")) / "policy.toml").write_text(
-            f'coordinators = ["{Invitation.parse(invitation).coordinator}"]\n'
-            f'analysts = ["{there.url}"]\n'
-        )
-        (inbox / "one.invitation").write_text(invitation)
-        with ended(party.start(*SERVICES["party"]["command"])):
-            wait_for(lambda: not list(inbox.glob("*.invitation")))
-    [listing] = commands("party.yaml")["party"]
-    party.run(*listing)
 
 
 @pytest.mark.parametrize(
@@ -179,21 +164,15 @@ def test_compose_commands_write_only_into_volumes(
 ) -> None:
     certificate(tmp_path)
     analyst = Container(SERVICES["analyst"], tmp_path / "root")
-    party = Container(SERVICES["party"], tmp_path / "party")
     analyst.run(*SERVICES["migrate"]["command"])
-    [make_key, backup] = commands("compose.yaml")["analyst"]
+    [make_key, backup] = commands()["analyst"]
     assert (make_key[1], backup[1]) == ("key", "backup")
     key = analyst.run(*make_key).strip()
     if served:
-        serve(analyst, party, key)
+        serve(analyst, key)
     analyst.run(*backup)
     assert (Path(analyst.inside("/backups")) / "monday" / "manifest.json").exists()
-    allowed = [
-        Path(container.inside(place))
-        for container in (analyst, party)
-        for place in places(container.service)
-        if "/tables" not in place
-    ]
+    allowed = [Path(analyst.inside(place)) for place in places(analyst.service)]
     strays = {
         path
         for path in written(tmp_path)

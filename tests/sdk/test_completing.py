@@ -83,7 +83,6 @@ def test_files_of_invitations_are_offered_behind_their_sign(
     assert {"@north.invitation", "@letters/"} <= set(offered("party", "run", ""))
     assert offered("party", "run", "@no") == ["@north.invitation"]
     assert offered("party", "run", "@letters/") == ["@letters/south.invitation"]
-    assert offered("party", "order", "@no") == ["@north.invitation"]
 
 
 def test_completing_reads_no_standard_input(

@@ -223,7 +223,7 @@ def test_an_address_without_a_scheme_is_said_at_its_option(terminal: Terminal) -
 
 def test_a_file_without_its_sign_is_told_how_to_be_named(terminal: Terminal) -> None:
     terminal.file("north.invitation", "x")
-    for command in (("party", "join"), ("party", "order"), ("doctor",)):
+    for command in (("party", "join"), ("party", "run"), ("doctor",)):
         wrong = terminal(*command, "north.invitation", expect=2).stderr
         assert "'north.invitation' is a file: write @north.invitation." in wrong, (
             command

@@ -21,10 +21,14 @@ from clustering_protocols.terms.terms import Layout
 from party_sdk.application.home import Home
 from party_sdk.home import encryption
 from party_sdk.party.folder import PartyFolder
-from party_sdk.supervisor import Orders, QuestionKind
-from party_sdk.supervisor.files import OrderFiles
-from party_sdk.supervisor.pending_questions import DecisionPending, OrderAsker
-from party_sdk.tables.mapping import TableMapping, parse_mapping
+from party_sdk.supervisor import Order, OrderedTable, OrderFiles, Orders, QuestionKind
+from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
+from party_sdk.tables.mapping import (
+    TableMapping,
+    parse_mapping,
+    read_mapping,
+    write_mapping,
+)
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -165,6 +169,13 @@ def test_a_changed_mapping_is_told_and_asked(
     online(*resume)
 
 
+def mapped_order(invitation: str, table: Path, given: Path) -> Order:
+    mapping = write_mapping(read_mapping(given)).decode()
+    return Order(
+        invitation=invitation, table=OrderedTable(path=str(table), mapping=mapping)
+    )
+
+
 def test_a_sealed_home_keeps_no_cell_of_a_mapping_in_clear(
     online: Terminal, table: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,12 +183,10 @@ def test_a_sealed_home_keeps_no_cell_of_a_mapping_in_clear(
     monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
     home = online.folder / "home"
     encryption.SecretFiles(home).seal(WORDS)
-    session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
+    _, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
     given = mapping_file(online)
     online("party", "join", invitation, "--mapping", given, *ACCEPT)
-    order = ("party", "order", session, "r1c1", "--data", table, "--mapping", given)
-    online("party", "order", f"@{online.file('i', invitation)}", *order[4:])
-    assert Orders(home).status(session, "r1c1")
+    Orders(home).place(mapped_order(invitation, table, given))
     files = [path for path in home.rglob("*") if path.is_file()]
     assert any(path.name == "mapping-1.toml" for path in files)
     for path in files:
@@ -188,9 +197,8 @@ def test_a_sealed_home_keeps_no_cell_of_a_mapping_in_clear(
 def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) -> None:
     session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
     given = mapping_file(online)
-    named = f"@{online.file('invitation', invitation)}"
-    online("party", "order", named, "--data", table, "--mapping", given)
     home = online.folder / "home"
+    Orders(home).place(mapped_order(invitation, table, given))
     files = OrderFiles(home, session, "r1c1")
     ordered = files.order().table
     assert ordered is not None

@@ -12,33 +12,16 @@ from typing import Any
 
 import pytest
 from support.analyst_process import wait_for as wait_longer
-from support.repeats import on_command
 from support.standing import Served, an_order, supervised
 from support.terminal import Terminal, read
 
 from party_sdk.party.folder import PartyFolder
-from party_sdk.supervisor import Orders, OrderState, child, find_supervisor
-from party_sdk.supervisor.files import OrderFiles
+from party_sdk.supervisor import OrderFiles, Orders, OrderState, order_runner
 
 RISKS = """accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]
 least_known = 0
-
-[[orders]]
-coordinator = "KEY"
-title = "*"
-protocol = "dummy"
-data = "TABLE"
-id_column = "id"
-labels = "LABELS"
 """
 TWO = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
-
-
-def dear(test: Callable[..., None]) -> Callable[..., None]:
-    """Mark what takes a minute of waiting."""
-    for mark in on_command("supervisors that are killed early or take turns"):
-        test = mark(test)
-    return test
 
 
 wait_for: Callable[..., None] = partial(wait_longer, seconds=120)
@@ -48,7 +31,7 @@ wait_for: Callable[..., None] = partial(wait_longer, seconds=120)
 def home(online: Terminal) -> Path:
     path = Path(online.environment["COTERIE_HOME"])
     path.mkdir(exist_ok=True)
-    (path / "policy.toml").write_text(RISKS.partition("\n\n")[0])
+    (path / "policy.toml").write_text(RISKS)
     return path
 
 
@@ -137,7 +120,6 @@ def test_the_next_one_ends_with_the_same_labels(
             wait_for(lambda: folder.load_result() is not None)
             served.end(signal.SIGKILL)
             assert not labels.exists()
-    assert find_supervisor(home) is None
     with supervised(home):  # at once: processes of the one before may still be ending
         both_end(orders, session)
     assert labels_in(labels) == expected
@@ -145,56 +127,11 @@ def test_the_next_one_ends_with_the_same_labels(
     assert not list(labels.parent.glob(".labels*")), "half a file is left behind"
 
 
-@dear
-def test_the_next_supervisor_takes_an_untaken_invitation(
-    online: Terminal, rows: Path, home: Path
-) -> None:
-    inbox, labels = online.folder / "inbox", online.folder / "labels.csv"
-    inbox.mkdir()
-    document = document_of(online)
-    invitation = document["invitations"]["r1c1"]
-    allowed = f'analysts = ["{online.environment["COTERIE_URL"]}"]\n'
-    rules = allowed + RISKS.replace("TABLE", str(rows)).replace("LABELS", str(labels))
-    key = invitation.split("/")[-2]
-    (home / "policy.toml").write_text(rules.replace("KEY", key))
-    served = Served(home, online.folder / "log", "--inbox", str(inbox))
-    wait_for(lambda: find_supervisor(home))
-    served.process.send_signal(signal.SIGSTOP)
-    (inbox / "r1c1.invitation").write_text(invitation)
-    served.end(signal.SIGKILL)
-    assert not list(Orders(home).all())
-    orders = Orders(home)
-    orders.place(an_order(document["invitations"]["r2c1"], rows))
-    with supervised(home, inbox=inbox):
-        wait_for(lambda: OrderFiles(home, document["id"], "r1c1").exists)
-        both_end(orders, document["id"])
-    assert len(labels_in(labels)) == 12
-
-
-@dear
-def test_two_parties_of_one_session_take_turns_and_both_end(
-    online: Terminal, rows: Path, home: Path
-) -> None:
-    """One at a time: each waits for the other, and makes room for it.
-
-    It takes a while: who has answered waits for a long poll before it says so.
-    """
-    document, orders = document_of(online), Orders(home)
-    for slot in ("r1c1", "r2c1"):
-        labels = online.folder / f"{slot}.csv"
-        orders.place(an_order(document["invitations"][slot], rows, labels=labels))
-    with supervised(home, parallel=1, turn=0.2):
-        both_end(orders, document["id"], seconds=400)
-    for slot in ("r1c1", "r2c1"):
-        assert len(labels_in(online.folder / f"{slot}.csv")) == 12
-        sent_once(OrderFiles(home, document["id"], slot).folder)
-
-
 def test_a_second_signal_does_not_stop_the_stopping() -> None:
     """It came while the status was written: the order was taken for one that failed."""
     before = signal.getsignal(signal.SIGTERM)
     try:
-        signal.signal(signal.SIGTERM, child._stop)
+        signal.signal(signal.SIGTERM, order_runner._stop)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)
         os.kill(os.getpid(), signal.SIGTERM)

@@ -27,9 +27,8 @@ from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.home.policy import Policy
 from party_sdk.party.participant import Party
 from party_sdk.reports.run_reports import linked_rows, run_report
-from party_sdk.supervisor.files import OrderFiles
-from party_sdk.supervisor.models import QuestionKind
-from party_sdk.supervisor.pending_questions import DecisionPending, OrderAsker
+from party_sdk.supervisor import OrderFiles, QuestionKind
+from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
 from tests.sdk.messy_ids import spellings
 
 LAYOUT = Layout.lattice(1, 2)

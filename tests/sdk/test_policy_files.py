@@ -17,7 +17,6 @@ from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.session_terms import draw_up
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
-from clustering_protocols.terms.roster_entries import sign_terms
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import (
     Identities,
@@ -26,10 +25,8 @@ from clustering_protocols.terms.terms import (
     Terms,
     read_terms,
 )
-from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import policy_file, read_policy, remember
-from party_sdk.supervisor.strangers import check_stranger
 
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 WHOLE = """
@@ -213,35 +210,3 @@ def test_options_extend_the_policy_of_a_home(online: Terminal, rows: Path) -> No
     policy_file(home).write_text('coordinators = ["University"]\n')
     _, third = opened(online)
     assert "'coordinators'" in online("party", "join", third, *ACCEPT, expect=3).stderr
-
-
-INSIDE = (
-    "https://10.0.0.1",
-    "https://[::ffff:10.0.0.1]",
-    "https://[64:ff9b::a00:1]",
-    "https://[2002:a00:1::1]",
-    "http://1.1.1.1",
-)
-
-
-@pytest.mark.threat(137)
-@pytest.mark.parametrize("url", [*INSIDE, "https://1.1.1.1"])
-def test_a_known_coordinator_leads_nowhere_inside(tmp_path: Path, url: str) -> None:
-    """An address of version 4 that travels in one of version 6 counts."""
-    inviter, terms = Institution.derive(bytes(range(32))), "0f" * 32
-    (tmp_path / "policy.toml").write_text(f'coordinators = ["{inviter.key}"]')
-    invitation = Invitation(
-        url=url,
-        session="s",
-        slot="r1c1",
-        code="code",
-        secret=bytes(32),
-        terms=terms,
-        coordinator=inviter.key,
-        signature=sign_terms(inviter, terms),
-    )
-    if url not in INSIDE:
-        check_stranger(tmp_path, invitation)
-        return
-    with pytest.raises(GuardRefused, match="not a public address"):
-        check_stranger(tmp_path, invitation)

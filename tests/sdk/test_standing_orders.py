@@ -6,12 +6,10 @@ import errno
 import os
 import signal
 import stat
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -27,24 +25,18 @@ from clustering_protocols.common.errors import (
     NotReady,
     StorageFull,
 )
-from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms.roster_entries import sign_terms
-from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
 from party_sdk.home import files
 from party_sdk.party.notifications import not_named, read_told
 from party_sdk.party.participant import Party
 from party_sdk.supervisor import (
+    OrderFiles,
     Orders,
     OrderState,
     OrderStatus,
     QuestionKind,
-    Supervisor,
-    child,
-    find_supervisor,
     order_runner,
 )
-from party_sdk.supervisor.files import OrderFiles
 from party_sdk.supervisor.order_runner import End, OrderRunner
 
 RISKS = 'accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]\nleast_known = 0\n'
@@ -65,7 +57,7 @@ def accepting(home: Path) -> Path:
 
 MOMENTS = {
     "before it reads the terms": (Home, "offer"),
-    "before its question": (order_runner, "read_rules"),
+    "before its table": (order_runner, "digest_of"),
     "before it joins": (Party, "join"),
 }
 Begun = Callable[[str, str, Callable[[], object]], End]
@@ -106,18 +98,17 @@ def until(
     wait_for(reached)
 
 
-def test_an_order_runs_by_itself_to_labels_and_a_report(
+def test_an_order_runs_by_itself_to_labels(
     online: Terminal, rows: Path, accepting: Path, tmp_path: Path
 ) -> None:
     session, invitation = opened(online)
     orders = Orders(accepting)
-    labels, page = tmp_path / "out" / "labels.csv", tmp_path / "report.html"
-    placed = orders.place(an_order(invitation, rows, labels=labels, report=page))
+    labels = tmp_path / "out" / "labels.csv"
+    placed = orders.place(an_order(invitation, rows, labels=labels))
     assert placed.state is OrderState.QUEUED
     with supervised(accepting):
         until(orders, session, OrderState.COMPLETED)
     assert len(read(labels)) == 12
-    assert "<html" in page.read_text()
     status = orders.status(session, "r1c1")
     assert status.title == "Wards"
     assert status.round is not None
@@ -129,7 +120,7 @@ def test_an_order_runs_by_itself_to_labels_and_a_report(
 def test_an_order_that_is_placed_anew_is_run_as_it_is_now(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
-    """Anyone who began with the one before it asks for no table, and brings none back."""
+    """Anyone who began with the one before it brings that one not back."""
     session, invitation = opened(online)
     orders = Orders(accepting)
     orders.place(an_order(invitation, None))
@@ -139,30 +130,13 @@ def test_an_order_that_is_placed_anew_is_run_as_it_is_now(
     assert orders.status(session, "r1c1").state is OrderState.COMPLETED
 
 
-def test_a_table_that_is_named_while_one_is_looked_for_is_taken(
-    online: Terminal, rows: Path, accepting: Path, begun: Begun
-) -> None:
-    session, invitation = opened(online)
-    orders = Orders(accepting)
-    orders.place(an_order(invitation, None))
-    ended = begun(
-        session,
-        "before its question",
-        lambda: orders.place(an_order(invitation, rows)),
-    )
-    assert ended is End.STOPPED
-    assert orders.status(session, "r1c1").state is OrderState.QUEUED
-    assert orders.question(session, "r1c1") is None
-    assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
-
-
 @pytest.mark.parametrize(
     "moment",
     [
         pytest.param(
             "before it reads the terms", marks=pytest.mark.thorough(only=True)
         ),
-        "before its question",
+        "before its table",
     ],
 )
 def test_a_newer_invitation_replaces_one_under_review(
@@ -171,7 +145,7 @@ def test_a_newer_invitation_replaces_one_under_review(
     """Anyone who began with the earlier one asks nothing and tells nothing any more."""
     session, invitation = opened(online)
     orders = Orders(accepting)
-    orders.place(an_order(invitation, None))
+    orders.place(an_order(invitation, rows))
     later = ""
 
     def invited_anew() -> None:
@@ -179,12 +153,11 @@ def test_a_newer_invitation_replaces_one_under_review(
         orders.withdraw(session, "r1c1", "not now")
         invited = online.json("session", "invite", session, "--slot", "r1c1")
         later = invited["r1c1"]
-        orders.place(an_order(later, None))
+        orders.place(an_order(later, rows))
 
     assert begun(session, moment, invited_anew) is End.STOPPED
     assert OrderFiles(accepting, session, "r1c1").order().invitation == later
     assert orders.status(session, "r1c1").state is OrderState.QUEUED
-    orders.place(an_order(later, rows))
     assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
     assert orders.status(session, "r1c1").state is OrderState.COMPLETED
 
@@ -195,7 +168,7 @@ def test_a_newer_invitation_replaces_one_under_review(
         pytest.param(
             "before it reads the terms", marks=pytest.mark.thorough(only=True)
         ),
-        "before its question",
+        "before its table",
         "before it joins",
     ],
 )
@@ -204,8 +177,7 @@ def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
 ) -> None:
     session, invitation = opened(online)
     orders = Orders(accepting)
-    table = rows if moment == "before it joins" else None
-    orders.place(an_order(invitation, table))
+    orders.place(an_order(invitation, rows))
     ended = begun(session, moment, lambda: orders.withdraw(session, "r1c1", "not now"))
     assert ended is End.STOPPED
     ledger = OrderFiles(accepting, session, "r1c1").folder.ledger
@@ -216,6 +188,21 @@ def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
     assert "not now" in status.trouble.detail
     assert orders.question(session, "r1c1") is None
     assert "not now" in online("session", "show", session).stdout
+
+
+def test_an_order_without_a_table_waits_for_one(
+    online: Terminal, rows: Path, accepting: Path
+) -> None:
+    session, invitation = opened(online)
+    orders = Orders(accepting)
+    orders.place(an_order(invitation, None))
+    other, another = opened(online)
+    with supervised(accepting):
+        orders.place(an_order(another, rows))
+        until(orders, other, OrderState.COMPLETED)
+        assert orders.status(session, "r1c1").started_at is None
+        orders.place(an_order(invitation, rows))
+        until(orders, session, OrderState.COMPLETED)
 
 
 def test_of_two_that_tell_at_once_neither_is_lost(
@@ -246,9 +233,8 @@ def test_an_order_names_once_whom_the_analyst_is_to_tell(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
     session, invitation = opened(online)
-    order = ("party", "order", invitation, "--data", rows, "--id-column", "id")
-    online(*order, "--notify", "nobody", expect=2)
-    online(*order, "--notify", "desk@ward.example")
+    order = an_order(invitation, rows, notify=("desk@ward.example",))
+    Orders(accepting).place(order)
     assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
     folder = OrderFiles(accepting, session, "r1c1").folder
     [told] = read_told(folder)
@@ -269,10 +255,12 @@ def test_risks_are_a_question_and_a_yes_goes_on(
         assert asked is not None
         assert asked.kind is QuestionKind.RISKS
         assert set(asked.risks) == {RISK, "house.open-slot"}
-        assert "answer" in online("party", "list").stdout
-        shown = online("party", "answer", session, "r1c1").stdout
-        assert "dummy.row-count-is-known" in shown
-        online("party", "answer", session, "r1c1", "--yes")
+        [listed] = online.json("party", "list")
+        assert (listed["state"], listed["following"]) == (
+            "waiting-for-you",
+            "coterie ui",
+        )
+        orders.answer(session, "r1c1", asked.id, yes=True)
         with pytest.raises(NotReady, match="answered"):
             orders.answer(session, "r1c1", asked.id, yes=True)
         until(orders, session, OrderState.COMPLETED)
@@ -286,7 +274,9 @@ def test_a_no_is_told_to_the_others_and_stands(
     orders.place(an_order(invitation, rows))
     with supervised(home):
         until(orders, session, OrderState.WAITING)
-        online("party", "answer", session, "r1c1", "--no", "--reason", "no ethics vote")
+        asked = orders.question(session, "r1c1")
+        assert asked is not None
+        orders.answer(session, "r1c1", asked.id, yes=False, reason="no ethics vote")
         until(orders, session, OrderState.DECLINED)
         wait_for(lambda: "no ethics vote" in online("session", "show", session).stdout)
     trouble = orders.status(session, "r1c1").trouble
@@ -328,8 +318,10 @@ def test_each_contribution_can_be_declined_and_ends_the_sending(
 
 def child_of(process: int) -> int | None:
     """Return the process that a process has started, as Linux tells it."""
-    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return int(children[0]) if children else None
+    for task in Path(f"/proc/{process}/task").iterdir():
+        if children := (task / "children").read_text().split():
+            return int(children[0])
+    return None
 
 
 def is_gone(process: int) -> bool:
@@ -399,10 +391,8 @@ def test_a_killed_supervisor_ends_its_processes_and_can_resume(
     wait_for(lambda: child_of(served.process.pid))
     child = child_of(served.process.pid)
     assert child is not None
-    assert find_supervisor(accepting) == served.process.pid
     served.end(signal.SIGKILL)
     wait_for(lambda: is_gone(child))
-    assert find_supervisor(accepting) is None
     orders.place(an_order(document["invitations"]["r2c1"], rows))
     with supervised(accepting):
         for slot in ("r1c1", "r2c1"):
@@ -427,32 +417,6 @@ def test_stopping_ends_the_processes_and_keeps_the_order_queued(
     assert status.restarts == 0
 
 
-def test_orders_that_wait_for_others_make_room(
-    online: Terminal, rows: Path, accepting: Path
-) -> None:
-    two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
-    document = online.json("session", "create", "W", "--protocol", "dummy", *two)
-    session, invitation = opened(online)
-    orders = Orders(accepting)
-    orders.place(an_order(document["invitations"]["r1c1"], rows))
-    with supervised(accepting, parallel=1, turn=0.2):
-        wait_for(lambda: orders.status(document["id"], "r1c1").awaited)
-        orders.place(an_order(invitation, rows))
-        until(orders, session, OrderState.COMPLETED)
-        wait_for(lambda: orders.status(document["id"], "r1c1").awaited)
-
-
-def test_a_second_supervisor_says_which_process_is_at_work(
-    accepting: Path, tmp_path: Path
-) -> None:
-    with supervised(accepting):
-        wait_for(lambda: find_supervisor(accepting))
-        second = Served(accepting, tmp_path / "log")
-        assert second.process.wait(60) == 7
-        assert f"process {os.getpid()}" in second.log.read_text()
-    assert find_supervisor(accepting) is None
-
-
 def test_a_table_that_changed_is_refused(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
@@ -465,21 +429,6 @@ def test_a_table_that_changed_is_refused(
     trouble = orders.status(session, "r1c1").trouble
     assert trouble is not None
     assert "changed since" in trouble.detail
-    told = online("party", "answer", session, "r1c1").stdout
-    assert "Nothing is asked" in told
-    assert "changed since" in told
-    assert trouble.remedy in told
-
-
-def test_an_abandoned_order_is_listed_as_interrupted(
-    online: Terminal, rows: Path, accepting: Path
-) -> None:
-    session, invitation = opened(online)
-    Orders(accepting).place(an_order(invitation, rows))
-    OrderFiles(accepting, session, "r1c1").tell(state=OrderState.RUNNING)
-    [listed] = online.json("party", "list")
-    assert listed["state"].startswith("interrupted")
-    assert listed["following"] == "coterie party serve"
 
 
 def test_a_missing_table_or_another_invitation_is_refused(
@@ -532,8 +481,8 @@ def test_a_sealed_home_needs_its_passphrase(
         path.read_bytes() for path in accepting.rglob("*") if path.is_file()
     )
     refused = Served(accepting, tmp_path / "log")
-    assert refused.process.wait(60) == 7
-    assert "COTERIE_PASSPHRASE_FILE" in refused.log.read_text()
+    wait_for(lambda: "COTERIE_PASSPHRASE_FILE" in refused.log.read_text())
+    refused.end(signal.SIGTERM)
     monkeypatch.setenv("COTERIE_PASSPHRASE", "correct horse")
     with supervised(accepting):
         until(Orders(accepting), session, OrderState.COMPLETED)
@@ -562,7 +511,7 @@ def test_a_withdrawn_order_sends_nothing_more(
     session, orders = document["id"], Orders(accepting)
     free, taken = document["invitations"].values()
     orders.place(an_order(free, rows))
-    online("party", "withdraw", session, "r1c1", "--reason", "not now")
+    orders.withdraw(session, "r1c1", "not now")
     assert orders.status(session, "r1c1").state is OrderState.DECLINED
     assert "not now" in online("session", "show", session).stdout
     orders.place(an_order(taken, rows))
@@ -572,130 +521,6 @@ def test_a_withdrawn_order_sends_nothing_more(
         wait_for(lambda: orders.status(session, "r2c1").state is OrderState.DECLINED)
     resume = ("party", "run", session, "r2c1", "--data", rows, "--id-column", "id")
     assert "You left" in online(*resume, expect=3).stderr
-
-
-# The inbox
-
-
-RULE = """
-[[orders]]
-coordinator = "{key}"
-title = "War*"
-protocol = "dummy"
-data = "{rows}"
-id_column = "id"
-labels = "results/{{session}}-{{slot}}.csv"
-"""
-
-
-@pytest.fixture
-def put(online: Terminal, tmp_path: Path) -> Callable[..., str]:
-    def create(title: str) -> str:
-        create = ("session", "create", title, "--protocol", "dummy")
-        words = ("--invitations", tmp_path / "inbox")
-        session: str = online.json(*create, *words)["id"]
-        return session
-
-    return create
-
-
-def allowing(online: Terminal) -> str:
-    """The line of a policy that lets an inbox lead to the analyst on this machine."""
-    return f'analysts = ["{online.environment["COTERIE_URL"]}"]\n'
-
-
-def key_of(inbox: Path) -> str:
-    [invitation] = inbox.glob("*.invitation")
-    return invitation.read_text().split("/")[-2]
-
-
-def test_an_inbox_runs_what_a_rule_covers_and_queues_the_rest(
-    online: Terminal,
-    rows: Path,
-    accepting: Path,
-    tmp_path: Path,
-    put: Callable[..., str],
-) -> None:
-    inbox, orders = tmp_path / "inbox", Orders(accepting)
-    session = put("Wards")
-    policy = allowing(online) + RISKS + RULE.format(key=key_of(inbox), rows=rows)
-    (accepting / "policy.toml").write_text(policy)
-    (inbox / "a.invitation").write_text("https://analyst#coterie-2/garbage")
-    (inbox / "b.invitation").write_bytes(b"\xff\x00" * 100)
-    (inbox / "c.invitation").symlink_to(rows)
-    os.mkfifo(inbox / "d.invitation")
-    with supervised(accepting, inbox=inbox) as said:
-        wait_for(lambda: list(orders.all()))
-        until(orders, session, OrderState.COMPLETED)
-        other = put("Something else")
-        wait_for(lambda: len(list(orders.all())) == 2)
-        until(orders, other, OrderState.WAITING)
-        asked = orders.question(other, "r1c1")
-        assert asked is not None
-        assert asked.kind is QuestionKind.TABLE
-        with pytest.raises(InvalidParameters, match="Name the table"):
-            orders.answer(other, "r1c1", asked.id, yes=True)
-        data = ("--data", rows, "--id-column", "id")
-        online("party", "order", other, "r1c1", *data)
-        until(orders, other, OrderState.COMPLETED)
-    assert not (inbox / "r1c1.invitation").exists()
-    assert len(read(accepting / "results" / f"{session}-r1c1.csv")) == 12
-    for name in "abcd":
-        assert sum(f"'{name}.invitation'" in line for line in said) == 1
-
-
-@pytest.mark.threat(137)
-@pytest.mark.parametrize("is_known", [False, True])
-def test_a_strangers_invitation_leads_nowhere(
-    accepting: Path, tmp_path: Path, *, is_known: bool
-) -> None:
-    """Neither to a door inside, nor to any door if nobody knows who signed it."""
-    knocked: list[str] = []
-
-    class Door(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            knocked.append(self.path)
-            self.send_response(404)
-            self.end_headers()
-
-        def log_message(self, *about: object) -> None:
-            del about
-
-    inbox = tmp_path / "inbox"
-    inbox.mkdir()
-    stranger, terms = Institution.derive(bytes(range(32))), "0f" * 32
-    with HTTPServer(("127.0.0.1", 0), Door) as inside:
-        thread = threading.Thread(target=inside.serve_forever)
-        thread.start()
-        invitation = Invitation(
-            url=f"http://127.0.0.1:{inside.server_port}/internal/path",
-            session="s",
-            slot="r1c1",
-            code="code",
-            secret=bytes(32),
-            terms=terms,
-            coordinator=stranger.key,
-            signature=sign_terms(stranger, terms),
-        )
-        if is_known:
-            (accepting / "policy.toml").write_text(f'coordinators = ["{stranger.key}"]')
-        (inbox / "r1c1.invitation").write_text(str(invitation))
-        with supervised(accepting, inbox=inbox) as said:
-            wait_for(lambda: said)
-        inside.shutdown()
-        thread.join()
-    [line] = said
-    assert ("'analysts'" if is_known else "not known here") in line
-    assert not knocked
-    assert not list(Orders(accepting).all())
-    assert (inbox / "r1c1.invitation").exists()
-
-
-def test_a_rule_that_cannot_be_read_is_named(accepting: Path) -> None:
-    (accepting / "policy.toml").write_text('[[orders]]\ncoordinater = "x"\n')
-    with pytest.raises(InvalidParameters, match="number 1"), supervised(accepting):
-        pass
-    assert Supervisor(accepting) is not None
 
 
 # What may go wrong at home
@@ -756,7 +581,7 @@ def test_an_unexpected_error_is_told_without_its_text(
     with pytest.raises(ValueError, match="4711") as raised:
         begun(session, "before it joins", lambda: float("4711 of somebody"))
     order = OrderRunner(accepting, session, "r1c1")
-    assert order.note_failure(child.place_of(raised.value)) is End.OVER
+    assert order.note_failure(order_runner.place_of(raised.value)) is End.OVER
     status = orders.status(session, "r1c1")
     assert status.state is OrderState.FAILED
     told = status.model_dump_json()
@@ -769,16 +594,18 @@ def test_an_error_of_an_earlier_order_does_not_stop_the_new_one(
 ) -> None:
     session, invitation = opened(online)
     orders = Orders(accepting)
-    orders.place(an_order(invitation, None))
+    orders.place(an_order(invitation, rows))
     order = OrderRunner(accepting, session, "r1c1")
 
     def broken(*_: object) -> None:
+        orders.withdraw(session, "r1c1")
         orders.place(an_order(invitation, rows))
         raise LookupError
 
-    monkeypatch.setattr(order_runner, "read_rules", broken)
-    with pytest.raises(LookupError):
-        order.run()
+    with monkeypatch.context() as patch:
+        patch.setattr(order_runner, "digest_of", broken)
+        with pytest.raises(LookupError):
+            order.run()
     assert order.note_failure("LookupError in a file") is End.STOPPED
     assert orders.status(session, "r1c1").state is OrderState.QUEUED
 

@@ -14,7 +14,7 @@ from support.product import ROOT, trees
 from clustering_protocols.secrecy.identities import Institution
 from party_sdk.cli.lab import demonstration
 from party_sdk.lab.local_analyst import local_analyst
-from party_sdk.supervisor import scheduler
+from party_sdk.supervisor import supervisor
 
 STRAY = "raise SystemExit('a stray file was imported')\n"
 
@@ -46,7 +46,7 @@ def test_every_module_that_is_run_is_run_without_it() -> None:
 
 def test_an_order_starts_beside_stray_files(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*scheduler.PROGRAM, str(tmp_path / "home"), "session", "slot"],
+        [*supervisor.PROGRAM, str(tmp_path / "home"), "session", "slot"],
         stdin=subprocess.PIPE,  # it ends once this is closed
         stderr=subprocess.PIPE,
         text=True,

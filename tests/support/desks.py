@@ -22,8 +22,8 @@ from coterie_pages.served_pages import HEADERS
 from party_sdk.desk.app import create_app
 from party_sdk.desk.form_answers import ANSWERED, is_page
 from party_sdk.desk.responses import Desk
-from party_sdk.desk.supervisor_thread import SupervisorThread
 from party_sdk.desk.visits import Openings, Visits
+from party_sdk.supervisor import Supervisor
 from support import warm
 from support.analyst_process import COTERIE
 from support.browsing import FORM, tree
@@ -185,7 +185,7 @@ def desk_at(home: Path, tables: Path, clock: HandClock) -> Iterator[DeskBrowser]
         hosts=frozenset({"127.0.0.1:8462", "localhost:8462"}),
         visits=Visits(timedelta(minutes=60), clock.now),
         openings=Openings(home, clock.now),
-        background=SupervisorThread(home, said.append),
+        background=Supervisor(home, said.append),
     )
     with start_blocking_portal() as portal:
         transport = InProcess(create_app(desk, said.append), portal)

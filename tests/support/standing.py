@@ -5,15 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from party_sdk.supervisor import Order, OrderedTable, Supervisor
 from support.warm_child import warm_children
-
-COTERIE = str(Path(sys.executable).parent / "coterie")
 
 
 def an_order(invitation: str, table: Path | None, **more: object) -> Order:
@@ -27,39 +24,39 @@ def an_order(invitation: str, table: Path | None, **more: object) -> Order:
 
 
 @contextmanager
-def supervised(home: Path, **options: object) -> Iterator[list[str]]:
+def supervised(home: Path) -> Iterator[list[str]]:
     """Run a supervisor beside the test; lends what it says."""
     said: list[str] = []
-    stop, errors = threading.Event(), []
-    supervisor = Supervisor(home, say=said.append, pause=0.05, **options)  # type: ignore[arg-type]  # words of a supervisor
-
-    def run() -> None:
-        try:
-            supervisor.run(stop)
-        except Exception as error:  # noqa: BLE001  raised again below
-            errors.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
+    supervisor = Supervisor(home, said.append, pause=0.05)
     with warm_children():
-        thread.start()
+        supervisor.start()
         try:
             yield said
         finally:
-            stop.set()
-            thread.join(30)
-    assert not thread.is_alive()
-    if errors:
-        raise errors[0]
+            supervisor.stop()
+
+
+PROGRAM = """
+import signal, sys, threading
+from pathlib import Path
+from party_sdk.supervisor import Supervisor
+stop = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+supervisor = Supervisor(Path(sys.argv[1]), lambda line: print(line, flush=True))
+supervisor.start()
+stop.wait()
+supervisor.stop()
+"""
 
 
 class Served:
-    """`coterie party serve` as a process that can be killed."""
+    """A supervisor in a process that can be killed, as that of the desk."""
 
-    def __init__(self, home: Path, log: Path, *words: str) -> None:
+    def __init__(self, home: Path, log: Path) -> None:
         self.log = log
         with log.open("ab") as file:
             self.process = subprocess.Popen(
-                [COTERIE, "party", "serve", "--home", str(home), *words],
+                [sys.executable, "-c", PROGRAM, str(home)],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=file,

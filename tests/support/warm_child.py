@@ -20,7 +20,7 @@ import pytest
 
 from party_sdk import cli
 from party_sdk.lab import local_analyst
-from party_sdk.supervisor import child, scheduler
+from party_sdk.supervisor import order_runner as child, supervisor
 from party_sdk.tables.isolation import child as reader, parent
 from support.warm import Warm, command, stock
 
@@ -111,18 +111,18 @@ def start_readers_cold(monkeypatch: pytest.MonkeyPatch) -> None:
 def install() -> None:
     """Let supervisors of this process make their processes so."""
     names = {**vars(subprocess), "Popen": Process}
-    scheduler.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]  # as much of the module as is used
+    supervisor.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]  # as much of the module as is used
 
 
 @contextmanager
 def warm_children() -> Iterator[None]:
     """The same for a while."""
-    before = scheduler.subprocess
+    before = supervisor.subprocess
     install()
     try:
         yield
     finally:
-        scheduler.subprocess = before
+        supervisor.subprocess = before
 
 
 def start_warm(monkeypatch: pytest.MonkeyPatch) -> None:

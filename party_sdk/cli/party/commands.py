@@ -28,7 +28,6 @@ from party_sdk.cli.party.exports import export, name
 from party_sdk.cli.party.home import audit, consent, forget, list_parties, status
 from party_sdk.cli.party.new_rows import predict
 from party_sdk.cli.party.notify import notify_party
-from party_sdk.cli.party.orders import answer, order, serve, withdraw
 from party_sdk.cli.party.pages import report, terms
 from party_sdk.cli.party.party_options import here_options, option_words
 from party_sdk.cli.party.preview import show_quota, show_risks
@@ -130,7 +129,7 @@ for _command in (
     forget,
 ):
     party.add_command(_command)
-for _command in (rehearse, order, serve, answer, withdraw, predict, export):
+for _command in (rehearse, predict, export):
     party.add_command(_command)
 
 

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 def list_parties(here: Home, *, as_json: bool) -> None:
     """List the sessions of this home, and what is next.
 
-    Where each stands is what this disk tells; the analyst is not asked. Parties in the
-    background (party order, party serve) are among them, with what they ask of you.
+    Where each stands is what this disk tells; the analyst is not asked. Parties of the
+    desk (coterie ui) are among them.
     """
     from party_sdk.cli.terminal.text_tables import align_columns
-    from party_sdk.supervisor.party_list import all_parties
+    from party_sdk.supervisor.orders import all_parties
 
     found = list(all_parties(here.path))
     if as_json:
@@ -138,7 +138,7 @@ def forget(session_id: str, slot: str, here: Home, *, everything: bool) -> None:
 
     The log of what was sent and your report stay (party audit, party report).
     """
-    from party_sdk.supervisor.files import OrderFiles
+    from party_sdk.supervisor import OrderFiles
 
     folder = here.folder(session_id, slot)
     if not folder.exists and OrderFiles(here.path, session_id, slot).exists:

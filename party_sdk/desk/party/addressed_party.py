@@ -14,8 +14,7 @@ from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.terms.terms import Terms, read_terms
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, desk_of
-from party_sdk.supervisor import Order
-from party_sdk.supervisor.files import OrderFiles
+from party_sdk.supervisor import Order, OrderFiles
 
 if TYPE_CHECKING:
     from party_sdk.admission.table_files import NamedTable

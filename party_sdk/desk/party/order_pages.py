@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from clustering_protocols.catalogue import find_risk
 from clustering_protocols.common.errors import CoterieError, NotReady
+from clustering_protocols.terms.agreements import Seat
+from coterie_pages.models.desk import OrderPage
 from coterie_pages.models.frame import Banner
+from coterie_pages.views.risks import show_risks
 from party_sdk.application.asker import Answer
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
-from party_sdk.desk.party.order_status import standing_of
+from party_sdk.desk.party.own_choices import limit_in
 from party_sdk.desk.responses import Form, bad, form_of, render_page, to
+from party_sdk.home.clock import now
+from party_sdk.home.identities import Acquaintances
+from party_sdk.party.leave import has_left
+from party_sdk.party.roster import Roster
+from party_sdk.supervisor import PendingQuestion, QuestionKind
 
 _SECONDS: Final = 1  # after which an order that continues is shown anew: it is near
 _LONGEST: Final = 200
@@ -32,12 +42,48 @@ def at_work(
     *,
     missed: Sequence[str] = (),
 ) -> Response:
-    """Show where an order stands."""
-    model = standing_of(kept, missed=missed)
+    """Show where an order stands; :class:`NotReady` if there is none.
+
+    missed: risks without a tick in the form that was sent.
+    """
+    files, folder = kept.files, kept.files.folder
+    order, question, status = files.order(), files.question(), files.status()
+    trouble = status.trouble
+    members, number = _members(kept, question)
+    codes = () if question is None else question.risks
+    model = OrderPage(
+        title=kept.title(),
+        status=status,
+        question=question,
+        consents=folder.consents,
+        risks=show_risks({code: find_risk(code) for code in codes}),
+        missed=tuple(missed),
+        limit="" if trouble is None else limit_in(f"{trouble.detail} {trouble.remedy}"),
+        now=now(),
+        members=members,
+        safety_number=number,
+        table="" if order.table is None else Path(order.table.path).name,
+        for_good=folder.has_joined and has_left(folder),
+        compares_runs=kept.compares_runs,
+        asks="everything" if order.confirm else "readable" * order.readable,
+    )
     # what somebody reads or ticks stays where it is
-    waits = model.asked is not None
-    seconds = 0 if model.over or waits else _SECONDS
+    waits = question is not None
+    seconds = 0 if status.is_over or waits else _SECONDS
     return render_page(request, model, notice=notice, seconds=seconds, waits=waits)
+
+
+def _members(
+    kept: AddressedParty, question: PendingQuestion | None
+) -> tuple[tuple[Seat, ...], str]:
+    """Return who takes part and the number to compare, once all have joined."""
+    if question is not None and question.kind is QuestionKind.SAFETY_NUMBER:
+        return question.members, question.safety_number
+    agreement = kept.files.folder.load_agreement()
+    if agreement is None:
+        return (), ""
+    roster = Roster.of(agreement, Acquaintances(kept.desk.home), kept.slot)
+    return tuple(roster.seats), roster.safety_number
 
 
 def ticked_risks(form: Form) -> list[str]:

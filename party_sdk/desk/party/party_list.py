@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -25,8 +24,8 @@ from party_sdk.desk.responses import Desk, bad, desk_of, form_of, render_page, t
 from party_sdk.desk.tables.named_file import pasted_or_named
 from party_sdk.home.clock import now
 from party_sdk.party.party_index import KeptParty, kept_parties
-from party_sdk.supervisor import Order, OrderState, OrderStatus
-from party_sdk.supervisor.files import OrderFiles, orders_in
+from party_sdk.supervisor import Order, OrderFiles, OrderState, OrderStatus, orders_in
+from party_sdk.supervisor.orders import check_same_invitation
 
 _SECONDS: Final = 2  # after which what waits and what runs is shown anew
 _OVER: Final = frozenset({*OVER, "forgotten", "left"})
@@ -55,11 +54,8 @@ def _keep(desk: Desk, invitation: Invitation) -> None:
     files = OrderFiles(desk.home, invitation.session, invitation.slot)
     order = Order(invitation=str(invitation))
     if files.exists:
+        check_same_invitation(files, invitation)
         kept, status = files.order(), files.status()
-        if Invitation.parse(kept.invitation).secret != invitation.secret:
-            raise GuardRefused(
-                "There is an order with another invitation of this session and slot."
-            )
         is_done = status.state is OrderState.COMPLETED
         if kept.invitation == order.invitation or is_done or _is_in(files, status):
             return
@@ -78,7 +74,6 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
     desk = desk_of(request)
     rows = sorted(_rows(desk.home), key=lambda row: _ORDER[row.group])
     trouble = desk.background.trouble
-    process = desk.background.process
     own = desk.own_home.institution()
     model = PartyList(
         institution="" if own is None else own.name,
@@ -88,8 +83,6 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
             for name, key in desk.own_home.acquaintances.read().items()
         ),
         rows=tuple(rows),
-        process=process,
-        here=process == os.getpid(),
         trouble="" if trouble is None else trouble.detail,
         remedy="" if trouble is None else trouble.remedy,
         now=now(),

@@ -14,7 +14,6 @@ from starlette.responses import Response
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import shares_rows
-from clustering_protocols.terms.session_risks import LIMITS
 from clustering_protocols.terms.terms import Terms
 from coterie_pages.models.desk import ColumnChoice, OwnChoices, TableChoice
 from coterie_pages.models.frame import Banner
@@ -153,13 +152,11 @@ def post_order(request: Request) -> Response:
 def _place(kept: AddressedParty, table: OrderedTable, chosen: TableForm) -> None:
     """Place an order, on the table that was chosen."""
     before = kept.order or Order(invitation=str(kept.invitation))
-    others = {name: it for name, it in before.choices.items() if name not in LIMITS}
     usual = taken_back(before.choices, read_policy(kept.desk.home).sums_limit)
     typed = typed_limits(kept, chosen)
-    limits = {**usual, **chosen_of(typed)}
     update = {
         "table": table,
-        "choices": {**others, **limits},
+        "choices": {**usual, **chosen_of(typed)},
         "ids_per_row": quota_of(typed),
         "labels": before.labels or kept.files.folder.path / "labels.csv",
         "confirm": chosen.confirm,

@@ -1,0 +1,233 @@
+"""The thread of the desk that runs a home's orders, each as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+
+from clustering_protocols.common.errors import CoterieError
+from party_sdk.home.clock import now
+from party_sdk.home.encryption import SecretFiles, passphrase_for, passphrase_given
+from party_sdk.supervisor.orders import (
+    End,
+    Order,
+    OrderFiles,
+    Orders,
+    OrderState,
+    OrderStatus,
+    Trouble,
+    orders_in,
+)
+
+PROGRAM = [sys.executable, "-P", "-m", "party_sdk.supervisor.order_runner"]
+_GRACE_SECONDS = 10.0
+_LONGEST_PAUSE = 300.0
+_AGAIN_SECONDS = 3.0
+
+Say = Callable[[str], None]
+Key = tuple[str, str]
+
+
+@dataclass
+class _Work:
+    """An order as the supervisor sees it.
+
+    moved_at: when its files were written last, as far as they were read.
+    not_before: before when (monotonic) it is not started again.
+    """
+
+    files: OrderFiles
+    status: OrderStatus
+    order: Order | None
+    moved_at: int = 0
+    process: subprocess.Popen[bytes] | None = None
+    failures: int = 0
+    not_before: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """Return session and slot."""
+        return f"{self.files.session} {self.files.slot}"
+
+    @property
+    def is_ready(self) -> bool:
+        """Return whether it may be started now: without a table there is nothing to run."""
+        is_open = self.status.state in {OrderState.QUEUED, OrderState.RUNNING}
+        order = self.order
+        if order is None or (order.table is None and order.withdrawn is None):
+            return False
+        return self.process is None and is_open and time.monotonic() >= self.not_before
+
+    def pause(self) -> float:
+        """Put the next start off, each time for longer; return the seconds."""
+        self.failures += 1
+        seconds = min(2.0 ** (self.failures - 1), _LONGEST_PAUSE)
+        self.not_before = time.monotonic() + seconds
+        return seconds
+
+
+class Supervisor:
+    """A thread that runs the orders of a home, each as a process of its own.
+
+    say: called with a line about what happens: no secret, row or value is in it.
+    pause: seconds between looks at the files.
+
+    trouble: why orders do not run, until they do.
+    """
+
+    def __init__(self, home: Path, say: Say, *, pause: float = 0.5) -> None:
+        self._home, self._say, self._pause = home, say, pause
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="supervisor", daemon=True)
+        self._works: dict[Key, _Work] = {}
+        self.trouble: Trouble | None = None
+
+    def start(self) -> None:
+        """Begin; orders run from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the processes of orders, and return then."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                list(Orders(self._home).all())  # a closed home is reported now
+                environment = self._environment()
+                self.trouble = None
+                while not self._stop.is_set():
+                    self._look(environment)
+                    self._stop.wait(self._pause)
+            except CoterieError as error:
+                trouble = Trouble.of(error)
+                if trouble != self.trouble:
+                    self._say(f"{trouble.headline}: {trouble.detail}")
+                self.trouble = trouble
+                self._stop.wait(_AGAIN_SECONDS)
+            finally:
+                self._stop_all()
+
+    def _look(self, environment: dict[str, str]) -> None:
+        for work in list(self._works.values()):
+            self._reap(work)
+        self._read()
+        for work in self._works.values():
+            if work.is_ready:
+                self._start(work, environment)
+
+    def _read(self) -> None:
+        """Read what has moved since the last look; let go of what was forgotten."""
+        found = {(each.session, each.slot): each for each in orders_in(self._home)}
+        for key in self._works.keys() - found.keys():
+            if self._works[key].process is None:
+                del self._works[key]
+        for key, files in found.items():
+            moved_at, known = files.moved_at, self._works.get(key)
+            if known is not None and known.moved_at == moved_at:
+                continue
+            order = None
+            try:
+                status, order = files.status(), files.order()
+            except (CoterieError, OSError):
+                if known is None or known.moved_at != moved_at:
+                    self._say(f"{' '.join(key)}: its status cannot be read")
+                status = OrderStatus(
+                    session=files.session,
+                    slot=files.slot,
+                    state=OrderState.FAILED,
+                    placed_at=now(),
+                    changed_at=now(),
+                )
+            work = self._works.setdefault(key, _Work(files, status, order))
+            if work.status.state is not status.state:
+                self._say(f"{' '.join(key)}: {status.state.value}")
+            work.status, work.order, work.moved_at = status, order, moved_at
+            if order is not None and order.withdrawn is not None and work.process:
+                work.process.terminate()
+
+    def _start(self, work: _Work, environment: dict[str, str]) -> None:
+        files = work.files
+        words = [str(self._home.absolute()), files.session, files.slot]
+        work.process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
+            [*PROGRAM, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for the supervisor, which stops them
+        )
+
+    def _reap(self, work: _Work) -> None:
+        if work.process is None or work.process.poll() is None:
+            return
+        code = work.process.returncode
+        _close(work.process)
+        work.process = None
+        work.moved_at = 0  # look again, whatever it wrote
+        if code < 0:
+            seconds = work.pause()
+            why = signal.Signals(-code).name
+            self._say(f"{work.name}: its process died ({why}); again in {seconds:g} s")
+            self._tell(work, restarts=work.status.restarts + 1)
+        elif code == End.TRY_AGAIN:
+            seconds = work.pause()
+            self._say(f"{work.name}: tried again in {seconds:g} s")
+        elif code in {End.OVER, End.AWAITS_A_PERSON, End.STOPPED}:
+            work.failures = 0
+        else:
+            self._say(f"{work.name}: its process could not begin")
+            self._tell(
+                work,
+                state=OrderState.FAILED,
+                ended_at=now(),
+                trouble=Trouble(
+                    headline="The process of this order could not begin",
+                    detail=f"It ended with {code}.",
+                    remedy="Read the supervisor's log; place the order again.",
+                ),
+            )
+
+    def _tell(self, work: _Work, **changes: object) -> None:
+        try:
+            work.files.tell(**changes)
+        except (CoterieError, OSError):
+            self._say(f"{work.name}: its status cannot be written")
+
+    def _stop_all(self) -> None:
+        at_work = [w for w in self._works.values() if w.process is not None]
+        for work in at_work:
+            if work.process is not None:
+                work.process.terminate()
+        until = time.monotonic() + _GRACE_SECONDS
+        for work in at_work:
+            process = work.process
+            if process is None:
+                continue
+            try:
+                process.wait(max(0.0, until - time.monotonic()))
+            except subprocess.TimeoutExpired:  # in a long kernel: nothing is lost
+                process.kill()
+                process.wait()
+            _close(process)
+            work.process = None
+
+    def _environment(self) -> dict[str, str]:
+        """Return what the processes get: a passphrase that was typed here, too."""
+        environment = dict(os.environ)
+        if SecretFiles(self._home).is_sealed and not passphrase_given():
+            environment["COTERIE_PASSPHRASE"] = passphrase_for(self._home)
+        return environment
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
