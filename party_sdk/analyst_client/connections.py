@@ -11,8 +11,9 @@ import ssl
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from math import inf
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -26,13 +27,41 @@ _KEPT_SECONDS = 5.0  # an idle connection, as httpx has it
 
 
 def proxy_of(url: str) -> str | None:
-    """Return the address of the proxy that the environment names for an address."""
+    """Return the address of the proxy that the environment names for an address.
+
+    None for this machine itself, whatever the environment says: a request to it is
+    plain HTTP, and a proxy would read the key.
+    """
     parts = urlsplit(url)
-    if proxy_bypass(parts.hostname or ""):
+    host = parts.hostname or ""
+    if is_this_machine(host) or proxy_bypass(host):
         return None
     named = getproxies()
     found = named.get(parts.scheme) or named.get("all")
     return found if found is None or "://" in found else f"http://{found}"
+
+
+def is_this_machine(host: str) -> bool:
+    """Return whether a name or an address is of the loopback interface."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+PROXY_REFUSES: Final = "The proxy asks for a name and a password (407)."
+PROXY_REMEDY: Final = (
+    "Write them into the proxy's address, HTTPS_PROXY=http://NAME:PASSWORD@HOST:PORT. If "
+    "it takes only a Windows log-in (NTLM, Kerberos), ask your IT for a way without one."
+)
+
+
+def is_proxy_refusal(error: BaseException) -> bool:
+    """Return whether a proxy refuses to connect without a password."""
+    # httpcore has no field for the status of the proxy's answer
+    return isinstance(error, httpx.ProxyError) and str(error).startswith("407")
 
 
 def open_client(

@@ -30,7 +30,12 @@ from clustering_protocols.common.errors import (
 from coterie_build import read_build
 from party_sdk.analyst_client.answer_limits import fetch
 from party_sdk.analyst_client.certificates import refusal
-from party_sdk.analyst_client.connections import proxy_of
+from party_sdk.analyst_client.connections import (
+    PROXY_REFUSES,
+    PROXY_REMEDY,
+    is_proxy_refusal,
+    proxy_of,
+)
 from party_sdk.analyst_client.requests import media_type_of, raise_problem
 from party_sdk.analyst_client.transport import authority_file, open_http
 from party_sdk.home.identities import OwnIdentity
@@ -207,6 +212,8 @@ def _who_answers(url: str, answer: httpx.Response) -> CheckResult:
 
 
 def _explain_failure(error: httpx.HTTPError, parts: SplitResult) -> CheckResult:
+    if is_proxy_refusal(error):
+        return _bad("proxy", PROXY_REFUSES, PROXY_REMEDY)
     is_tls = parts.scheme == "https"
     cause: BaseException | None = error
     while cause is not None:

@@ -24,6 +24,13 @@ from clustering_protocols.common.errors import (
 from coterie_http import wait_seconds
 from party_sdk.analyst_client.answer_limits import LateAnswer, fetch
 from party_sdk.analyst_client.certificates import refusal
+from party_sdk.analyst_client.connections import (
+    PROXY_REFUSES,
+    PROXY_REMEDY,
+    is_proxy_refusal,
+    is_this_machine,
+    open_client,
+)
 from party_sdk.analyst_client.retries import next_delay
 from party_sdk.home.addresses import mistaken
 
@@ -43,7 +50,6 @@ _OUTAGES: Final[dict[int | None, str]] = {
     **dict.fromkeys((502, 503, 504), UNREACHABLE),
     507: FULL,
 }
-_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @cache
@@ -85,10 +91,6 @@ def open_http(
 
     ``seconds``: for how long nothing may come or go.
     """
-    from party_sdk.analyst_client.connections import (
-        open_client,  # a party by files has none
-    )
-
     return open_client(
         url, build_tls_context(urlsplit(url).scheme, ca_file), seconds=seconds
     )
@@ -129,7 +131,7 @@ class Transport:
         if wrong := mistaken(url):
             raise InvalidParameters(wrong)
         parts = urlsplit(url)
-        if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+        if parts.scheme == "http" and not is_this_machine(parts.hostname or ""):
             raise GuardRefused(
                 "Plain http would show the token to the network: use https. A "
                 "certificate of your own authority will do (COTERIE_CA_FILE)."
@@ -229,6 +231,8 @@ class Transport:
             return fetch(self._http, request), ""
         except httpx.TransportError as error:
             _check_tls(error, request.url)
+            if is_proxy_refusal(error):
+                raise Unavailable(PROXY_REFUSES, remedy=PROXY_REMEDY) from None
             where = request.url.netloc.decode()
             is_late = isinstance(error, LateAnswer)
             why = str(error) if is_late else type(error).__name__

@@ -22,6 +22,7 @@ from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.wire.answers import SessionLine
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client import answer_limits as limits, requests
+from party_sdk.analyst_client.connections import proxy_of
 from party_sdk.analyst_client.diagnosis import look_at_analyst
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.analyst_client.transport import open_http
@@ -377,10 +378,35 @@ def test_the_proxy_of_the_environment_is_asked(proxied: Peer) -> None:
     assert b"proxy-authorization: basic " in proxied.asked[0].lower()
 
 
-def test_a_host_that_needs_no_proxy_is_asked_itself(
-    proxied: Peer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("proxied")
+def test_hosts_of_this_machine_need_no_proxy() -> None:
+    for host in ("localhost", "127.0.0.1", "127.8.9.1", "[::1]"):
+        assert proxy_of(f"http://{host}:8000") is None
+    for host in ("127.0.0.1.example", "localhost.example", "10.0.0.1"):
+        assert proxy_of(f"http://{host}:8000") is not None
+
+
+def test_a_proxy_that_wants_a_password_is_named_at_once(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    refusal = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n"
+    with answering(lambda send: send(refusal)) as peer:
+        monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{peer.port}")
+        with (
+            connect("https://analyst.invalid", patience=60) as analyst,
+            pytest.raises(Unavailable, match="asks for a name and a password") as said,
+        ):
+            analyst.identity()
+        assert "HTTPS_PROXY" in said.value.remedy
+        *_, finding = look_at_analyst("https://analyst.invalid")
+    assert len(peer.asked) == 2
+    assert (finding.check, finding.remedy) == ("proxy", said.value.remedy)
+
+
+def test_this_machine_is_asked_itself_whatever_the_environment_says(
+    proxied: Peer,
+) -> None:
+    """A request to it is plain HTTP: a proxy would read the key."""
     with (
         answering(whole(KEY)) as peer,
         connect(peer.url, patience=0) as analyst,
