@@ -1,11 +1,18 @@
 """`python -m party_sdk.cli` is `coterie`."""
 
+import sys
+from io import TextIOWrapper
+
 from party_sdk.cli import main
 from party_sdk.home.process_exit import run_to_the_end
 
 
 def command() -> None:
     """Run `coterie`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # consoles of Windows lack letters: a question mark, never a traceback
+            stream.reconfigure(errors="replace")
     run_to_the_end(main)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,3 +64,16 @@ def test_posix_modules_are_imported_where_they_are_used(package: str) -> None:
         if line.startswith(tuple(f"import {name}" for name in POSIX))
     ]
     assert heads == []
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "cp850", "ascii"])
+def test_a_console_without_some_letters_ends_no_command(encoding: str) -> None:
+    environment = os.environ | {"PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
+    done = subprocess.run(
+        [sys.executable, "-m", "party_sdk.cli", "protocols", "llf"],
+        env=environment,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"n_clusters" in done.stdout
