@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from pydantic import ValidationError
-from support.analyst_process import wait_for
+from support.analyst_process import free_port, wait_for
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.middleware.concurrency_limit import Pot
@@ -422,7 +422,8 @@ def serve(
     )
     monkeypatch.setattr("analyst_service.monitoring.logs.write_logs", lambda *_: None)
     assert CliRunner().invoke(main, ["migrate"]).exit_code == 0
-    done = CliRunner().invoke(main, ["serve", *words])
+    port = str(free_port())  # the command looks whether it is free
+    done = CliRunner().invoke(main, ["serve", "--port", port, *words])
     assert done.exit_code == 0, done.output
     return [(done.stderr, options) for options in served]
 
