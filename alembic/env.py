@@ -3,7 +3,7 @@
 from alembic import context
 from sqlalchemy import Connection, Engine
 
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.migrations import changing_schema
 from analyst_service.storage.models import Base

@@ -15,7 +15,6 @@ from fastapi.telemetry import TelemetryConfig
 
 from analyst_service import errors
 from analyst_service.clock import Clock
-from analyst_service.configuration.settings import Settings
 from analyst_service.contributions.endpoints import router as contributions
 from analyst_service.jobs.driver import Driver
 from analyst_service.members.endpoints import router as members
@@ -49,6 +48,7 @@ from analyst_service.retention.endpoints import router as retention
 from analyst_service.retention.worker import Sweeper
 from analyst_service.sessions.endpoints import router as sessions
 from analyst_service.sessions.service import count_sessions, longest_waits
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 
 ROUTERS = (
@@ -142,7 +142,7 @@ def create_app(
     errors.install(app)
     _describe(app)
     # each wraps those above it
-    app.add_middleware(BoundedBodies, settings=settings)
+    app.add_middleware(BoundedBodies)
     app.add_middleware(RequestLimits, settings=settings)
     app.add_middleware(RequestLog, metrics=metrics)
     for router in ROUTERS:

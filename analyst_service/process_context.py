@@ -15,10 +15,10 @@ from datetime import timedelta
 from analyst_service.auth.callers import Rates, Uses
 from analyst_service.blobs import BlobStore
 from analyst_service.clock import Clock
-from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
 from analyst_service.monitoring.metrics import Metrics
 from analyst_service.monitoring.readiness import LoggedCheck, Recent
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.transactions.batching import Together
 from analyst_service.transactions.notifier import Notifier
@@ -57,10 +57,9 @@ class Service:
     figures: Recent[bytes] = field(init=False)
 
     def __post_init__(self) -> None:
-        each, burst = self.settings.requests_per_second, self.settings.request_burst
         institution = load_identity(self.settings.identity_path)
         object.__setattr__(self, "institution", institution)
-        object.__setattr__(self, "rates", Rates(each, burst))
+        object.__setattr__(self, "rates", Rates(self.settings.requests_per_second))
         ready = LoggedCheck("ready", self._check_ready)
         object.__setattr__(self, "ready", Recent(ready))
         object.__setattr__(

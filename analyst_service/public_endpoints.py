@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from datetime import UTC, timedelta
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -15,8 +14,8 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
-from analyst_service.configuration.settings import Settings
 from analyst_service.requests.deps import AdmittingRoute, ServiceDep
+from analyst_service.settings import Settings
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import NotFound
 from clustering_protocols.common.limits import NAME_PATTERN
@@ -144,7 +143,6 @@ that you followed ends with it.</p>
 </html>
 """
 
-_COPY_COUNTS: Final = timedelta(days=30)
 _HASH: Final = base64.b64encode(sha256(_STYLE.encode()).digest()).decode()
 _HEADERS: Final = {
     "Content-Security-Policy": f"default-src 'none'; style-src 'sha256-{_HASH}'; "
@@ -165,19 +163,6 @@ async def get_landing(request: Request) -> Response:
     if "text/html" not in request.headers.get("accept", ""):
         raise NotFound("This address is not served.")
     return HTMLResponse(_PAGE, headers=_HEADERS)
-
-
-@pages_router.get("/.well-known/security.txt")
-async def get_security_text(service: ServiceDep) -> Response:
-    """Say whom to tell of a weakness (RFC 9116), where that is set."""
-    contacts = service.settings.security_contact.split()
-    if not contacts:
-        raise NotFound("This address is not served.")
-    # what is read today is what is set today: a copy counts for a month
-    expires = (service.clock.now() + _COPY_COUNTS).astimezone(UTC)
-    lines = [f"Contact: {contact}" for contact in contacts]
-    lines.append(f"Expires: {expires:%Y-%m-%dT00:00:00Z}")
-    return PlainTextResponse("\n".join([*lines, ""]))
 
 
 @pages_router.get("/openapi.json")

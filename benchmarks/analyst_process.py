@@ -100,7 +100,7 @@ class AnalystProcess:
             "COTERIE_HIDDEN_PROTOCOLS": "",
             "COTERIE_DATA_DIR": str(folder),
             "COTERIE_DATABASE_URL": database_url,
-            "COTERIE_REQUEST_BURST": "1000000",
+            "COTERIE_REQUESTS_PER_SECOND": "1000000",
             **(environment or {}),
         }
         if checkout is not None:  # before what is installed

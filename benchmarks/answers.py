@@ -21,7 +21,7 @@ import sqlalchemy as sa
 
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Principal, Session, Task
 from benchmarks.analyst_process import AnalystProcess

@@ -43,8 +43,7 @@ def main() -> int:
             "COTERIE_IDENTITY_FILE": str(folder / "identity.json"),
             "COTERIE_BLOB_STORE": folder.as_uri(),
             "COTERIE_REQUESTS_PER_SECOND": "100000",
-            "COTERIE_MAX_REQUESTS": "1000",
-            "COTERIE_MAX_REQUESTS_EACH": "1000",
+            "COTERIE_MAX_REQUESTS": "10000",
         }
         analysts = []
         for number in range(options.analysts):

@@ -61,8 +61,8 @@ def _lines() -> Iterator[str]:
                 yield f"| {' | '.join(cells)} |"
     yield from ("", "## What may be set", "")
     yield (
-        "Of the service, by the environment: [administrator.md](administrator.md#settings) "
-        "and [tuning.md](tuning.md). Of a session, by its terms (`session create`):"
+        "Of the service, by the environment: [administrator.md](administrator.md#settings). "
+        "Of a session, by its terms (`session create`):"
     )
     yield from ("", *HEADER)
     yield from fields(Deadlines, "deadlines.")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from analyst_service.app import create_app
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 
 PAGE: Final = Path(__file__).parents[1] / "spec" / "openapi.json"
 

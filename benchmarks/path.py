@@ -31,10 +31,10 @@ import uvicorn
 
 from analyst_service.app import create_app
 from analyst_service.auth.service import AuthService, Role
-from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout

@@ -20,7 +20,7 @@ from typing import Final
 
 import click
 
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from clustering_protocols import catalogue
 from clustering_protocols.terms import session_risks
 from party_sdk.cli import main as coterie

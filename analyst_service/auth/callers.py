@@ -9,17 +9,18 @@ from datetime import datetime
 from clustering_protocols.common.errors import TooManyRequests
 
 _MAX_CALLERS = 10_000
+_BURST_SECONDS = 5
 
 
 class Rates:
-    """How often each may ask: a bucket for each, which fills at a rate and holds a burst.
+    """How often each may ask: a bucket for each, which fills at a rate.
 
-    burst: how many requests may come at once after a rest.
+    It holds what fills it in five seconds: so many requests may come after a rest.
     """
 
-    def __init__(self, per_second: float, burst: int) -> None:
+    def __init__(self, per_second: float) -> None:
         self._per_second = per_second
-        self._burst = burst
+        self._burst = max(1.0, _BURST_SECONDS * per_second)
         self._buckets: OrderedDict[str, tuple[float, datetime]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -39,9 +40,9 @@ class Rates:
             raise TooManyRequests(f"More than {self._per_second:g} in a second.")
 
     def _count_left(self, caller: str, now: datetime) -> float:
-        left, since = self._buckets.get(caller, (float(self._burst), now))
+        left, since = self._buckets.get(caller, (self._burst, now))
         rested = max(0.0, (now - since).total_seconds())
-        return min(float(self._burst), left + rested * self._per_second)
+        return min(self._burst, left + rested * self._per_second)
 
 
 class Uses:

@@ -21,7 +21,6 @@ from analyst_service.backups.manifest import IDENTITY, Backup
 from analyst_service.backups.rows import load_rows, read_rows
 from analyst_service.blobs import BlobStore
 from analyst_service.clock import Clock
-from analyst_service.configuration.settings import Settings
 from analyst_service.identity import read_identity, write_identity
 from analyst_service.installation import Parts, check_parts, own
 from analyst_service.monitoring.administrative_acts import (
@@ -30,6 +29,7 @@ from analyst_service.monitoring.administrative_acts import (
     log_when_committed,
 )
 from analyst_service.sessions.outdated_sessions import OutdatedSession, end_outdated
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.migrations import BrokenLinks, migrate, revision_of
 from clustering_protocols.common.errors import Malformed

@@ -24,7 +24,7 @@ from analyst_service.cli.migrations import tell_ended
 
 if TYPE_CHECKING:
     from analyst_service.backups.manifest import Backup
-    from analyst_service.configuration.settings import Settings
+    from analyst_service.settings import Settings
 
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 

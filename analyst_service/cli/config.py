@@ -19,7 +19,7 @@ from analyst_service.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from analyst_service.configuration.settings import Settings
+    from analyst_service.settings import Settings
 
 _SECRETS: Final = (
     re.compile(r"(?P<kept>//[^/@\s]*?:)[^/@\s]*(?=@)"),  # //user:password@host

@@ -19,8 +19,8 @@ from analyst_service.cli.actor import acts_on_stderr
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
-    from analyst_service.configuration.settings import Settings
     from analyst_service.installation import ForeignStore, Parts
+    from analyst_service.settings import Settings
     from analyst_service.storage.database import Database
     from clustering_protocols.secrecy.identities import Institution
 
@@ -31,7 +31,7 @@ def read_settings() -> Settings:
     """Return the settings of the environment; say which names are near misses."""
     from pydantic import ValidationError
 
-    from analyst_service.configuration.settings import Settings
+    from analyst_service.settings import Settings
     from clustering_protocols.common.validation_messages import in_words
     from clustering_protocols.protocol_packages import use_packages
 

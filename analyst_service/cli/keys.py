@@ -39,14 +39,19 @@ def key() -> None:
     help="A coordinator opens sessions; an administrator sees all of them.",
 )
 @click.option("--label", default="", help="For whom the key is.")
-@click.option("--days", type=click.IntRange(1, 3660), help="How long it is valid.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 3660),
+    default=365,
+    show_default=True,
+    help="How long it is valid.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def create_key(role: str, label: str, days: int | None, *, as_json: bool) -> None:
+def create_key(role: str, label: str, days: int, *, as_json: bool) -> None:
     """Make a key and print it, once."""
     from analyst_service.auth.service import Role
 
-    settings = read_settings()
-    seconds = days * 86_400 if days else settings.key_seconds
+    settings, seconds = read_settings(), days * 86_400
     with current_database(settings) as database, database.write() as transaction:
         key_id, secret = _auth(transaction).create_key(Role(role), label, seconds)
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
@@ -146,14 +151,17 @@ def _explain_unknown_key(key_id: str) -> Iterator[None]:
     show_default=True,
     help="How long the old secret is valid still.",
 )
-@click.option("--days", type=click.IntRange(1, 3660), help="How long the new one is.")
+@click.option(
+    "--days",
+    type=click.IntRange(1, 3660),
+    default=365,
+    show_default=True,
+    help="How long the new one is valid.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def rotate_key(
-    key_id: str, overlap_hours: int, days: int | None, *, as_json: bool
-) -> None:
+def rotate_key(key_id: str, overlap_hours: int, days: int, *, as_json: bool) -> None:
     """Give a key a new secret and print it, once; its sessions stay its own."""
-    settings = read_settings()
-    seconds = days * 86_400 if days else settings.key_seconds
+    settings, seconds = read_settings(), days * 86_400
     with (
         _explain_unknown_key(key_id),
         current_database(settings) as database,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from analyst_service.contributions import tasks, uploads
 from analyst_service.contributions.responses import UploadResponse, answer_upload
 from analyst_service.contributions.service import AnswerPlace, TaskRequest
-from analyst_service.middleware.concurrency_limit import Visit
+from analyst_service.middleware.request_limits import Visit
 from analyst_service.requests import negotiation
 from analyst_service.requests.deps import (
     AdmittingRoute,

@@ -9,7 +9,7 @@ from fastapi import Request, Response
 
 from analyst_service.contributions import tasks
 from analyst_service.contributions.service import Stored, TaskRequest
-from analyst_service.middleware.concurrency_limit import Visit
+from analyst_service.middleware.request_limits import Visit
 from analyst_service.process_context import Service
 from analyst_service.requests import negotiation
 from analyst_service.storage.models import Contribution

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from typing import Final
 
 from analyst_service.contributions.repository import OpenTask
 from analyst_service.contributions.service import ContributionService, TaskRequest
@@ -14,6 +15,7 @@ from analyst_service.transactions.notifier import Waiter
 from clustering_protocols.common.errors import CoterieError, SessionOver
 
 StepAside = Callable[[], AbstractContextManager[bool]]
+MAX_WAIT_SECONDS: Final = 25.0  # of a long poll: under the timeouts of proxies
 _LOOK_SECONDS = 5.0  # where no driver rings, one looks all the same
 
 
@@ -76,7 +78,7 @@ async def wait_for_task(
     looks: whether there may be a task already.
     """
     loop = asyncio.get_running_loop()
-    until = loop.time() + min(seconds, service.settings.max_wait_seconds)
+    until = loop.time() + min(seconds, MAX_WAIT_SECONDS)
     look, task = partial(open_tasks, service), None
     while True:
         if looks:

@@ -18,7 +18,6 @@ from typing_extensions import Buffer
 from analyst_service.auth.service import Caller
 from analyst_service.blobs import BlobDraft
 from analyst_service.blobs.claims import claim
-from analyst_service.configuration.settings import Settings
 from analyst_service.contributions.service import (
     AnnouncedUpload,
     AnswerPlace,
@@ -30,6 +29,7 @@ from analyst_service.contributions.service import (
 )
 from analyst_service.process_context import Service
 from analyst_service.requests import negotiation
+from analyst_service.settings import Settings
 from analyst_service.storage.models import Contribution
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -39,6 +39,7 @@ from clustering_protocols.common.errors import (
     TooLarge,
     UnsupportedMedia,
 )
+from clustering_protocols.common.limits import JSON_BYTES
 from clustering_protocols.records import codec, json_form
 from coterie_http import digest_in
 
@@ -67,7 +68,7 @@ async def open_body(request: Request, settings: Settings) -> Body:
     if negotiation.media_type(headers) != json_form.MEDIA_TYPE:
         length, announced = check_headers(headers, settings.max_body_bytes)
         return Body(request.stream(), length, announced)
-    _check_json(headers, settings.max_json_bytes)
+    _check_json(headers)
     try:
         text = await request.body()
     except ClientDisconnect:
@@ -82,9 +83,9 @@ async def _whole(content: bytes) -> AsyncIterator[bytes]:
     yield content
 
 
-def _check_json(headers: Mapping[str, str], max_bytes: int) -> None:
+def _check_json(headers: Mapping[str, str]) -> None:
     try:
-        _check_length(headers, max_bytes)
+        _check_length(headers, JSON_BYTES)
     except TooLarge as error:
         raise TooLarge(
             f"{error.detail} Use the binary form: 'Content-Type: {codec.MEDIA_TYPE}'."

@@ -39,7 +39,7 @@ _AWAY: Final = (
     "(COTERIE_DASK_SCHEDULER)."
 )
 _NO_WORKERS: Final = "The Dask scheduler has no workers."
-_SILENT: Final = "Dask's workers returned nothing within COTERIE_DASK_SECONDS."
+_SILENT: Final = "Dask's workers returned nothing within five minutes."
 _UNREAD: Final = (
     "Dask could not run a task: its workers have to be started from the installation "
     "of this analyst."

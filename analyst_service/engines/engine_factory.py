@@ -14,7 +14,7 @@ from clustering_protocols.numerics.blocks import Engine, LocalEngine
 
 # A worker gets the choice and needs no settings
 if TYPE_CHECKING:
-    from analyst_service.configuration.settings import Settings
+    from analyst_service.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +32,7 @@ class EngineChoice:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Return the engine of an analyst with these settings."""
-        return cls(
-            kind=settings.engine,
-            scheduler=settings.dask_scheduler,
-            seconds=settings.dask_seconds,
-        )
+        return cls(kind=settings.engine, scheduler=settings.dask_scheduler)
 
     @property
     def has_own(self) -> bool:

@@ -17,8 +17,8 @@ from typing import Any, Final
 from threadpoolctl import threadpool_limits
 
 from analyst_service.blobs import BlobStore
-from analyst_service.configuration.settings import Settings
 from analyst_service.engines.references import resolve_references
+from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
 
 _PACKAGES: Final = (

@@ -36,6 +36,7 @@ from clustering_protocols.wire.states import SessionState
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+POLL_SECONDS = 0.1  # between two looks at the database
 RETRY_SECONDS = 5.0
 _CLOCK_SECONDS = 1.0
 _MOST_TOLD = 10_000
@@ -83,7 +84,7 @@ class Driver:
 
     def _loop(self) -> None:
         while not self._stop.is_set():
-            self._service.notifier.wait(self._service.settings.poll_seconds)
+            self._service.notifier.wait(POLL_SECONDS)
             for part in (
                 self._compare_clocks,
                 self._collect_outcomes,
@@ -164,7 +165,7 @@ class Driver:
     def _look_around(self) -> None:
         """Look now and then for what nobody rings for."""
         now = time.monotonic()
-        if now < self._looked + self._service.settings.poll_seconds:
+        if now < self._looked + POLL_SECONDS:
             return
         self._looked = now
         self._tell_moves()

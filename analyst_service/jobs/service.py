@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.orm import Session as Transaction
 
@@ -23,6 +23,9 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine import Choosing, Closed, Conclusion, Opened
 from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import CHOICE, Event, SessionState
+
+STEP_ATTEMPTS: Final = 10
+"""How often a step is begun before it fails."""
 
 
 class JobService:
@@ -75,12 +78,11 @@ class JobService:
 
     def take(self) -> Lease | None:
         """Take a step; fail the sessions whose step was begun too often."""
-        limit = self._settings.step_attempts
         while (lease := self._leases.take(self._clock.now())) is not None:
-            if lease.begun <= limit:
+            if lease.begun <= STEP_ATTEMPTS:
                 return lease
             detail = (
-                f"The step was begun {limit} times and never finished: its worker was "
+                f"The step was begun {STEP_ATTEMPTS} times and never finished: its worker was "
                 "killed each time, or the clocks of the analysts differ."
             )
             self._fail(lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))

@@ -6,15 +6,16 @@ import secrets
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from hashlib import sha256
+from typing import Final
 
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import AuthService, Caller, Role, digest_of
 from analyst_service.clock import Clock
-from analyst_service.configuration.settings import Settings
 from analyst_service.members.repository import InvitationRepository
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
+from analyst_service.settings import Settings
 from analyst_service.storage.models import Invitation, Member, Session
 from analyst_service.transactions.audit import Audit
 from clustering_protocols.catalogue import parse_params
@@ -32,6 +33,12 @@ from clustering_protocols.terms import agreements as wire
 from clustering_protocols.terms.roster_entries import agree, check_line, check_proof
 from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import Event, SlotState
+
+INVITATION_SECONDS: Final = 7 * 86_400
+"""How long an invitation is valid."""
+
+TOKEN_SECONDS: Final = 90 * 86_400
+"""How long a party's token is valid; the SDK joins again when it has ended."""
 
 _LABEL_BYTES = 8
 
@@ -123,9 +130,7 @@ class MemberService:
         if invitation.used_at is None:
             self._take(session, members, own, joining, invitation)
         own.joins += 1
-        token = self._auth.create_party_token(
-            session.id, own.slot, self._settings.token_seconds
-        )
+        token = self._auth.create_party_token(session.id, own.slot, TOKEN_SECONDS)
         return session, token
 
     def decline(self, code: str, state: SlotState, reason: str) -> None:
@@ -200,7 +205,7 @@ class MemberService:
                 session_id=session_id,
                 slot=slot,
                 created_at=now,
-                expires_at=now + timedelta(seconds=self._settings.invitation_seconds),
+                expires_at=now + timedelta(seconds=INVITATION_SECONDS),
             )
         )
         return code

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from analyst_service.configuration.settings import Settings
 from analyst_service.errors import problem_response
-from analyst_service.middleware.concurrency_limit import is_strangers
+from analyst_service.middleware.request_limits import is_strangers
 from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.limits import JSON_BYTES
 
+BODY_SECONDS: Final = 30.0
+"""Head start of a body before its rate counts."""
+
+STRANGER_SECONDS: Final = 5.0
+"""Head start of a body without a credential."""
+
+STRANGER_BYTES: Final = 16 << 10
+"""Largest body without a credential."""
+
+_BYTES_PER_SECOND: Final = 16 << 10  # on average; slower ones get 408
 _UPLOAD = re.compile(
     r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution(/upload)?"
 )
@@ -28,16 +38,15 @@ class BoundedBodies:
     whose body was not read to its end is closed: what is left of it is no second request.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on, counting and timing what is read of its body."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        bounds = self._bounds(scope)
+        bounds = _bounds(scope)
         limit = bounds.limit
         body = _Body(scope, receive, send, bounds)
         length = Headers(scope=scope).get("content-length", "0")
@@ -49,23 +58,19 @@ class BoundedBodies:
             return
         await self._app(scope, body.receive, body.send)
 
-    def _bounds(self, scope: Scope) -> _Bounds:
-        allowed = self._settings
-        rate = allowed.body_bytes_per_second
-        if is_strangers(scope):
-            limit = min(allowed.max_stranger_bytes, allowed.max_json_bytes)
-            return _Bounds(limit, allowed.stranger_seconds, rate)
-        is_upload = _UPLOAD.fullmatch(scope["path"]) is not None
-        limit_of_json = None if is_upload else allowed.max_json_bytes
-        return _Bounds(limit_of_json, allowed.body_seconds, rate)
-
 
 class _Bounds(NamedTuple):
-    """How long a body may be, its head start in seconds, and its bytes per second."""
+    """How long a body may be, and its head start in seconds."""
 
     limit: int | None
     seconds: float
-    rate: int
+
+
+def _bounds(scope: Scope) -> _Bounds:
+    if is_strangers(scope):
+        return _Bounds(STRANGER_BYTES, STRANGER_SECONDS)
+    is_upload = _UPLOAD.fullmatch(scope["path"]) is not None
+    return _Bounds(None if is_upload else JSON_BYTES, BODY_SECONDS)
 
 
 class _Body:
@@ -82,7 +87,7 @@ class _Body:
         announced = headers.get("content-length", "0") != "0"
         self._is_open = announced or "transfer-encoding" in headers
         self._receive, self._send = receive, send
-        self._limit, self._seconds, self._rate = bounds
+        self._limit, self._seconds = bounds
         self._begin: float | None = None
         self._seen = 0
 
@@ -91,14 +96,15 @@ class _Body:
             return await self._receive()
         loop = asyncio.get_running_loop()
         self._begin = self._begin or loop.time()
-        allowed = self._seconds + self._seen / self._rate
+        allowed = self._seconds + self._seen / _BYTES_PER_SECOND
         try:
             async with asyncio.timeout_at(self._begin + allowed):
                 message = await self._receive()
         except TimeoutError:
             # of other exceptions the framework makes a 400
             raise HTTPException(
-                Problem.TIMEOUT.status, f"Less than {self._rate} bytes per second"
+                Problem.TIMEOUT.status,
+                f"Less than {_BYTES_PER_SECOND} bytes per second",
             ) from None
         self._is_open = message.get("more_body", False)
         self._seen += len(message.get("body", b""))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 
 
 def note_backup(settings: Settings, at: datetime) -> None:

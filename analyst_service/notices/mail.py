@@ -11,7 +11,7 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
 
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.transactions.outbox import NoticeEvent
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.wire.notices import Failure

@@ -9,12 +9,12 @@ from typing import Final
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import Caller
-from analyst_service.configuration.notice_settings import is_mail_address
 from analyst_service.notices.mail import Notification
 from analyst_service.notices.repository import ALWAYS, LeasedNotice, NoticeRepository
 from analyst_service.process_context import Service
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
+from analyst_service.settings import is_mail_address
 from analyst_service.storage.models import Notice, Receiver, Session
 from analyst_service.transactions.outbox import NoticeEvent, Outbox, SessionMove
 from clustering_protocols.common.error_catalogue import Problem

@@ -17,7 +17,7 @@ from fastapi import Depends, Path, Request, Response
 from fastapi.routing import APIRoute
 
 from analyst_service.auth.service import AuthService, Caller, CredentialRefused
-from analyst_service.middleware.concurrency_limit import Visit, address
+from analyst_service.middleware.request_limits import Visit, address
 from analyst_service.monitoring.logs import current_request
 from analyst_service.process_context import Service
 from analyst_service.requests.strict_json import JsonRequest

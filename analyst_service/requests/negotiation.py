@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from analyst_service.process_context import Service
 from clustering_protocols.common.errors import NotFound, TooLarge
+from clustering_protocols.common.limits import JSON_BYTES
 from clustering_protocols.records import codec, json_form
 
 
@@ -63,14 +64,14 @@ def send_blob(service: Service, digest: str, asked: Mapping[str, str]) -> Respon
         path = service.blobs.file(digest)
     except KeyError:
         raise NotFound("It was removed when its session ended.") from None
-    size, limit = path.stat().st_size, service.settings.max_json_bytes
+    size = path.stat().st_size
     if not _wants_json(asked):
         if size > _PIECE_BYTES:
             return FileResponse(path, media_type=codec.MEDIA_TYPE)
         return Response(path.read_bytes(), media_type=codec.MEDIA_TYPE)
-    if size > limit:
+    if size > JSON_BYTES:
         raise TooLarge(
-            f"{size} bytes; as JSON at most {limit}. Use the binary form: "
+            f"{size} bytes; as JSON at most {JSON_BYTES}. Use the binary form: "
             f"'Accept: {codec.MEDIA_TYPE}'."
         )
     return JSONResponse(json_form.of_bytes(path.read_bytes()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 from functools import partial
+from typing import Final
 
 from sqlalchemy.orm import Session as Transaction
 
@@ -23,6 +24,9 @@ from analyst_service.sessions.service import SessionService
 from analyst_service.storage.models import Session
 from analyst_service.transactions.audit import Audit
 from clustering_protocols.wire.states import OVER, SessionState
+
+ORPHAN_AGE: Final = timedelta(minutes=30)
+"""Age at which blobs that no row names are removed."""
 
 _TOKENS_KEPT = timedelta(days=1)
 
@@ -97,8 +101,7 @@ class RetentionService:
         Young ones stay: a step writes blobs before a row names them.
         """
         blobs = self._service.blobs
-        age = timedelta(seconds=self._service.settings.orphan_seconds)
-        before = (self._clock.now() - age).timestamp()
+        before = (self._clock.now() - ORPHAN_AGE).timestamp()
         with self._service.database.read() as transaction:
             live = RetentionRepository(transaction).live()
         blobs.sweep(before, live)

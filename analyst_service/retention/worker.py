@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import Self
+from typing import Final, Self
 
 from analyst_service.auth.service import AuthService
 from analyst_service.monitoring.logs import describe
@@ -13,6 +13,9 @@ from analyst_service.retention.service import RetentionService
 
 log = logging.getLogger(__name__)
 
+SWEEP_SECONDS: Final = 60.0
+"""How often to look for what is to be removed."""
+
 
 class Sweeper:
     """Purges and sweeps while it is entered; several may, side by side."""
@@ -20,7 +23,6 @@ class Sweeper:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._retention = RetentionService(service)
-        self._seconds = service.settings.sweep_seconds
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="keeper")
 
@@ -48,7 +50,7 @@ class Sweeper:
             )
 
     def _loop(self) -> None:
-        while not self._stop.wait(self._seconds):
+        while not self._stop.wait(SWEEP_SECONDS):
             self._service.is_ready()  # a change is logged, though nobody asks
             try:
                 self.turn()

@@ -74,7 +74,6 @@ def _environment(folder: Path) -> dict[str, str]:
     }
     own = {
         "COTERIE_DATA_DIR": str(folder),
-        "COTERIE_POLL_SECONDS": "0.05",
         "COTERIE_PROTOCOL_PACKAGES": ",".join(named_packages()),
     }
     return usual | own

@@ -13,7 +13,7 @@ from support.terminal import RISKS
 
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from tests.desk.plans import opened
 

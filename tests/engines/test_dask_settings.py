@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from analyst_service import settings as engine_settings
 from analyst_service.blobs.store_factory import BlobPlace
-from analyst_service.configuration import engine_settings
-from analyst_service.configuration.settings import Settings
 from analyst_service.engines.engine_factory import EngineChoice
+from analyst_service.settings import Settings
 from clustering_protocols.numerics.blocks import LocalEngine
 
 
@@ -61,7 +61,7 @@ def test_another_address_of_a_scheduler_is_refused(address: str) -> None:
 def test_a_step_that_asks_for_no_dask_imports_none(tmp_path: Path) -> None:
     assert isinstance(EngineChoice().open(BlobPlace(folder=tmp_path), {}), LocalEngine)
     words = (
-        "import sys; import analyst_service.jobs.worker, analyst_service.configuration.settings;"
+        "import sys; import analyst_service.jobs.worker, analyst_service.settings;"
         "print({'dask', 'distributed'} & {name.partition('.')[0] for name in sys.modules})"
     )
     done = subprocess.run(

@@ -8,7 +8,7 @@ from support.product import ROOT, trees
 
 ENGINES = "analyst_service.engines"
 FOLDER = ROOT / "analyst_service" / "engines"
-SETTINGS = ROOT / "analyst_service" / "configuration" / "engine_settings.py"
+SETTINGS = ROOT / "analyst_service" / "settings.py"
 
 
 def test_one_name_of_the_engines_is_used_outside() -> None:

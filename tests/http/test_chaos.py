@@ -13,6 +13,7 @@ import pytest
 from support.analyst_process import Crowd, wait_for
 from support.databases import Databases
 from support.repeats import on_command
+from support.warm import with_constants
 
 from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -34,7 +35,7 @@ PROTOCOLS: tuple[Params, ...] = (
 )
 SETTINGS = {
     "COTERIE_LEASE_SECONDS": "3",
-    "COTERIE_SWEEP_SECONDS": "0.3",
+    **with_constants({"analyst_service.retention.worker.SWEEP_SECONDS": 0.3}),
     "COTERIE_CACHE_BYTES": "0",
 }
 

@@ -20,7 +20,7 @@ from support.analyst_process import COTERIE, Analyst, Crowd, wait_for
 from support.databases import Databases, each_on_a_database
 from support.repeats import thorough
 
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.models import AuditLine, Contribution
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy

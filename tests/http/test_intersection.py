@@ -12,7 +12,7 @@ from support import guesses
 from support.analyst_process import Analyst, Crowd
 from support.tables import blobs, names, overlapping, parties
 
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.models import Base
 from clustering_protocols.common.errors import (
     GuardRefused,

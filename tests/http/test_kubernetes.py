@@ -12,13 +12,13 @@ import yaml
 
 from analyst_service.app import create_app
 from analyst_service.cli import shutdown
-from analyst_service.configuration.settings import Settings
 from analyst_service.secret_files import (
     credential_files,
     file_variable,
     secret_fields,
     variable,
 )
+from analyst_service.settings import Settings
 
 DOCKER = Path(__file__).parents[2] / "docker"
 FILE = DOCKER / "kubernetes" / "analyst.yaml"

@@ -20,9 +20,7 @@ from tests.http.several import fleet
 N_CLIENTS, N_REQUESTS, N_CONNECTIONS = 180, 25, 40
 SETTINGS = {
     "COTERIE_REQUESTS_PER_SECOND": "100000",
-    "COTERIE_REQUEST_BURST": "100000",
-    "COTERIE_MAX_REQUESTS": "1000",
-    "COTERIE_MAX_REQUESTS_EACH": "1000",
+    "COTERIE_MAX_REQUESTS": "10000",
 }
 
 pytestmark = [*on_command("crowds of clients"), pytest.mark.postgres]

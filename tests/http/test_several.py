@@ -13,6 +13,7 @@ import pytest
 from support.analyst_process import wait_for
 from support.databases import Databases
 from support.repeats import thorough
+from support.warm import with_constants
 
 from clustering_protocols.protocols.dummy import Dummy
 from tests.http.several import (
@@ -32,7 +33,7 @@ TURNS = thorough(ci=1, nightly=8)
 # caches are emptied all the time, and what nobody names is looked for
 DRAIN_SECONDS = 5  # in which a busy machine is asked twice
 SETTINGS = {
-    "COTERIE_SWEEP_SECONDS": "0.2",
+    **with_constants({"analyst_service.retention.worker.SWEEP_SECONDS": 0.2}),
     "COTERIE_CACHE_BYTES": "0",
     "COTERIE_DRAIN_SECONDS": str(DRAIN_SECONDS),
 }

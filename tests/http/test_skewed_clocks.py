@@ -9,6 +9,7 @@ import pytest
 from support.analyst_process import Crowd
 from support.databases import Databases
 from support.repeats import on_command
+from support.warm import with_constants
 
 from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -38,7 +39,7 @@ def test_a_wrong_clock_of_one_analyst_ends_no_session(
     (tmp_path / "objects").mkdir()
     settings = {
         "COTERIE_LEASE_SECONDS": str(lease),
-        "COTERIE_SWEEP_SECONDS": "0.3",
+        **with_constants({"analyst_service.retention.worker.SWEEP_SECONDS": 0.3}),
         "COTERIE_CACHE_BYTES": "0",
     }
     store = (tmp_path / "objects").as_uri()

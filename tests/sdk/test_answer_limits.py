@@ -16,7 +16,7 @@ from unittest.mock import Mock
 import pytest
 
 from analyst_service.app import create_app
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from clustering_protocols.common.errors import CoterieError, GuardRefused, Unavailable
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.wire.answers import SessionLine

@@ -14,6 +14,7 @@ import pytest
 from support import raw_packets
 from support.analyst_process import wait_for
 
+from analyst_service.contributions import tasks
 from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.common.errors import (
     AgreementMismatch,
@@ -269,8 +270,9 @@ class Table:
 
 
 @pytest.fixture
-def running(start_api: StartApi) -> Iterator[Api]:
-    with start_api(driven=True, max_wait_seconds=0.05) as api:  # others answer between
+def running(start_api: StartApi, monkeypatch: pytest.MonkeyPatch) -> Iterator[Api]:
+    monkeypatch.setattr(tasks, "MAX_WAIT_SECONDS", 0.05)  # others answer between
+    with start_api(driven=True) as api:
         yield api
 
 

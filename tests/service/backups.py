@@ -15,9 +15,9 @@ from analyst_service.backups.folder import Folder
 from analyst_service.backups.manifest import read_backup
 from analyst_service.backups.restoration import RestoreSummary, Target, restore
 from analyst_service.clock import SystemClock
-from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
 from analyst_service.monitoring.administrative_acts import Actor
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.secrecy.identities import Institution

@@ -9,13 +9,13 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from analyst_service.blobs.files import FileBlobStore
-from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import JobService
 from analyst_service.monitoring.metrics import Metrics
 from analyst_service.process_context import Service
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 
 

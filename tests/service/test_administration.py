@@ -24,8 +24,8 @@ from support.in_process import Api, ByHand, in_process
 
 from analyst_service.auth.service import Role
 from analyst_service.backups import BackupFailed
-from analyst_service.configuration.settings import Settings
 from analyst_service.retention.repository import RetentionRepository
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Contribution
 from clustering_protocols import simulation

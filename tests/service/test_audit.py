@@ -23,7 +23,7 @@ from hypothesis import given, strategies as st
 from support.analyst_process import Analyst, Crowd
 from support.databases import on_both_databases
 
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.models import AuditLine
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (

@@ -15,7 +15,8 @@ from support.analyst_process import Analyst, Crowd
 from support.databases import on_both_databases
 
 from analyst_service.auth.service import AuthService, Role
-from analyst_service.configuration.settings import Settings
+from analyst_service.members.service import TOKEN_SECONDS
+from analyst_service.settings import Settings
 from analyst_service.storage.models import Base
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -108,7 +109,7 @@ class Cast:
             "post_receiver": (
                 "POST",
                 f"{here}/receivers",
-                {"json": {"way": "mail", "address": "no address"}},
+                {"json": {"address": "no address"}},
             ),
             "delete_receiver": ("DELETE", f"{here}/receivers/{'0' * 32}", {}),
         }
@@ -320,7 +321,7 @@ def test_joining_again_replaces_an_expired_token(
     api: Api,
 ) -> None:
     session = api.open(Dummy(), PARTS, deadlines={"round": 365 * 86_400}).join()
-    api.clock.forward(api.service.settings.token_seconds)
+    api.clock.forward(TOKEN_SECONDS)
     assert session.task(A).status_code == 401
     session.join(A)
     assert session.task(A).status_code == 200

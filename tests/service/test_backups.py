@@ -29,8 +29,8 @@ from analyst_service.backups import BackupFailed
 from analyst_service.backups.encryption import Encryption
 from analyst_service.backups.folder import NewFolder
 from analyst_service.blobs.files import FileBlobStore
-from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy

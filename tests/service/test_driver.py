@@ -24,7 +24,7 @@ from analyst_service.jobs import repository, worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import JobService
+from analyst_service.jobs.service import STEP_ATTEMPTS, JobService
 from analyst_service.storage import models
 from clustering_protocols import engine, simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -87,7 +87,7 @@ def a_bad_and_a_good_one(
 def assert_tried_and_failed(
     api: Api, bad: ByHand, good: ByHand, caplog: pytest.LogCaptureFixture
 ) -> None:
-    limit = api.service.settings.step_attempts
+    limit = STEP_ATTEMPTS
     for _ in range(limit + 2):  # one worker: one step at a turn
         api.turn()
     assert standing(bad)[0] == "failed"
@@ -126,7 +126,7 @@ def test_a_step_that_recovers_is_not_failed_for_its_past(api: Api) -> None:
     session = complete(api.open(Dummy(), PARTS).join())
     blob = blob_of(session)
     content = blob.read_bytes()
-    for _ in range(api.service.settings.step_attempts - 1):
+    for _ in range(STEP_ATTEMPTS - 1):
         blob.unlink()
         api.turn()
         blob.write_bytes(content)
@@ -160,9 +160,13 @@ class Doomed(Process):
 
 @pytest.mark.parametrize("when", ["idle", "beginning", "stepping"])
 def test_a_session_that_kills_its_worker_fails_alone(
-    start_api: StartApi, caplog: pytest.LogCaptureFixture, when: str
+    start_api: StartApi,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
 ) -> None:
-    with start_api(step_attempts=3) as api:
+    monkeypatch.setattr("analyst_service.jobs.service.STEP_ATTEMPTS", 3)
+    with start_api() as api:
         bad, good = a_bad_and_a_good_one(api, Dummy())
 
         class DoomedDriver(Driver):

@@ -17,7 +17,7 @@ from support.analyst_process import Analyst, Crowd
 from support.databases import on_both_databases
 
 from analyst_service.auth.service import Role
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.models import Base, Credential, Invitation
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -70,7 +70,7 @@ OPEN: dict[str, set[str]] = {
     f"PUT {ANSWER}": {"member"},
 }
 
-BODIES = {f"POST {HERE}/receivers": {"way": "mail", "address": "a@b.example"}}
+BODIES = {f"POST {HERE}/receivers": {"address": "a@b.example"}}
 
 
 class World:
@@ -198,9 +198,9 @@ FIELDS: dict[str, set[str]] = {
     f"POST {HERE}/invitations": {"codes", "codes.*"},
     f"GET {HERE}/audit": {"lines", "next", "signature"},
     f"GET {HERE}/profiles": {"profiles"},
-    f"POST {HERE}/receivers": {"id", "secret"},
+    f"POST {HERE}/receivers": {"id"},
     f"GET {HERE}/receivers": {
-        *("ways", "receivers", "receivers.id", "receivers.way", "receivers.address"),
+        *("offered", "receivers", "receivers.id", "receivers.address"),
         *("receivers.created_at", "receivers.sent", "receivers.given_up"),
         *("receivers.retrying", "receivers.failure"),
     },
@@ -224,13 +224,13 @@ def fields(value: Any, prefix: str = "", *, named: bool = False) -> Iterator[str
 def test_no_answer_holds_a_field_that_is_not_listed(
     start_api: Callable[..., AbstractContextManager[Api]],
 ) -> None:
-    with start_api(smtp_host="127.0.0.1", smtp_from="a@b.example") as api:
+    with start_api(smtp_url="smtp://127.0.0.1", smtp_from="a@b.example") as api:
         _check_fields(World(api))
 
 
 def _check_fields(world: World) -> None:
     session, api = world.session, world.api
-    told = {"way": "mail", "address": "a@b.example"}
+    told = {"address": "a@b.example"}
     receivers = f"{session.path}/receivers"
     invited = api.open(Dummy(), PARTS)
     content = session.reply(A)

@@ -26,7 +26,7 @@ from support.repeats import thorough
 
 from analyst_service.app import create_app
 from analyst_service.auth.service import Role
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy

@@ -19,7 +19,6 @@ from support.in_process import Api
 from analyst_service.blobs import BlobStore
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore
-from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
 from analyst_service.installation import (
     ForeignKey,
@@ -30,6 +29,7 @@ from analyst_service.installation import (
     adopt_store,
     check_parts,
 )
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy

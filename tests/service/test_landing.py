@@ -1,26 +1,20 @@
-"""The page at ``/``, where a clicked invitation leads, and security.txt."""
+"""The page at ``/``, where a clicked invitation leads."""
 
 from __future__ import annotations
 
 import base64
 import re
-from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from pydantic import ValidationError
 from support.in_process import InProcess
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from analyst_service.configuration.settings import Settings
 from clustering_protocols.common.error_catalogue import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
-
     from support.in_process import Api
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -98,49 +92,3 @@ def test_the_web_server_believes_a_trusted_proxy_alone(api: Api, trusted: str) -
         said = client.get("/healthz", headers={"X-Forwarded-Proto": "https"})
     is_tls = "strict-transport-security" in said.headers
     assert is_tls is (trusted == "127.0.0.1")
-
-
-# Whom to tell of a weakness
-
-
-WELL_KNOWN = "/.well-known/security.txt"
-
-
-def test_whom_to_tell_is_said_where_it_is_set(
-    start_api: Callable[..., AbstractContextManager[Api]],
-) -> None:
-    contacts = "mailto:security@ward.example https://ward.example/tell"
-    with start_api(security_contact=contacts) as api:
-        said = api.send("GET", WELL_KNOWN)
-        assert said.headers["content-type"] == "text/plain; charset=utf-8"
-        *told, expires = said.text.splitlines()
-        assert told == [f"Contact: {contact}" for contact in contacts.split()]
-        name, _, until = expires.partition(": ")
-        assert name == "Expires"
-        left = datetime.fromisoformat(until) - api.clock.now()
-        assert timedelta(0) < left < timedelta(days=365)
-
-
-def test_nothing_is_said_unless_it_is_set(api: Api) -> None:
-    assert api.send("GET", WELL_KNOWN).status_code == 404
-
-
-@pytest.mark.parametrize(
-    "contact",
-    [
-        "security@ward.example",
-        "mailto:somebody",
-        "http://ward.example",
-        "https://ward.example/\u202e",
-        "javascript:alert(1)",
-        "tel:112",
-    ],
-)
-def test_what_is_no_contact_is_refused(contact: str) -> None:
-    with pytest.raises(ValidationError, match="contact"):
-        Settings(security_contact=contact)
-
-
-def test_a_contact_adds_no_line_of_its_own() -> None:
-    with pytest.raises(ValidationError, match="contact"):
-        Settings(security_contact="https://ward.example/\nPolicy: x")

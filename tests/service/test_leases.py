@@ -20,11 +20,11 @@ from support.analyst_process import wait_for
 from support.repeats import thorough
 
 from analyst_service.clock import SystemClock
-from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import RETRY_SECONDS, Driver
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import JobService
+from analyst_service.jobs.service import STEP_ATTEMPTS, JobService
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Session, Task
 from clustering_protocols import simulation
@@ -272,7 +272,7 @@ def test_a_step_begun_too_often_fails_only_its_session(
     """Its drivers were killed, each time: nobody said that it crashed."""
     settings = each_api.service.settings
     bad = stepping(each_api)
-    for begun in range(1, settings.step_attempts + 1):
+    for begun in range(1, STEP_ATTEMPTS + 1):
         with jobs_of(each_api) as jobs:
             lease = jobs.take()
         assert lease is not None
@@ -282,7 +282,7 @@ def test_a_step_begun_too_often_fails_only_its_session(
     each_api.turn()
     assert bad.status["state"] == "failed"
     assert bad.status["reason"] == Problem.INTERNAL.slug
-    assert f"begun {settings.step_attempts} times" in bad.status["detail"]
+    assert f"begun {STEP_ATTEMPTS} times" in bad.status["detail"]
     assert good.finish().status["state"] == "completed"
 
 
@@ -303,7 +303,7 @@ def test_a_step_on_a_full_disk_is_retried_without_counting(
     session = stepping(api)
     with monkeypatch.context() as full:
         full.setattr(worker, "run", Mock(side_effect=StorageFull("No room.")))
-        for _ in range(3 * api.service.settings.step_attempts):
+        for _ in range(3 * STEP_ATTEMPTS):
             api.turn()
             api.clock.forward(RETRY_SECONDS)
     assert row_of(session).step_attempts == 0
@@ -314,9 +314,8 @@ def test_a_step_on_a_full_disk_is_retried_without_counting(
 @pytest.mark.threat(62)
 def test_to_take_over_a_lease_that_holds_is_no_attempt(each_api: Api) -> None:
     """Two analysts that disagree about the time may take a step from each other."""
-    settings = each_api.service.settings
     session = stepping(each_api)
-    for turn in range(2 * settings.step_attempts):
+    for turn in range(2 * STEP_ATTEMPTS):
         with jobs_of(each_api) as jobs:
             assert jobs.take() is not None
         each_api.clock.forward(-3600 * (turn + 1))

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.migrations import alembic_config, head
 from analyst_service.storage.models import Base, Principal, Session

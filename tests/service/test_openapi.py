@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analyst_service.app import create_app
-from analyst_service.configuration.settings import Settings
 from analyst_service.errors import ProblemDocument
+from analyst_service.settings import Settings
 from benchmarks import openapi
 from clustering_protocols import catalogue
 from clustering_protocols.common.error_catalogue import Problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -21,13 +22,14 @@ from click.testing import CliRunner
 from opentelemetry import _logs, metrics, trace
 from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst, Crowd, wait_for
+from support.warm import with_constants
 
 from analyst_service.auth.callers import _MAX_CALLERS, Rates
 from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
-from analyst_service.configuration.settings import Settings
 from analyst_service.identity import load_identity
 from analyst_service.monitoring.logs import JsonLines
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -56,11 +58,10 @@ def problem_of(response: httpx.Response) -> Problem:
     return Problem.of_slug(response.json()["type"])
 
 
-def test_every_setting_is_on_one_page_exactly() -> None:
-    docs = Path(__file__).parents[2] / "docs"
-    pages = [(docs / name).read_text() for name in ("administrator.md", "tuning.md")]
-    for name in Settings.model_fields:
-        assert sum(f"| `COTERIE_{name.upper()}` |" in page for page in pages) == 1, name
+def test_the_administrators_page_has_every_setting_and_no_other() -> None:
+    page = Path(__file__).parents[2] / "docs" / "administrator.md"
+    listed = re.findall(r"(?m)^\| `COTERIE_(\w+)` \|", page.read_text())
+    assert sorted(listed) == sorted(name.upper() for name in Settings.model_fields)
 
 
 # Health
@@ -238,7 +239,7 @@ def test_what_collects_traces_on_this_machine_is_told_nothing(
 
 @pytest.mark.threat(68)
 def test_one_callers_flood_is_held_up_and_no_other_caller(start_api: StartApi) -> None:
-    with start_api(request_burst=20, requests_per_second=2) as api:
+    with start_api(requests_per_second=4) as api:
         flooding, other = api.key(), api.key()
         asked = [api.send("GET", "/v1/sessions", flooding) for _ in range(25)]
         assert [r.status_code for r in asked] == [200] * 20 + [429] * 5
@@ -246,13 +247,13 @@ def test_one_callers_flood_is_held_up_and_no_other_caller(start_api: StartApi) -
         assert asked[-1].headers["retry-after"] == "1"
         assert api.send("GET", "/v1/sessions", other).status_code == 200
         api.clock.forward(1)
-        asked = [api.send("GET", "/v1/sessions", flooding) for _ in range(3)]
-        assert [r.status_code for r in asked] == [200, 200, 429]
+        asked = [api.send("GET", "/v1/sessions", flooding) for _ in range(5)]
+        assert [r.status_code for r in asked] == [200, 200, 200, 200, 429]
 
 
 @pytest.mark.parametrize("path", ["/v1/sessions", "/v1/join/preview"])
 def test_guessing_keys_or_codes_is_held_up(start_api: StartApi, path: str) -> None:
-    with start_api(request_burst=20) as api:
+    with start_api(requests_per_second=4) as api:
         method = "GET" if path == "/v1/sessions" else "POST"
         body = {"code": "0123456789abcdef"}
         asked = [
@@ -265,7 +266,7 @@ def test_guessing_keys_or_codes_is_held_up(start_api: StartApi, path: str) -> No
 
 
 def test_callers_that_are_counted_do_not_grow_without_end(clock: HandClock) -> None:
-    rates = Rates(1, 1)
+    rates = Rates(0.2)
     for caller in range(_MAX_CALLERS + 10):
         rates.take(str(caller), clock.now())
     assert len(rates._buckets) == _MAX_CALLERS
@@ -276,10 +277,11 @@ def test_callers_that_are_counted_do_not_grow_without_end(clock: HandClock) -> N
 
 @pytest.mark.threat(62)
 def test_a_clock_that_is_put_back_fills_and_empties_no_bucket(clock: HandClock) -> None:
-    rates = Rates(1, 2)
+    rates = Rates(1)
     rates.take("a", clock.now())
     clock.forward(-3600)
-    rates.take("a", clock.now())
+    for _ in range(4):
+        rates.take("a", clock.now())
     with pytest.raises(TooManyRequests):
         rates.take("a", clock.now())
     clock.forward(1)
@@ -327,8 +329,13 @@ def impatient(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Analyst]:
     """A real analyst that waits half a second for slow bodies."""
-    limits = dict.fromkeys(("COTERIE_BODY_SECONDS", "COTERIE_STRANGER_SECONDS"), "0.5")
-    limits["COTERIE_MAX_WAIT_SECONDS"] = "1"
+    limits = with_constants(
+        {
+            "analyst_service.middleware.bodies.BODY_SECONDS": 0.5,
+            "analyst_service.middleware.bodies.STRANGER_SECONDS": 0.5,
+            "analyst_service.contributions.tasks.MAX_WAIT_SECONDS": 1,
+        }
+    )
     folder = tmp_path_factory.mktemp("impatient")
     with Analyst(folder, environment=limits) as analyst:
         yield analyst

@@ -21,13 +21,13 @@ from support.tls import certificate
 
 from analyst_service.blobs.files import FileDraft
 from analyst_service.clock import SystemClock
-from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process, WorkerDied, _how_ended
 from analyst_service.monitoring.certificates import describe_expiry, end_of
 from analyst_service.monitoring.logs import describe
 from analyst_service.retention.worker import Sweeper
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -171,7 +171,8 @@ def test_a_change_of_readiness_is_one_line_with_its_reason(
 def test_a_change_of_readiness_is_logged_though_nobody_asks(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch, lines: Any
 ) -> None:
-    with start_api(sweep_seconds=0.05) as api:
+    monkeypatch.setattr("analyst_service.retention.worker.SWEEP_SECONDS", 0.05)
+    with start_api() as api:
         monkeypatch.setattr(Database, "is_current", lambda _: False)
         with Sweeper(api.service):
             wait_for(lambda: bool(lines("not ready")), 30)

@@ -22,11 +22,11 @@ from support.repeats import thorough
 from analyst_service.auth.service import AuthService
 from analyst_service.blobs.claims import claim
 from analyst_service.blobs.files import FileBlobStore, FileDraft
-from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.service import JobService
-from analyst_service.retention.service import RetentionService
-from analyst_service.retention.worker import Sweeper
+from analyst_service.retention.service import ORPHAN_AGE, RetentionService
+from analyst_service.retention.worker import SWEEP_SECONDS, Sweeper
+from analyst_service.settings import Settings
 from analyst_service.storage.models import (
     Contribution,
     Credential,
@@ -66,7 +66,7 @@ def grow_old(api: Api) -> None:
     now = api.clock.now().timestamp()
     for name in api.stored()[1]:
         os.utime(name, (now, now))
-    api.clock.forward(api.service.settings.orphan_seconds + 1)
+    api.clock.forward(ORPHAN_AGE.total_seconds() + 1)
 
 
 def column(api: Api, what: Any, session: ByHand) -> set[Any]:
@@ -272,15 +272,17 @@ def test_what_a_crash_left_is_removed_within_an_hour(each_api: Api) -> None:
     keep(each_api)
     assert blobs.has(orphan), "a row may name it soon"
     grow_old(each_api)
-    settings = each_api.service.settings
-    assert settings.orphan_seconds + settings.sweep_seconds < 3600
+    assert ORPHAN_AGE.total_seconds() + SWEEP_SECONDS < 3600
     keep(each_api)
     assert blobs_of(each_api) == named
     draft.discard()
 
 
-def test_the_keeper_works_by_itself(start_api: StartApi) -> None:
-    with start_api(sweep_seconds=0.01) as api:
+def test_the_keeper_works_by_itself(
+    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("analyst_service.retention.worker.SWEEP_SECONDS", 0.01)
+    with start_api() as api:
         session = api.open(Dummy(), PARTS).join()
         api.send("POST", f"{session.path}/cancel", session.key)
         with Sweeper(api.service):

@@ -14,8 +14,8 @@ from sqlalchemy import make_url
 from support.databases import Databases
 
 from analyst_service.blobs.objects import open_objects
-from analyst_service.configuration.settings import Settings
 from analyst_service.secret_files import file_variable, secret_fields, variable
+from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
 from party_sdk.cli import main
 

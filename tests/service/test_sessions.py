@@ -22,6 +22,7 @@ from support.databases import each_on_a_database
 
 from analyst_service.auth.service import Role
 from analyst_service.members.repository import InvitationRepository
+from analyst_service.members.service import INVITATION_SECONDS
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.storage import models
 from clustering_protocols import simulation
@@ -510,7 +511,7 @@ def test_new_invitations_are_for_the_free_slots_only(api: Api) -> None:
 
 def test_an_invitation_expires_unless_it_was_used(api: Api) -> None:
     session = api.open(Dummy(), PARTS, deadlines={"recruiting": 60 * DAY}).join(A)
-    api.clock.forward(api.service.settings.invitation_seconds)
+    api.clock.forward(INVITATION_SECONDS)
     unused = LAYOUT.names[1]
     assert_problem(session.try_join(unused), Problem.INVITATION_EXPIRED)
     assert session.try_join(A).status_code == 200, "a lost token can be fetched again"

@@ -22,7 +22,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs.files import FileDraft
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.database import _REPEATS, Database
 from analyst_service.storage.models import Principal
 from clustering_protocols import simulation

@@ -17,8 +17,9 @@ from pydantic import ValidationError
 from support.analyst_process import free_port, wait_for
 
 from analyst_service.blobs.files import FileBlobStore
-from analyst_service.middleware.concurrency_limit import Pot
-from analyst_service.middleware.request_limits import RequestLimits
+from analyst_service.contributions import tasks
+from analyst_service.middleware import bodies, request_limits
+from analyst_service.middleware.request_limits import Pot, RequestLimits, Shares
 from analyst_service.monitoring.readiness import Recent
 from analyst_service.requests import strict_json
 from analyst_service.requests.strict_json import MAX_NAMES, Unread
@@ -58,7 +59,7 @@ MEGABYTE = 1 << 20
 def test_a_strangers_large_body_is_refused_before_its_first_byte(
     api: Api, method: str, path: str
 ) -> None:
-    limit = api.service.settings.max_stranger_bytes
+    limit = bodies.STRANGER_BYTES
     assert limit == 16 << 10
     announced = {"content-length": str(limit + 1)}
     refused = ask(api, method, path, [b" "] * (limit + 1), **announced)
@@ -73,7 +74,7 @@ def test_a_strangers_body_without_length_is_read_to_the_limit(
     pieces = [b" " * 1024] * 1024
     refused = ask(api, method, path, pieces)
     assert refused.status in {401, 413}
-    assert refused.read <= api.service.settings.max_stranger_bytes + 1024
+    assert refused.read <= bodies.STRANGER_BYTES + 1024
 
 
 @pytest.mark.parametrize("secret", [None, "ck_guess"])
@@ -93,15 +94,19 @@ def test_an_unknown_caller_is_refused_before_the_body_is_read(
 def test_a_strangers_requests_count_before_their_bodies_are_read(
     start_api: StartApi,
 ) -> None:
-    with start_api(request_burst=3) as api:
+    with start_api(requests_per_second=0.6) as api:
         body = json.dumps({"code": "0123456789abcdef"}).encode()
         asked = [ask(api, "POST", "/v1/join/preview", [body]) for _ in range(5)]
         assert [a.status for a in asked] == [404] * 3 + [429] * 2
         assert [a.read for a in asked[3:]] == [0, 0]
 
 
-def test_a_strangers_body_has_a_head_start_of_its_own(start_api: StartApi) -> None:
-    with start_api(stranger_seconds=0.05, body_seconds=1000) as api:
+def test_a_strangers_body_has_a_head_start_of_its_own(
+    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bodies.STRANGER_SECONDS == 5
+    monkeypatch.setattr(bodies, "STRANGER_SECONDS", 0.05)
+    with start_api() as api:
         slow = ask(api, "POST", "/v1/join/preview", [b"{", SILENCE])
         assert (slow.status, slow.problem) == (408, "timeout")
         key = api.key()
@@ -109,10 +114,6 @@ def test_a_strangers_body_has_a_head_start_of_its_own(start_api: StartApi) -> No
         wait_for(lambda: not slow.pieces)
         assert not patient.done()
         patient.cancel()
-
-
-def test_the_defaults_give_strangers_five_seconds(api: Api) -> None:
-    assert api.service.settings.stranger_seconds == 5
 
 
 # Bodies are parsed and checked in threads, and mistakes are not counted up
@@ -228,10 +229,11 @@ def silent(api: Api, n: int, **more: Any) -> Iterator[list[Future[Exchange]]]:
 
 @pytest.mark.threat(67, 68)
 def test_strangers_that_fall_silent_take_no_place_from_a_caller(
-    start_api: StartApi,
+    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = {"max_stranger_requests": 6, "max_requests_each": 4, "max_requests": 2}
-    with start_api(**limits) as api:
+    shares = Shares(callers=2, strangers=6, each=4, waiting=0)
+    monkeypatch.setattr(request_limits, "share_out", lambda _: shares)
+    with start_api() as api:
         key = api.key()
         with silent(api, 7) as sent:
             wait_for(lambda: sum(request.done() for request in sent) == 3)
@@ -251,8 +253,12 @@ def test_strangers_that_fall_silent_take_no_place_from_a_caller(
 
 
 @pytest.mark.threat(68)
-def test_one_callers_requests_take_no_place_from_another(start_api: StartApi) -> None:
-    with start_api(max_requests=6, max_requests_each=3) as api:
+def test_one_callers_requests_take_no_place_from_another(
+    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares = Shares(callers=6, strangers=6, each=3, waiting=0)
+    monkeypatch.setattr(request_limits, "share_out", lambda _: shares)
+    with start_api() as api:
         flooding, other = api.key(), api.key()
         sent = [
             start(api, "PUT", "/v1/sessions/s", [b"{", SILENCE], secret=flooding)
@@ -270,10 +276,12 @@ def test_one_callers_requests_take_no_place_from_another(start_api: StartApi) ->
 
 @pytest.mark.threat(68)
 def test_long_polls_take_no_slot_and_too_many_return_at_once(
-    start_api: StartApi,
+    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = {"max_requests": 2, "max_waiting_each": 3, "max_wait_seconds": 300}
-    with start_api(**limits) as api:
+    shares = Shares(callers=2, strangers=2, each=2, waiting=3)
+    monkeypatch.setattr(request_limits, "share_out", lambda _: shares)
+    monkeypatch.setattr(tasks, "MAX_WAIT_SECONDS", 300)
+    with start_api() as api:
         session, other = api.open(Dummy(), PARTS).join(A), api.key()
         _, callers = pots(api)
         held = []
@@ -314,7 +322,7 @@ def test_addresses_and_callers_are_forgotten_after_they_leave(
 
 @pytest.mark.parametrize("path", ["/readyz", "/metrics", "/v1/protocols"])
 def test_what_is_open_is_counted(start_api: StartApi, path: str) -> None:
-    with start_api(request_burst=3) as api:
+    with start_api(requests_per_second=0.6) as api:
         asked = [ask(api, "GET", path).status for _ in range(5)]
         assert asked == [200] * 3 + [429] * 2
         assert ask(api, "GET", "/healthz").status == 200, "a supervisor has to know"
@@ -447,7 +455,7 @@ def test_the_dummy_is_offered_where_a_setting_says_so(start_api: StartApi) -> No
 
 
 def test_the_dummy_is_hidden_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    from analyst_service.configuration.settings import Settings
+    from analyst_service.settings import Settings
 
     monkeypatch.delenv("COTERIE_HIDDEN_PROTOCOLS", raising=False)
     offered = [name for name in catalogue.catalogue() if Settings().offers(name)]

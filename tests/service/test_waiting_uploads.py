@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support.analyst_process import wait_for
 
+from analyst_service.jobs.driver import POLL_SECONDS
 from clustering_protocols import simulation
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
@@ -90,7 +91,7 @@ def test_a_waiting_upload_gets_its_receipt_when_a_process_ends(
     assert again.status_code == 204
     session.put(B, session.reply(B))
     api.driver.__enter__()
-    time.sleep(5 * api.service.settings.poll_seconds)
+    time.sleep(5 * POLL_SECONDS)
     api.driver.__exit__()
     assert session.status["round"] == 1, "the step is for another process"
 

@@ -20,7 +20,7 @@ import httpx
 
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params

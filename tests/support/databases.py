@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from psycopg import sql
 from sqlalchemy.engine.default import DefaultDialect
 
-from analyst_service.configuration.settings import Settings
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Base
 from support import needs

@@ -21,12 +21,12 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from analyst_service import app as application
 from analyst_service.auth.service import AuthService, Role
-from analyst_service.configuration.settings import Settings
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.process_context import Service
 from analyst_service.sessions.schemas import SessionWrite
+from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Base
 from clustering_protocols import engine, simulation
@@ -216,7 +216,7 @@ def in_process(
         database_url=database_url,
         # its clock stands still, and fills no bucket
         **{
-            "request_burst": 10**6,
+            "requests_per_second": 10**6,
             "hidden_protocols": "",
             **changes,
         },

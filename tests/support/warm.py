@@ -30,6 +30,9 @@ from pathlib import Path
 ADDRESS = "TEST_STOCK"
 """The variable that names the socket of the stock, here and in all children."""
 
+CONSTANTS = "TEST_CONSTANTS"
+"""The variable with the constants that a child has instead of the product's."""
+
 LENGTH = struct.Struct("!I")
 NUMBER = struct.Struct("!i")
 
@@ -69,6 +72,14 @@ def command(program: str) -> list[str]:
     """Return the words that run a program from the stock, for a shell or subprocess."""
     stock()
     return [sys.executable, "-I", "-S", __file__, program]
+
+
+def with_constants(values: Mapping[str, float]) -> dict[str, str]:
+    """Return the environment of a program whose constants have other values.
+
+    values: by module and name, ``analyst_service.jobs.driver.POLL_SECONDS``.
+    """
+    return {CONSTANTS: json.dumps(dict(values))}
 
 
 class Warm:

@@ -23,7 +23,7 @@ from resource import RUSAGE_SELF
 from typing import Any, NoReturn
 
 from support import times, warm_child, warm_worker
-from support.warm import LENGTH, NUMBER
+from support.warm import CONSTANTS, LENGTH, NUMBER
 
 MOST_FILES = 7
 OURS = (
@@ -112,6 +112,9 @@ class Request:
         os.environ.clear()
         os.environ.update(self.env)
         os.chdir(self.cwd)
+        for name, value in json.loads(self.env.get(CONSTANTS, "{}")).items():
+            module, _, constant = name.rpartition(".")
+            setattr(import_module(module), constant, value)
         sys.argv = self.words
         sys.path.insert(0, str(Path(self.words[0]).parent))
         try:

@@ -140,7 +140,7 @@ def _analyst(folder: Path, beat: Heartbeat) -> Iterator[Mapping[str, str]]:
     write_private(home / "identity.json", _ANALYST.to_bytes())
     # an analyst of this machine may have settings of its own here
     environment = {k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")}
-    environment |= {"COTERIE_DATA_DIR": str(home), "COTERIE_POLL_SECONDS": "0.05"}
+    environment |= {"COTERIE_DATA_DIR": str(home)}
     _call(["migrate"], environment)
     key = _call(["key", "create", "--label", "demo"], environment).strip()
     with (folder / "analyst.log").open("wb") as log:

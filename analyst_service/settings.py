@@ -6,25 +6,47 @@ import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
-from pydantic_settings import SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from analyst_service.blobs.store_factory import BlobPlace
-from analyst_service.configuration.engine_settings import TUNING, EngineSettings
-from analyst_service.configuration.notice_settings import (
-    NoticeSettings,
-    is_mail_address,
-)
 from analyst_service.secret_files import PREFIX, SECRET, read_secrets
-from clustering_protocols.common.limits import BODY_BYTES, JSON_BYTES
+from clustering_protocols.common.limits import BODY_BYTES
 
-# What RFC 9116 has as a contact, in one line.
-_WEB_OR_PHONE: Final = re.compile(r"https://[!-~]{1,500}|tel:\+[0-9-]{3,30}")
+# Anyone who reaches a scheduler runs code where its workers are.
+_SCHEDULER: Final = re.compile(
+    r"tls://[^/\s@]+:[0-9]{1,5}|tcp://(?:127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):[0-9]{1,5}"
+)
+
+# Narrower than the standard: what has to be quoted, and what names a route, is none.
+_MAIL: Final = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}"
+    r"@[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9-]{1,63}){1,8}"
+)
+_SERVER: Final = re.compile(
+    r"(?P<scheme>smtp|smtp\+plain)://(?:(?P<user>[^\s/:@]+)@)?(?P<host>[^\s/:@]+)"
+    r"(?::(?P<port>[0-9]{1,5}))?/?"
+)
+_PORT: Final = 587
 
 
-class Settings(NoticeSettings, EngineSettings):
+def is_mail_address(text: str) -> bool:
+    """Return whether a text is one address of mail, and nothing beside it."""
+    return _MAIL.fullmatch(text) is not None
+
+
+class MailServer(NamedTuple):
+    """The mail server: who logs in there (empty for nobody), and whether under TLS."""
+
+    host: str
+    port: int
+    user: str
+    is_tls: bool
+
+
+class Settings(BaseSettings):
     """Settings of the analyst service."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True)
@@ -73,55 +95,11 @@ class Settings(NoticeSettings, EngineSettings):
     max_body_bytes: int = Field(
         default=BODY_BYTES, ge=1 << 10, description="Largest contribution."
     )
-    max_json_bytes: int = Field(
-        default=JSON_BYTES,
-        ge=1 << 10,
-        description="Largest JSON body.",
-        json_schema_extra=TUNING,
-    )
-    max_header_bytes: int = Field(
-        default=32 << 10,
-        ge=1 << 10,
-        description="Largest headers and address.",
-        json_schema_extra=TUNING,
-    )
     max_requests: int = Field(
         default=2000,
         ge=1,
         description="Callers' requests under way at once, per process; more get 429. A long "
         "poll that waits is none of them.",
-        json_schema_extra=TUNING,
-    )
-    max_requests_each: int = Field(
-        default=200,
-        ge=1,
-        description="Of them, of one credential; of strangers' requests, of one address.",
-        json_schema_extra=TUNING,
-    )
-    max_waiting_each: int = Field(
-        default=32,
-        ge=0,
-        description="Long polls of one credential that are held; more are answered at "
-        "once.",
-        json_schema_extra=TUNING,
-    )
-    max_stranger_requests: int = Field(
-        default=1000,
-        ge=1,
-        description="Requests under way without a credential, counted apart.",
-        json_schema_extra=TUNING,
-    )
-    max_stranger_bytes: int = Field(
-        default=16 << 10,
-        ge=1 << 10,
-        description="Largest body without a credential.",
-        json_schema_extra=TUNING,
-    )
-    stranger_seconds: float = Field(
-        default=5.0,
-        gt=0,
-        description="Head start of a body without a credential.",
-        json_schema_extra=TUNING,
     )
     trusted_proxies: str = Field(
         default="",
@@ -135,43 +113,10 @@ class Settings(NoticeSettings, EngineSettings):
         description="Installed packages, separated by commas, whose protocols are offered "
         "too. Code of no other package is loaded.",
     )
-    body_seconds: float = Field(
-        default=30.0,
-        gt=0,
-        description="Head start of a body before its rate counts.",
-        json_schema_extra=TUNING,
-    )
-    body_bytes_per_second: int = Field(
-        default=16 << 10,
-        ge=1,
-        description="Slowest body, on average; slower ones get 408.",
-        json_schema_extra=TUNING,
-    )
     requests_per_second: float = Field(
         default=100.0,
         gt=0,
         description="Requests of one credential, or of one address that shows none.",
-        json_schema_extra=TUNING,
-    )
-    request_burst: int = Field(
-        default=500,
-        ge=1,
-        description="Requests at once, after a rest.",
-        json_schema_extra=TUNING,
-    )
-    max_wait_seconds: float = Field(
-        default=25.0,
-        ge=0,
-        le=300,
-        description="Cap of the long poll; keep it under your proxy's timeout.",
-        json_schema_extra=TUNING,
-    )
-    poll_seconds: float = Field(
-        default=0.1,
-        gt=0,
-        le=10,
-        description="How often waiting requests and the driver look at the database.",
-        json_schema_extra=TUNING,
     )
     drain_seconds: float = Field(
         default=0.0,
@@ -179,15 +124,6 @@ class Settings(NoticeSettings, EngineSettings):
         le=300,
         description="How long after SIGTERM requests are still answered, while /readyz "
         "says 503.",
-    )
-    invitation_seconds: int = Field(
-        default=7 * 86_400, ge=60, description="How long an invitation is valid."
-    )
-    token_seconds: int = Field(
-        default=90 * 86_400, ge=60, description="How long a party token is valid."
-    )
-    key_seconds: int = Field(
-        default=365 * 86_400, ge=60, description="How long a key is valid."
     )
     quota_sessions: int | None = Field(
         default=None,
@@ -200,11 +136,6 @@ class Settings(NoticeSettings, EngineSettings):
         description="Bytes that parties have uploaded to the open sessions of one "
         "coordinator; by default any number.",
     )
-    security_contact: str = Field(
-        default="",
-        description="Whom to tell of a weakness of this analyst, separated by spaces: "
-        "mailto:ADDRESS, https://… or tel:+…; /.well-known/security.txt then says it.",
-    )
     retention_seconds: int = Field(
         default=0,
         ge=0,
@@ -215,19 +146,6 @@ class Settings(NoticeSettings, EngineSettings):
         ge=3600,  # parties have to fetch their results
         description="How long after its end a session is deleted, but for its audit; by "
         "default never.",
-    )
-    orphan_seconds: int = Field(
-        default=1800,
-        ge=60,
-        description="Age at which files that nothing names are removed.",
-        json_schema_extra=TUNING,
-    )
-    sweep_seconds: float = Field(
-        default=60.0,
-        gt=0,
-        le=600,
-        description="How often to look for what is to be removed.",
-        json_schema_extra=TUNING,
     )
     least_free_bytes: int = Field(
         default=100 << 20,
@@ -243,14 +161,33 @@ class Settings(NoticeSettings, EngineSettings):
         le=3600,
         description="After how long without a sign of life a step is taken from its "
         "driver.",
-        json_schema_extra=TUNING,
     )
-    step_attempts: int = Field(
-        default=10,
-        ge=1,
-        description="How often a step is begun before it fails.",
-        json_schema_extra=TUNING,
+    engine: Literal["local", "dask"] = Field(
+        default="local",
+        description="Where steps work on blocks of rows: in their own process, or on "
+        "Dask's workers (pip install 'coterie[dask]').",
     )
+    dask_scheduler: str = Field(
+        default="",
+        description="Address of the scheduler, tls://host:8786; without one each worker "
+        "process of the analyst starts Dask's workers on its machine.",
+    )
+    dask_plain: bool = Field(
+        default=False,
+        description="Whether a scheduler on this machine may be reached without TLS "
+        "(tcp://127.0.0.1): every account of the machine then runs code as the workers.",
+    )
+    smtp_url: str = Field(
+        default="",
+        description="Mail server, smtp://user@host:587, spoken to under TLS (STARTTLS); "
+        "smtp+plain://host:25 without. Without one no mail is sent.",
+    )
+    smtp_password: SecretStr = Field(
+        default=SecretStr(""),
+        description="The password of that user.",
+        json_schema_extra=SECRET,
+    )
+    smtp_from: str = Field(default="", description="Address that mail comes from.")
 
     @property
     def named_packages(self) -> tuple[str, ...]:
@@ -279,15 +216,6 @@ class Settings(NoticeSettings, EngineSettings):
                 "and no password"
             )
         return self
-
-    @field_validator("security_contact")
-    @classmethod
-    def _check_contacts(cls, text: str) -> str:
-        for contact in text.split():
-            is_mail = contact.startswith("mailto:") and is_mail_address(contact[7:])
-            if not is_mail and _WEB_OR_PHONE.fullmatch(contact) is None:
-                raise ValueError("a contact is mailto:ADDRESS, https://… or tel:+…")
-        return text
 
     @field_validator("blob_store")
     @classmethod
@@ -329,4 +257,56 @@ class Settings(NoticeSettings, EngineSettings):
             folder=self.data_dir / "blobs",
             url=self.blob_store,
             cache_bytes=self.cache_bytes,
+        )
+
+    @field_validator("engine")
+    @classmethod
+    def _check_engine(cls, engine: str) -> str:
+        if engine == "dask" and find_spec("distributed") is None:
+            raise ValueError("Dask is not installed: pip install 'coterie[dask]'")
+        return engine
+
+    @field_validator("dask_scheduler")
+    @classmethod
+    def _check_scheduler(cls, address: str) -> str:
+        if address and _SCHEDULER.fullmatch(address) is None:
+            raise ValueError(
+                "a scheduler has an address of the form tls://host:8786; tcp:// is for "
+                "127.0.0.1 alone"
+            )
+        return address
+
+    @model_validator(mode="after")
+    def _check_plain_scheduler(self) -> Self:
+        if self.dask_scheduler.startswith("tcp://") and not self.dask_plain:
+            raise ValueError(
+                "COTERIE_DASK_SCHEDULER speaks no TLS: every account of this machine "
+                "would run code as its workers. Start it with TLS (tls://…), or allow "
+                "it by COTERIE_DASK_PLAIN=true"
+            )
+        return self
+
+    @field_validator("smtp_url")
+    @classmethod
+    def _check_server(cls, url: str) -> str:
+        if url and _SERVER.fullmatch(url) is None:
+            raise ValueError("a mail server has the form smtp://user@host:587")
+        return url
+
+    @model_validator(mode="after")
+    def _check_mail(self) -> Self:
+        if self.smtp_url and not is_mail_address(self.smtp_from):
+            raise ValueError("COTERIE_SMTP_URL needs COTERIE_SMTP_FROM, an address")
+        return self
+
+    @property
+    def mail_server(self) -> MailServer:
+        """Return the parts of the mail server's address."""
+        if (found := _SERVER.fullmatch(self.smtp_url)) is None:
+            raise ValueError("no mail server is set")
+        return MailServer(
+            found["host"],
+            int(found["port"] or _PORT),
+            found["user"] or "",
+            found["scheme"] == "smtp",
         )

@@ -1,1 +1,0 @@
-"""What an administrator may set, and where values of settings come from."""
