@@ -39,8 +39,8 @@ from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, Terms
 from party_sdk.disclosures.sum_history import KnownRows, SummedSession, history_of
 from party_sdk.party.folder import PartyFolder
-from party_sdk.party.planned_use import use_of
 from party_sdk.party.resume_checks import data_digest
+from party_sdk.party.rounds import use_of
 from party_sdk.tables import open_table
 
 LAYOUT: Final = Layout.lattice(3)

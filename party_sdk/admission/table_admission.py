@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -12,6 +13,12 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.data_source import DataSource, keep_rows
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.session_terms import check_terms
+from clustering_protocols.shared_stages.alignment import id_patterns
+from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
+    KeyValues,
+    key_values,
+)
+from clustering_protocols.shared_stages.alignment.params import AlignedParams
 from clustering_protocols.shared_stages.imputation.stage import prepare_rows
 from clustering_protocols.shared_stages.row_selection import (
     Arrival,
@@ -34,12 +41,15 @@ from clustering_protocols.terms.terms import Terms
 
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
+    from clustering_protocols.numerics.data_source import DataSource
+    from clustering_protocols.terms.terms import Terms
     from party_sdk.tables import IdColumns
     from party_sdk.tables.mapping import TableMapping
 
 
 UNSCALED: Final = frozenset({"none", "center", "unit_norm"})
 """Scalings of protocols that keep a column's own unit."""
+_FEW: Final = 0.5
 
 
 class SlotFields(NamedTuple):
@@ -162,3 +172,56 @@ def units_of(terms: Terms, slot: str, memory: Memory, data: DataSource) -> Float
         pooled = measure(data, moments=True, ranges=False)
     plan = terms.plan(slot)
     return pooled.spread if plan is None else plan.units(pooled.spread)
+
+
+def found_keys(terms: Terms, slot: str, data: DataSource) -> list[KeyValues]:
+    """Return the values of the match keys of a slot's rows; none where ids name them."""
+    params = check_terms(terms)
+    if (
+        not isinstance(params, AlignedParams)
+        or not params.linked_by
+        or not shares_rows(terms, slot)
+        or data.ids is None
+    ):
+        return []
+    said = params.alignment
+    return key_values(data.ids, said.match_keys, said.normalisation)
+
+
+def key_warnings(found: Sequence[KeyValues]) -> list[str]:
+    """Return the keys that few rows have, and how many rows have a value of none."""
+    told = [
+        f"{each.n_filled} of {len(each.values)} rows have a value of the match key "
+        f"{each.key!r}"
+        for each in found
+        if each.n_filled < _FEW * len(each.values)
+    ]
+    rows = zip(*(each.values for each in found), strict=True)
+    n_bare = sum(not any(row) for row in rows)
+    if n_bare:
+        told.append(
+            f"{n_bare} rows are linked to nobody: of each match key they have no value, "
+            "or one that another row has"
+        )
+    return told
+
+
+def id_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
+    """Return how many ids look like the session's, where some do not, and what mends it.
+
+    Of match keys: those of which few rows have a value. Nothing where the terms have
+    neither, or nobody else holds the same rows.
+    """
+    params = check_terms(terms)
+    if not isinstance(params, AlignedParams):
+        return []
+    if params.linked_by:
+        return key_warnings(found_keys(terms, slot, data))
+    if not shares_rows(terms, slot):
+        return []
+    expected = params.alignment.id_patterns
+    if not expected or data.ids is None:
+        return []
+    found = id_patterns.fit(expected, data.ids, params.alignment.normalisation)
+    said = found.sentence(expected)
+    return [said] if said else []

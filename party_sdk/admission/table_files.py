@@ -80,9 +80,12 @@ class NamedTable:
     def check_table(self, terms: Terms, slot: str) -> CheckReport:
         """Return what hinders the table from taking part at a slot."""
         from clustering_protocols.common.errors import GuardRefused, InvalidData
-        from party_sdk.admission.id_patterns import id_warnings
-        from party_sdk.admission.own_match_keys import found_keys
-        from party_sdk.admission.table_admission import agreed_in, arrival_of
+        from party_sdk.admission.table_admission import (
+            agreed_in,
+            arrival_of,
+            found_keys,
+            id_warnings,
+        )
         from party_sdk.home.policy import Policy
         from party_sdk.tables import Finding, examine
         from party_sdk.tables.linkage import preview_keys

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from party_sdk.cli.terminal.output import say
-from party_sdk.home.id_quota import describe_quota
+from party_sdk.home.policy import describe_quota
 
 if TYPE_CHECKING:
     from party_sdk.tables import How

@@ -59,8 +59,7 @@ def ui(
     """
     why = "The desk is served by Starlette and uvicorn"
     require_extra("ui", why, "starlette", "uvicorn")
-    from party_sdk.desk.link_page import write_link_page
-    from party_sdk.desk.server import serve
+    from party_sdk.desk.server import serve, write_link_page
 
     def show_link(where: DeskAddress) -> None:
         _tell(where, as_json=as_json)

@@ -29,8 +29,7 @@ from clustering_protocols.wire.answers import SessionLine
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.answer_limits import PageCount
 from party_sdk.analyst_client.http_analyst import connect
-from party_sdk.coordinator.session import CoordinatedSession, read_kept
-from party_sdk.coordinator.session_store import StoredSession
+from party_sdk.coordinator.session import CoordinatedSession, StoredSession, read_kept
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.home.files import default_home, private_folder
 from party_sdk.home.identities import Acquaintances, KnownAnalysts, OwnIdentity

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from party_sdk.home import id_quota
 from party_sdk.home.files import private_folder, write_private
+from party_sdk.home.policy import describe_quota, match_keys_at, quota_options
 
 if TYPE_CHECKING:
     from clustering_protocols.terms.terms import Terms
@@ -64,8 +64,8 @@ def letter(terms: Terms, slot: str) -> str:
     """
     from clustering_protocols.terms.captions import texts_of
 
-    place, n_keys = terms.layout.slot(slot), id_quota.match_keys_at(terms, slot)
-    reason = id_quota.describe_quota(n_keys)
+    place, n_keys = terms.layout.slot(slot), match_keys_at(terms, slot)
+    reason = describe_quota(n_keys)
     told = {each.letter or each.label: text for each, text in texts_of(terms.about)}
     told["Method"] = f"{terms.protocol.name}, with {len(terms.layout.slots)} parties"
     facts = "\n".join(
@@ -78,7 +78,7 @@ def letter(terms: Terms, slot: str) -> str:
         days=f"{terms.deadlines.recruiting / 86_400:.3g}",
         file=f"{slot}.invitation",
         ids="" if n_keys else " --id-column ID",
-        quota="".join(f" {word}" for word in id_quota.quota_options(n_keys)),
+        quota="".join(f" {word}" for word in quota_options(n_keys)),
         reason=f"\n{textwrap.fill(reason, _WIDTH)}\n" if reason else "",
     )
 

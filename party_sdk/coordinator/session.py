@@ -8,21 +8,21 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from clustering_protocols import engine
 from clustering_protocols.common.errors import AuditBroken, NotReady
 from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.record import Record
 from clustering_protocols.terms import signed_logs
-from clustering_protocols.terms.roster_entries import check_agreement
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.roster_entries import check_agreement, session_secret
 from clustering_protocols.terms.signed_logs import SignedLog
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst, end_of
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.coordinator.session_store import StoredSession
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.home.identities import Acquaintances
 from party_sdk.party.notifications import OwnReceivers
@@ -209,3 +209,27 @@ def read_kept(files: SecretFiles, path: Path) -> StoredSession:
         raise NotReady(
             f"{path} was changed, or written by another release: put back what was there."
         ) from None
+
+
+class StoredSession(BaseModel):
+    """The secret of a session, and its own terms; its ``repr`` shows nothing of them."""
+
+    url: str
+    entropy: str
+    terms: str
+    coordinator: str
+    signature: str
+
+    @property
+    def terms_digest(self) -> str:
+        """Return the digest of the terms that the coordinator signed."""
+        return digest(self.terms.encode())
+
+    def secret(self, session: str) -> bytes:
+        """Return the session secret."""
+        return session_secret(bytes.fromhex(self.entropy), session)
+
+    def __repr__(self) -> str:
+        return "<Kept>"
+
+    __str__ = __repr__

@@ -21,7 +21,7 @@ from coterie_pages.models.screens import Refusal
 from coterie_pages.served_pages import HEADERS, asset
 from party_sdk.desk.form_answers import AnswersByGet, see_other
 from party_sdk.desk.responses import Desk, Form, address_of, render_in_frame
-from party_sdk.home.defects import place_of
+from party_sdk.home.process_exit import place_of
 
 COOKIE: Final = "coterie-desk"
 MOST_BYTES: Final = 65_536

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -22,13 +23,55 @@ from coterie_pages.served_pages import HEADERS
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.application.home import Home
-from party_sdk.desk.connection import Connection
 from party_sdk.desk.form_answers import page_above, see_other
 from party_sdk.desk.visits import DeskVisitor, Openings, Visits
+from party_sdk.home.files import read_secret_variable
 from party_sdk.supervisor import Orders, Supervisor
 
 _PATIENCE: Final = 10.0  # seconds: a person waits for the page
 _UNNAMED: Final = re.compile(r"[^\w.-]+", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class AnalystConnection:
+    """Where an analyst is, and the key that opens sessions there.
+
+    environment: whether the environment of the process gave them.
+    """
+
+    url: str
+    key: str = field(repr=False)
+    environment: bool = False
+
+
+class Connection:
+    """What is known so far: the environment's at first, then what a form says.
+
+    It is written nowhere: it ends with the process.
+    """
+
+    def __init__(self, known: AnalystConnection | None = None) -> None:
+        self.known = known
+
+    @classmethod
+    def read_environment(cls) -> Self:
+        """Return what ``COTERIE_URL`` and ``COTERIE_KEY`` say, where both are set.
+
+        Raises InvalidParameters if the file that ``COTERIE_KEY_FILE`` names is none.
+        """
+        url = os.environ.get("COTERIE_URL", "")
+        key = read_secret_variable("COTERIE_KEY")
+        return cls(
+            AnalystConnection(url, key, environment=True) if url and key else None
+        )
+
+    def keep(self, url: str, key: str) -> None:
+        """Know another analyst and key from now on."""
+        self.known = AnalystConnection(url, key)
+
+    def forget(self) -> None:
+        """Know none."""
+        self.known = None
 
 
 class Room(NamedTuple):

@@ -9,26 +9,57 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from html import escape
 from pathlib import Path
 from typing import IO, Final
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
 
-from clustering_protocols.common.errors import InvalidParameters
-from party_sdk.desk.app import create_app
-from party_sdk.desk.responses import Desk
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from coterie_pages.models.screens import Refusal
+from party_sdk.desk.coordinator import coordination
+from party_sdk.desk.form_answers import see_other
+from party_sdk.desk.gate import LEFT, Gate
+from party_sdk.desk.party import parties
+from party_sdk.desk.responses import (
+    Desk,
+    Room,
+    desk_of,
+    refusal,
+    render_error,
+    render_page,
+)
+from party_sdk.desk.tables import own_tables
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.disk_room import report_full_disk
 from party_sdk.home.encryption import SecretFiles, passphrase_for
-from party_sdk.home.files import lock, private_folder
+from party_sdk.home.files import lock, private_folder, write_private
 from party_sdk.supervisor import Supervisor
 
 HOST: Final = "127.0.0.1"
 _GRACE_SECONDS: Final = 3
 
 Say = Callable[[str], None]
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={link}">
+<title>Desk</title>
+<a href="{link}">Open the desk</a>
+</html>
+"""
+ROOMS: Final[tuple[Room, ...]] = (parties.room, own_tables.room, coordination.room)
+"""Ways in the frame, in their order; anyone who adds pages adds a room."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,3 +189,67 @@ def _holder(home: Path) -> tuple[int, int]:
             "Another process is about to open the desk: try again in a moment."
         )
     return int(words[0]), int(words[1])
+
+
+def write_link_page(home: Path, link: str) -> Path:
+    """Write the page that leads to a desk's link; only its owner reads it.
+
+    home: the folder of parties and coordinator.
+    link: the address that opens the desk once.
+
+    Returns the file, which the next link replaces.
+    """
+    page = private_folder(home) / "desk-link.html"
+    write_private(page, _PAGE.format(link=escape(link)).encode())
+    return page.absolute()
+
+
+def leave(request: Request) -> Response:
+    """End the visit; what runs continues."""
+    desk_of(request).visits.end()
+    return see_other(LEFT)
+
+
+ROUTES: Final[tuple[Route, ...]] = (
+    Route("/leave", leave, methods=["POST"]),
+    *(route for room in ROOMS for route in room.routes),
+)
+"""All pages and forms, below the root."""
+
+
+def create_app(desk: Desk, say: Callable[[str], None]) -> ASGIApp:
+    """Return the pages of a desk.
+
+    say: called with a line about a defect.
+    """
+    app = Starlette(
+        routes=[Mount(desk.root, routes=ROUTES)],
+        exception_handlers={
+            CoterieError: _handle_error,
+            HTTPException: _handle_not_found,
+            Exception: _broken,
+        },
+    )
+    app.state.desk = full = replace(desk, rooms=ROOMS)
+    return Gate(app, full, say)
+
+
+async def _handle_error(request: Request, error: Exception) -> Response:
+    if not isinstance(error, CoterieError):
+        raise error
+    return render_error(request, error)
+
+
+async def _handle_not_found(request: Request, error: Exception) -> Response:
+    del error
+    return refusal(request, Problem.NOT_FOUND, "Nothing has this address.")
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    del error
+    told = Refusal(
+        title="This page has a defect",
+        detail="What runs continues.",
+        remedy="The terminal says where it is: tell it to anyone who gave you the program.",
+    )
+    return render_page(request, told, status=500)

@@ -31,9 +31,9 @@ from party_sdk.home.files import (
     lock_folder,
     overwrite_private,
     private_folder,
+    read_secret_variable,
     write_private,
 )
-from party_sdk.home.secret_variables import read_secret_variable
 
 _MAGIC: Final = b"coterie-sealed-1\n"
 _NONCE_BYTES: Final = 12

@@ -147,3 +147,19 @@ def _write_synced(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+def read_secret_variable(name: str) -> str:
+    """Return the text of the file that ``NAME_FILE`` names, or of the variable; or "".
+
+    Raises InvalidParameters if the file cannot be read, or holds no text.
+    """
+    path = os.environ.get(f"{name}_FILE")
+    if not path:
+        return os.environ.get(name, "")
+    try:
+        return Path(path).read_text().rstrip("\r\n")
+    except (OSError, ValueError):
+        raise InvalidParameters(
+            f"{name}_FILE names no file of text that may be read here."
+        ) from None

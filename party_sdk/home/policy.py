@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from clustering_protocols.common.errors import GuardRefused, RiskNotAccepted
-from party_sdk.home import id_quota
 from party_sdk.home.addresses import are_same, host_of
 
 if TYPE_CHECKING:
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.terms import Terms
 
 _LEAST_KNOWN = 2
+_USUAL_QUOTA: Final = 10.0
+"""The most ids for each own row, unless a party says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class Policy:
     accepted_risks: frozenset[str] = frozenset()
     protocols: frozenset[str] | None = None
     minimum_rows: int = 10
-    ids_per_row: float = id_quota.USUAL
+    ids_per_row: float = _USUAL_QUOTA
     intersections_limit: int = 5
     least_known: int | None = None
     epsilon_limit: float | None = None
@@ -181,7 +182,7 @@ class Policy:
         n_keys, own = len(params.linked_by), agreed.member(slot).n_rows
         for name in terms.layout.row_group(terms.layout.slot(slot).row):
             brought = agreed.member(name).n_rows * max(n_keys, 1)
-            excess = id_quota.describe_excess(
+            excess = describe_excess(
                 name, brought, own, self.ids_per_row, are_keys=n_keys > 0
             )
             if name != slot and excess:
@@ -224,3 +225,53 @@ class Policy:
         if n_rows < needed:
             found = "fewer" if are_linked else str(n_rows)
             raise GuardRefused(f"'minimum_rows' is {needed}; {found} rows take part.")
+
+
+def quota_option(brought: float) -> str:
+    """Return the option that admits so many values for each own row, in tenths."""
+    return f"--guard ids_per_row={math.ceil(10 * brought) / 10:g}"
+
+
+def quota_options(n_keys: int, admitted: float = _USUAL_QUOTA) -> tuple[str, ...]:
+    """Return the words that admit tables of one's own length; none where they are."""
+    return tuple(quota_option(n_keys).split()) if n_keys > admitted else ()
+
+
+def describe_quota(n_keys: int, admitted: float = _USUAL_QUOTA) -> str:
+    """Return why a party needs the option, or nothing where it needs none."""
+    said = (
+        f"Another party of as many rows may bring {n_keys} values of match keys for each "
+        "of yours"
+    )
+    return _explain(said, n_keys, admitted)
+
+
+def describe_excess(
+    who: str, brought: int, own: int, admitted: float, *, are_keys: bool
+) -> str:
+    """Return why a party is refused, or nothing where it brings no more than admitted.
+
+    brought, own: its values, and the own rows.
+    """
+    what = "values of match keys" if are_keys else "ids"
+    said = f"{who!r} may bring {brought} {what} for your {own} rows"
+    return _explain(said, brought / own, admitted)
+
+
+def _explain(said: str, brought: float, admitted: float) -> str:
+    """Return what is brought for each own row, and how to admit it; empty where it is."""
+    if brought <= admitted:
+        return ""
+    return (
+        f"{said}, and each may be a guess. 'ids_per_row' is {admitted:g}; to admit them: "
+        f"{quota_option(brought)}."
+    )
+
+
+def match_keys_at(terms: Terms, slot: str) -> int:
+    """Return by how many match keys rows of a slot are linked; 0 where ids name them."""
+    from clustering_protocols.session_terms import check_terms
+    from clustering_protocols.shared_stages.row_selection import shares_rows
+
+    params = check_terms(terms)
+    return len(params.linked_by) if shares_rows(terms, slot) else 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -43,3 +45,9 @@ def run_to_the_end(command: Callable[[], Any]) -> None:
             last.status = end.code or 0
         raise
     last.status = 0
+
+
+def place_of(error: Exception) -> str:
+    """Return where an unexpected error came from, and nothing of its text."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from clustering_protocols import engine
 from clustering_protocols.common.errors import InvalidArray, NotReady
@@ -27,11 +29,12 @@ from party_sdk.admission.table_admission import (
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.policy import Policy
 from party_sdk.party.folder import PartyFolder
-from party_sdk.party.new_rows import TrainedSummary
 from party_sdk.party.resume_checks import check_same_rows, data_digest
+from party_sdk.results.trained_rows import measure_prepared, measure_variables
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
+    from party_sdk.results.comparison import Comparison
     from party_sdk.results.new_rows import NewRows
     from party_sdk.results.results import Result
     from party_sdk.tables import IdColumns
@@ -228,3 +231,53 @@ class PartyAtHome:
     @property
     def _entropy(self) -> bytes:
         return bytes.fromhex(self._identity.entropy)
+
+
+# What a comparison needs is imported when there are new rows
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedSummary:
+    """What a party keeps of its rows once a session is over, to compare new ones with."""
+
+    folder: PartyFolder
+    terms: Terms
+    slot: str
+
+    def keep(self, data: DataSource) -> None:
+        """Keep a summary of the rows that arrived at the session."""
+        rows, _ = self._prepare(data)
+        is_prepared = self.terms.plan(self.slot) is not None
+        variables = measure_variables(data) if is_prepared else None
+        self.folder.save_moments(measure_prepared(rows), variables)
+
+    def compare(self, data: DataSource, sizes: IntArray) -> Comparison:
+        """Return new rows beside the trained ones.
+
+        sizes: int64 (k,); own trained rows in each cluster.
+
+        Raises NotReady if nothing of the trained rows is stored here.
+        Raises InvalidData if no row has the values that it needs.
+        """
+        from party_sdk.results.comparison import Comparison
+
+        rows, numbers = self._prepare(data)
+        trained = self.folder.load_moments()
+        if trained is None:
+            raise NotReady("This home keeps no summary of the trained rows.")
+        return Comparison(
+            terms=self.terms,
+            slot=self.slot,
+            trained=trained,
+            variables=self.folder.load_variables(),
+            sizes=sizes,
+            table=data,
+            rows=rows,
+            numbers=numbers,
+        )
+
+    def _prepare(self, data: DataSource) -> tuple[DataSource, IntArray]:
+        """Return rows as the columns that were clustered, and their numbers."""
+        memory = self.folder.load_standing().answered.after
+        numbers = np.arange(data.n_rows, dtype=np.int64)
+        return select_clustered(self.terms, self.slot, memory, data, numbers)

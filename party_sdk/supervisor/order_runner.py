@@ -41,12 +41,11 @@ from party_sdk.application.asker import AGREEING, Answer, Asker, Asks
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Outputs
 from party_sdk.home.clock import now
-from party_sdk.home.defects import place_of
 from party_sdk.home.disk_room import is_full, no_room
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
-from party_sdk.home.process_exit import run_to_the_end
+from party_sdk.home.process_exit import place_of, run_to_the_end
 from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.notifications import not_named
 from party_sdk.party.roster import Roster

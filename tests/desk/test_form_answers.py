@@ -11,8 +11,8 @@ from support.analyst_process import Analyst
 from support.browsing import FORM, texts
 from support.desks import DeskBrowser
 
-from party_sdk.desk.app import ROUTES
 from party_sdk.desk.form_answers import ANSWERED, MOST, FormAnswers, page_above
+from party_sdk.desk.server import ROUTES
 from tests.desk.test_fuzzing import come
 
 FORMS = [route.path for route in ROUTES if "POST" in (route.methods or ())]

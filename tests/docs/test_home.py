@@ -58,7 +58,7 @@ def test_new_rows_are_labelled_in_one_place() -> None:
     faces = {path for path, on in receivers("label") if on.endswith(("here", "home"))}
     assert faces == {
         "party_sdk/cli/party/new_rows.py",
-        "party_sdk/desk/party/new_rows.py",
+        "party_sdk/desk/party/run_results.py",
     }
 
 

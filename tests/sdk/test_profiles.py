@@ -29,7 +29,7 @@ from party_sdk.admission.table_admission import open_by
 from party_sdk.cli.options.release import outcome_lines, profile_lines
 from party_sdk.disclosures.history import ShownTables
 from party_sdk.party.folder import PartyFolder
-from party_sdk.party.planned_use import use_of
+from party_sdk.party.rounds import use_of
 from party_sdk.reports.run_reports import run_report
 from party_sdk.reports.session_reports import audited_report
 

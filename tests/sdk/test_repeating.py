@@ -59,7 +59,7 @@ def opened(house: House, name: str, **more: Any) -> Any:
 def repeated(house: House, *words: str, code: int = 0) -> Any:
     """The terms of a session that a command opened like `spring`, or what it said."""
     words = ("--from", "spring", "--id", "summer", *words)
-    done = CliRunner().invoke(create, words, obj=lambda _: house.coordinator)
+    done = CliRunner().invoke(create, words, obj=lambda: house.coordinator)
     if code:
         assert done.exception is not None
         return str(done.exception) + done.output
@@ -131,7 +131,7 @@ def test_a_preparation_holds_for_the_variables_that_stay(
 
 
 def test_a_new_session_needs_a_title(house: House) -> None:
-    done = CliRunner().invoke(create, [], obj=lambda _: house.coordinator)
+    done = CliRunner().invoke(create, [], obj=lambda: house.coordinator)
     assert "Missing argument 'TITLE'" in done.output
 
 

@@ -130,7 +130,7 @@ def by_option(*words):
 
     opener = Opener(acquaintances=KNOWN)
     arguments = ["Wards", "--protocol", "dummy", "--row-groups", "2", *words]
-    CliRunner().invoke(create, arguments, obj=lambda _: opener)
+    CliRunner().invoke(create, arguments, obj=lambda: opener)
     return found[0]
 
 

@@ -39,7 +39,7 @@ from party_sdk.disclosures.history_files import FILE
 from party_sdk.disclosures.row_marks import KEY_FILE
 from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.folder import PartyFolder
-from party_sdk.party.planned_use import use_of
+from party_sdk.party.rounds import use_of
 
 NAMES = ("a", "b", "c", "d")
 ROWS = Layout.lattice(3)

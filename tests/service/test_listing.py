@@ -66,7 +66,7 @@ def commanding(api: Api, key: str, home: Path) -> Callable[..., Result]:
     """Run the commands that list and delete, over the API."""
     coordinator = Coordinator("", key, home=home, analyst=api.connect())
     return lambda command, *words, **more: CliRunner().invoke(
-        command, words, obj=lambda _: coordinator, **more
+        command, words, obj=lambda: coordinator, **more
     )
 
 

@@ -19,9 +19,9 @@ from anyio.from_thread import start_blocking_portal
 
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from coterie_pages.served_pages import HEADERS
-from party_sdk.desk.app import create_app
 from party_sdk.desk.form_answers import ANSWERED, is_page
 from party_sdk.desk.responses import Desk
+from party_sdk.desk.server import create_app
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.supervisor import Supervisor
 from support import warm

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from party_sdk.cli.terminal.output import say
-from party_sdk.home.id_quota import match_keys_at, quota_options
+from party_sdk.home.policy import match_keys_at, quota_options
 
 if TYPE_CHECKING:
     from party_sdk.application.asker import Asks

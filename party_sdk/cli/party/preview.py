@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from party_sdk.cli.terminal.output import say
-from party_sdk.home.id_quota import describe_quota
-from party_sdk.home.policy import Policy
+from party_sdk.home.policy import Policy, describe_quota
 
 if TYPE_CHECKING:
     from party_sdk.party.participant import Party

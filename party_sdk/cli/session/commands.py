@@ -36,7 +36,7 @@ from party_sdk.cli.terminal.output import (
 )
 from party_sdk.cli.terminal.patience import show_outage, show_silence
 from party_sdk.coordinator.letters import write_letters
-from party_sdk.home.secret_variables import read_secret_variable
+from party_sdk.home.files import read_secret_variable
 
 if TYPE_CHECKING:
     from party_sdk.coordinator.coordinator import Coordinator

@@ -38,7 +38,7 @@ from party_sdk.coordinator.option_parsing import (
     with_id_patterns,
     with_match_keys,
 )
-from party_sdk.home.id_quota import describe_quota
+from party_sdk.home.policy import describe_quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

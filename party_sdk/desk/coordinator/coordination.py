@@ -6,13 +6,7 @@ from typing import Final
 
 from starlette.routing import Route
 
-from party_sdk.desk.coordinator import (
-    advice,
-    context,
-    invitations,
-    session_opening,
-    session_page,
-)
+from party_sdk.desk.coordinator import advice, context, session_opening, session_page
 from party_sdk.desk.responses import Room
 
 _ONE: Final = f"{context.SESSIONS}/{{session}}"
@@ -36,7 +30,7 @@ room: Final = Room(
         Route(f"{_ONE}/cancel", session_page.post_cancel, methods=["POST"]),
         Route(f"{_ONE}/deadline", session_page.post_deadline, methods=["POST"]),
         Route(f"{_ONE}/choice", session_page.post_choice, methods=["POST"]),
-        Route(f"{_ONE}/invitations", invitations.get_inviting),
-        Route(f"{_ONE}/invitations", invitations.post_inviting, methods=["POST"]),
+        Route(f"{_ONE}/invitations", session_opening.get_inviting),
+        Route(f"{_ONE}/invitations", session_opening.post_inviting, methods=["POST"]),
     ),
 )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from clustering_protocols import catalogue
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidData,
+    InvalidParameters,
+)
 from clustering_protocols.contract.parameter_groups import GROUPS
 from clustering_protocols.terms.captions import Group
 from clustering_protocols.terms.request_fields import request_fields
@@ -21,19 +25,28 @@ from coterie_pages.models.desk_coordinator import (
     SlotLine,
 )
 from coterie_pages.models.fields import FormField, Option
+from coterie_pages.models.match_keys import KeyLine, KeysChoice
 from party_sdk.advice import layout_of
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import MATCH_KEYS, PARAM, SPLITS, Draft
-from party_sdk.desk.coordinator.key_choice import choose_keys
 from party_sdk.desk.dictionary_drafts import ROLES, TYPES, TableDraft
+from party_sdk.desk.tables.named_file import key_lines
 from party_sdk.home.clock import now
 from party_sdk.home.identities import Acquaintances
+from party_sdk.home.policy import describe_quota
+
+if TYPE_CHECKING:
+    from party_sdk.desk.coordinator.drafts import Draft
+    from party_sdk.tables.linkage import KeyPreview
 
 _USUAL_PARTIES: Final = 3
 _MOST_COLUMNS: Final = 50
 _SEVERAL: Final = (
     "Several, such as 2..8 or 2, 3, 5, make a run of each, of which one is chosen."
 )
+PROPOSE: Final = "keys"
+"""What a form asks for, to have keys proposed of the table that it names."""
+_TABLE: Final = "people"
 
 
 def page_of(draft: Draft, known: Acquaintances) -> NewSession:
@@ -178,3 +191,60 @@ def _columns(draft: Draft, places: list[SlotLine]) -> Iterator[ColumnsLine]:
             listed=drafted.listed,
             wrong=draft.wrong.get(f"dictionary.{number}", ""),
         )
+
+
+def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
+    """Return the keys of a draft, tried on the table that it names.
+
+    Where the draft asks for it, they are those that the table proposes.
+
+    field: of the parameter.
+    """
+    keys: Sequence[str] = draft.match_keys
+    lines: tuple[KeyLine, ...] = ()
+    wrong, unread = "", field.wrong
+    try:
+        if draft.one(_TABLE):
+            keys, lines = _try(draft, keys)
+        elif draft.one("do") == PROPOSE:
+            raise InvalidData("Name a table of your own: keys are proposed from it.")
+    except CoterieError as error:
+        wrong = error.detail
+    except ValueError as error:
+        unread = f"{error}."
+    return KeysChoice(
+        table=FormField(
+            name=_TABLE,
+            label="A table of your own with names and dates of birth",
+            hint="Keys are proposed from its columns, and tried on its rows. Nothing of "
+            "it goes into the terms but the keys.",
+            value=draft.one(_TABLE),
+            wrong=wrong,
+        ),
+        keys=field.model_copy(
+            update={
+                "kind": "long",
+                "hint": f"One a line; the first counts first. {field.hint}",
+                "limits": "",
+                "usual": "",
+                "value": "\n".join(keys),
+                "wrong": unread,
+            }
+        ),
+        lines=lines,
+        needs=describe_quota(len(keys)),
+    )
+
+
+def _try(
+    draft: Draft, keys: Sequence[str]
+) -> tuple[Sequence[str], tuple[KeyLine, ...]]:
+    from party_sdk.tables import How
+    from party_sdk.tables.linkage import preview_of, propose_match_keys
+
+    path = draft.path(draft.one(_TABLE))
+    found: Sequence[KeyPreview]
+    if draft.one("do") == PROPOSE:
+        found = [each for each in propose_match_keys(path, How()) if each.serves]
+        return [each.key for each in found], key_lines(found)
+    return keys, key_lines(preview_of(path, How(), keys))

@@ -8,20 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from party_sdk.desk.party import (
-    cards,
-    consent,
-    institution,
-    mended_table,
-    new_rows,
-    order_pages,
-    own_runs,
-    party_list,
-    rehearsals,
-    result_files,
-    run_results,
-    table_choice,
-)
+from party_sdk.desk.party import order_pages, party_list, run_results, table_choice
 from party_sdk.desk.party.addressed_party import PLACE, kept_of
 from party_sdk.desk.responses import Room, to
 
@@ -49,22 +36,22 @@ room: Final = Room(
     text="Taking part",
     routes=(
         Route("/", party_list.get_parties),
-        Route("/institution", institution.post_name, methods=["POST"]),
-        Route("/card.json", institution.get_card),
-        Route("/cards", cards.post_card, methods=["POST"]),
+        Route("/institution", party_list.post_name, methods=["POST"]),
+        Route("/card.json", party_list.get_card),
+        Route("/cards", party_list.post_card, methods=["POST"]),
         Route("/invitations", party_list.post_invitation, methods=["POST"]),
         Route(PLACE, get_party),
-        Route(f"{PLACE}/terms", consent.get_terms),
-        Route(f"{PLACE}/terms", consent.post_terms, methods=["POST"]),
-        Route(f"{PLACE}/terms/sheet.html", consent.get_sheet),
-        Route(f"{PLACE}/terms/assessment.md", consent.get_assessment),
-        Route(f"{PLACE}/decline", consent.post_decline, methods=["POST"]),
+        Route(f"{PLACE}/terms", order_pages.get_terms),
+        Route(f"{PLACE}/terms", order_pages.post_terms, methods=["POST"]),
+        Route(f"{PLACE}/terms/sheet.html", order_pages.get_sheet),
+        Route(f"{PLACE}/terms/assessment.md", order_pages.get_assessment),
+        Route(f"{PLACE}/decline", order_pages.post_decline, methods=["POST"]),
         Route(f"{PLACE}/table", table_choice.get_table),
-        Route(f"{PLACE}/mapping", mended_table.get_mapping),
-        Route(f"{PLACE}/mapping", mended_table.post_mapping, methods=["POST"]),
-        Route(f"{PLACE}/rehearsal", rehearsals.post_rehearsal, methods=["POST"]),
+        Route(f"{PLACE}/mapping", table_choice.get_mapping),
+        Route(f"{PLACE}/mapping", table_choice.post_mapping, methods=["POST"]),
+        Route(f"{PLACE}/rehearsal", table_choice.post_rehearsal, methods=["POST"]),
         Route(f"{PLACE}/order", table_choice.post_order, methods=["POST"]),
-        Route(f"{PLACE}/runs", own_runs.get_runs),
+        Route(f"{PLACE}/runs", run_results.get_runs),
         Route(f"{PLACE}/answer", order_pages.post_answer, methods=["POST"]),
         Route(f"{PLACE}/consent", order_pages.post_withdraw_consent, methods=["POST"]),
         Route(f"{PLACE}/again", order_pages.post_again, methods=["POST"]),
@@ -72,10 +59,10 @@ room: Final = Room(
         Route(f"{PLACE}/report.html", run_results.get_report_file),
         Route(f"{PLACE}/labels", run_results.get_labels),
         Route(f"{PLACE}/unlinked", run_results.get_unlinked),
-        Route(f"{PLACE}/exports/{{part}}/{{ending}}", result_files.get_export),
+        Route(f"{PLACE}/exports/{{part}}/{{ending}}", run_results.get_export),
         Route(f"{PLACE}/names", run_results.post_names, methods=["POST"]),
-        Route(f"{PLACE}/new-rows", new_rows.get_new_rows),
-        Route(f"{PLACE}/new-rows", new_rows.post_new_rows, methods=["POST"]),
-        Route(f"{PLACE}/new-rows/labels", new_rows.post_file, methods=["POST"]),
+        Route(f"{PLACE}/new-rows", run_results.get_new_rows),
+        Route(f"{PLACE}/new-rows", run_results.post_new_rows, methods=["POST"]),
+        Route(f"{PLACE}/new-rows/labels", run_results.post_file, methods=["POST"]),
     ),
 )

@@ -15,14 +15,15 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     NotReady,
 )
-from clustering_protocols.secrecy.identities import fingerprint
+from clustering_protocols.secrecy.identities import Card, fingerprint
 from clustering_protocols.wire.states import OVER
-from coterie_pages.models.desk import KnownInstitution, PartyList, PartyRow
+from coterie_pages.models.desk import CardPage, KnownInstitution, PartyList, PartyRow
 from coterie_pages.models.frame import Banner
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.desk.responses import Desk, bad, desk_of, form_of, render_page, to
+from party_sdk.desk.responses import Desk, bad, desk_of, file, form_of, render_page, to
 from party_sdk.desk.tables.named_file import pasted_or_named
 from party_sdk.home.clock import now
+from party_sdk.home.identities import OwnIdentity
 from party_sdk.party.party_index import KeptParty, kept_parties
 from party_sdk.supervisor import Order, OrderFiles, OrderState, OrderStatus, orders_in
 from party_sdk.supervisor.orders import check_same_invitation
@@ -167,3 +168,40 @@ def _describe_status(status: OrderStatus, files: OrderFiles) -> str:
     if status.awaited:
         return f"Waiting for {', '.join(status.awaited)}."
     return "Labels are there." if status.state is OrderState.COMPLETED else ""
+
+
+def post_card(request: Request) -> Response:
+    """Show whose card this is; trust it where somebody has compared the key."""
+    desk, form = desk_of(request), form_of(request)
+    try:
+        text = pasted_or_named(form, "card", desk.tables)
+        card = Card.read(text.encode())
+        desk.own_home.acquaintances.check(card.name, card.key)
+        if not form.one("trust"):
+            key = fingerprint(card.key)
+            return render_page(
+                request, CardPage(name=card.name, fingerprint=key, card=text)
+            )
+        desk.own_home.acquaintances.trust(card)
+    except CoterieError as error:
+        return show_parties(request, bad(error))
+    return to(request, "/")
+
+
+def post_name(request: Request) -> Response:
+    """Give the institution of this home its name: once, as others trust it by that."""
+    name = form_of(request).one("name").strip()
+    try:
+        OwnIdentity(desk_of(request).home).make(name)
+    except CoterieError as error:
+        return show_parties(request, bad(error))
+    return to(request, "/")
+
+
+def get_card(request: Request) -> Response:
+    """Return the card of this institution, to hand to coordinators and parties."""
+    own = desk_of(request).own_home.institution()
+    if own is None or not own.name:
+        raise NotReady("This institution has no name yet: give it on the first page.")
+    card = own.card.model_dump_json().encode()
+    return file(card, f"{own.name}.card.json", "application/json")

@@ -4,50 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from clustering_protocols.common.errors import CoterieError, InvalidData
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidData,
+    InvalidParameters,
+    NotReady,
+)
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import shares_rows
+from clustering_protocols.terms.session_risks import CHOICES, LIMITS, SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
-from coterie_pages.models.desk import ColumnChoice, OwnChoices, TableChoice
+from coterie_pages.models.desk import (
+    ColumnChoice,
+    OwnChoices,
+    OwnTick,
+    RehearsalPage,
+    TableChoice,
+)
+from coterie_pages.models.fields import FormField
 from coterie_pages.models.frame import Banner
+from coterie_pages.models.table_mapping import MendedTable
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
-from party_sdk.desk.party.own_choices import (
-    Quota,
-    chosen_of,
-    quota_of,
-    shown_choices,
-    taken_back,
-    typed_before,
-    typed_in,
-)
 from party_sdk.desk.responses import Form, bad, desk_of, form_of, render_page, to
-from party_sdk.desk.tables.mapping_page import mapping_of
-from party_sdk.desk.tables.match_keys import key_lines
+from party_sdk.desk.tables.mapping_page import MappingPlace, mapping_of, mend
 from party_sdk.desk.tables.named_file import (
     csv_of,
     files_in,
+    key_lines,
     path_of,
     split_words,
     written_as,
 )
-from party_sdk.home.id_quota import describe_quota, match_keys_at
+from party_sdk.home.policy import describe_quota, match_keys_at
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.notifications import check_address
 from party_sdk.supervisor import Order, OrderedTable
 
 if TYPE_CHECKING:
+    from clustering_protocols.engine.inspection import Rehearsal
     from party_sdk.admission.table_files import NamedTable
     from party_sdk.tables import CheckReport
 
 _MOST_FILES: Final = 200
+IDS_PER_ROW: Final = "ids_per_row"
+_TICKS: Final = tuple(name for name in CHOICES if name != SUMS_LIMIT)
+_USUAL_QUOTA: Final = "Most ids that another party may bring for each of your rows."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,3 +351,182 @@ def _role(
     if chosen.columns is None:
         return "out" if name in linking else "in"
     return "in" if name in chosen.columns else "out"
+
+
+class Quota(NamedTuple):
+    """Whether others bring ids of one's rows, and why more have to be admitted."""
+
+    counts: bool
+    needs: str
+
+
+def typed_in(form: Form) -> dict[str, str]:
+    """Return the choices of a form, as they were typed."""
+    typed = {name: "true" for name in _TICKS if name in form.all("allow")}
+    numbers = {name: form.one(name).strip() for name in (SUMS_LIMIT, IDS_PER_ROW)}
+    return typed | {name: text for name, text in numbers.items() if text}
+
+
+def typed_before(order: Order | None) -> dict[str, str]:
+    """Return what was decided for an order, as a form would send it."""
+    if order is None:
+        return {}
+    typed = {name: "true" for name in _TICKS if order.choices.get(name)}
+    said = {SUMS_LIMIT: order.choices.get(SUMS_LIMIT), IDS_PER_ROW: order.ids_per_row}
+    return typed | {
+        name: f"{each:g}" for name, each in said.items() if each is not None
+    }
+
+
+def chosen_of(typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return choices as an order holds them.
+
+    Raises InvalidParameters if the share is no number from 0 to 1.
+    """
+    chosen: dict[str, Any] = {name: True for name in _TICKS if name in typed}
+    if SUMS_LIMIT in typed:
+        chosen[SUMS_LIMIT] = _share(typed[SUMS_LIMIT])
+    return chosen
+
+
+def quota_of(typed: Mapping[str, str]) -> float | None:
+    """Return how many ids others may bring for each own row; None for as the policy says.
+
+    Raises InvalidParameters if that is no number.
+    """
+    if IDS_PER_ROW not in typed:
+        return None
+    return _number(typed[IDS_PER_ROW], IDS_PER_ROW, "a number, from 0: type 12.")
+
+
+def taken_back(before: Mapping[str, Any], share: float) -> dict[str, Any]:
+    """Return the limits of an order before as the policy has them, with its share.
+
+    A party that continues keeps the choices that nobody names.
+    """
+    return {
+        name: share if name == SUMS_LIMIT else False
+        for name in before
+        if name in LIMITS
+    }
+
+
+def shown_choices(typed: Mapping[str, str], quota: Quota) -> OwnChoices:
+    """Return the part of a form that asks for them."""
+    return OwnChoices(
+        ticks=tuple(
+            OwnTick(name=name, sentence=CHOICES[name], given=name in typed)
+            for name in _TICKS
+        ),
+        share=_ask_number(SUMS_LIMIT, CHOICES[SUMS_LIMIT], typed),
+        quota=_ask_number(IDS_PER_ROW, quota.needs or _USUAL_QUOTA, typed)
+        if quota.counts
+        else None,
+        needed=bool(quota.needs),
+    )
+
+
+def limit_in(sentence: str) -> str:
+    """Return the first choice that a sentence names; empty if it names none."""
+    return next((name for name in CHOICES if name in sentence), "")
+
+
+def _ask_number(name: str, sentence: str, typed: Mapping[str, str]) -> FormField:
+    return FormField(
+        name=name,
+        label=name,
+        kind="number",
+        hint=f"{sentence} Leave it empty for what your policy says.",
+        value=typed.get(name, ""),
+    )
+
+
+def _share(text: str) -> float:
+    what = "a share, from 0 to 1: type 0.5."
+    return _number(text, SUMS_LIMIT, what, largest=1)
+
+
+def _number(text: str, name: str, what: str, largest: float = inf) -> float:
+    try:
+        number = float(text.replace(",", "."))
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= largest:
+        raise InvalidParameters(f"{name!r} is {what}")
+    return number
+
+
+def get_mapping(request: Request) -> Response:
+    """Show the choice of the table: a mapping is one of a table."""
+    return to(request, f"{kept_of(request).address}/table")
+
+
+def post_mapping(request: Request) -> Response:
+    """Draft a mapping, or try the one of the form on the table."""
+    kept, form = kept_of(request), form_of(request)
+    chosen = TableForm.of(form, kept.desk.tables)
+    try:
+        said, trouble = mend(form, _find_place(kept))
+    except CoterieError as error:
+        return table_page(request, kept, chosen, bad(error))
+    model = MendedTable(
+        title=kept.title(),
+        session=kept.session,
+        slot=kept.slot,
+        choices=choices_of(kept, chosen),
+        **said,
+    )
+    return render_page(request, model, notice=trouble)
+
+
+def _find_place(kept: AddressedParty) -> MappingPlace:
+    terms = kept.terms()
+    schema = agreed_in(terms, kept.slot).dictionary
+    if schema is None:
+        raise NotReady("The terms of this session have no dictionary.")
+    return MappingPlace(
+        address=f"{kept.address}/mapping",
+        schema=schema,
+        check=lambda named: named.check_table(terms, kept.slot),
+        folder=kept.desk.tables,
+        kept=kept.kept_mapping,
+    )
+
+
+def post_rehearsal(request: Request) -> Response:
+    """Play the session with the table and made-up others; nothing is sent."""
+    from party_sdk.lab import rehearse
+
+    kept = kept_of(request)
+    chosen = TableForm.of(form_of(request), kept.desk.tables)
+    try:
+        terms = kept.terms()
+        ordered = order_table(chosen, terms, kept.slot)
+        table = kept.mend(ordered.to_named_table())
+        data = table.open(agreed_in(terms, kept.slot))
+        choices = chosen_of(typed_limits(kept, chosen))
+        found = rehearse(terms, kept.slot, data, _with_policy(kept, choices))
+    except CoterieError as error:
+        return table_page(request, kept, chosen, bad(error))
+    return render_page(request, _page(kept, chosen, found))
+
+
+def _with_policy(kept: AddressedParty, choices: dict[str, Any]) -> dict[str, Any]:
+    """Return choices with the share of the home's policy, where none was typed."""
+    return {SUMS_LIMIT: read_policy(kept.desk.home).sums_limit, **choices}
+
+
+def _page(kept: AddressedParty, chosen: TableForm, found: Rehearsal) -> RehearsalPage:
+    return RehearsalPage(
+        title=kept.title(),
+        session=kept.session,
+        slot=kept.slot,
+        path=chosen.path,
+        csv=chosen.csv,
+        ids=chosen.ids,
+        columns=chosen.columns or (),
+        mapping=chosen.mapping,
+        notify=chosen.notify,
+        choices=choices_of(kept, chosen),
+        played=found,
+    )

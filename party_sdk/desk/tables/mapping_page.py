@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from pydantic import ValidationError
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
+from clustering_protocols.common.validation_messages import in_words
+from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Schema
+from coterie_pages.models.fields import Option
 from coterie_pages.models.frame import Banner
-from coterie_pages.models.table_mapping import RowsPreview
+from coterie_pages.models.table_mapping import CellLine, RowsPreview, VariableSource
 from party_sdk.admission.table_files import NamedTable
 from party_sdk.desk.responses import Form, bad
-from party_sdk.desk.tables.mapping_form import (
-    MOST_FIELDS,
-    lines_of,
-    read_mapping_form,
-    write_omitted,
-)
 from party_sdk.desk.tables.named_file import csv_of, path_of, split_words
 
 if TYPE_CHECKING:
     from party_sdk.tables import CheckReport, Table
-    from party_sdk.tables.mapping import TableMapping
-    from party_sdk.tables.proposals import Proposal
+    from party_sdk.tables.mapping import ColumnMapping, TableMapping
+    from party_sdk.tables.proposals import ColumnProposal, LevelProposal, Proposal
 
 NOTHING: Final = "-"
 """Stands for no column that names rows, where somebody said so."""
 _ROWS: Final = 5
+MOST_FIELDS: Final = 150
+"""Variables of a form; more are mapped in a file."""
+_MOST_CELLS: Final = 30
+_MOST_CANDIDATES: Final = 60
+_SAME, _NONE, _LEVEL = "=", "-", "level:"
+_NUMBERS: Final = frozenset({"number", "integer"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,3 +194,188 @@ def _format_value(value: float, field: Field | None) -> str:
     if field is not None and field.type == "date":
         return as_date(value)
     return f"{value:.6g}"
+
+
+def lines_of(drafted: Proposal, mapping: TableMapping) -> Iterator[VariableSource]:
+    """Yield the variables as a mapping has them, beside what was found in the table."""
+    for column in drafted.columns:
+        said = mapping.columns.get(column.name)
+        yield _line(column, said, _source_of(column, mapping))
+
+
+def _source_of(column: ColumnProposal, mapping: TableMapping) -> str:
+    """Return what a variable comes from; empty where the table has no such column."""
+    source = mapping.source_of(column.name)
+    return source if source in column.candidates else ""
+
+
+def _line(
+    column: ColumnProposal, said: ColumnMapping | None, source: str
+) -> VariableSource:
+    from party_sdk.tables.mapping import ColumnMapping
+
+    plain = said or ColumnMapping()
+    is_drafted = source == (column.source or "")
+    cells = column.cells if is_drafted else ()
+    limits = any(cell.is_limit for cell in cells)
+    return VariableSource(
+        name=column.name,
+        title=column.title,
+        type=column.type,
+        unit=column.unit,
+        source=source,
+        candidates=_shown_candidates(column, source),
+        why=column.why if is_drafted else "",
+        certainty=column.certainty if is_drafted else "",
+        convert=plain.convert or "",
+        conversions=tuple(_conversions_for(column)),
+        factor="" if plain.factor is None else f"{plain.factor!r}",
+        offset="" if plain.offset is None else f"{plain.offset!r}",
+        thousands=plain.thousands or "",
+        dates=" ".join(plain.dates),
+        limits=plain.limits or "",
+        has_limits=limits or plain.limits is not None,
+        cells=tuple(
+            CellLine(
+                text=cell.text, n_rows=cell.count, chosen=_find_option(cell, plain)
+            )
+            for cell in cells[:_MOST_CELLS]
+        ),
+        more_cells=max(0, len(cells) - _MOST_CELLS),
+        options=tuple(_options_of(column)),
+        asks=not source or (limits and plain.limits is None),
+    )
+
+
+def _shown_candidates(column: ColumnProposal, source: str) -> tuple[str, ...]:
+    """Return the columns to choose from: of very many the nearest."""
+    near = column.candidates[:_MOST_CANDIDATES]
+    return near if not source or source in near else (source, *near)
+
+
+def _conversions_for(column: ColumnProposal) -> Iterator[str]:
+    """Yield the conversions into a variable's unit, those of its name first."""
+    if column.type not in _NUMBERS:
+        return
+    about = f"{column.name} {column.title}"
+    wanted = column.unit.casefold().replace(" ", "")
+    known = [
+        each
+        for each in CONVERSIONS
+        if each.quantity and each.second.casefold() == wanted
+    ]
+    for each in sorted(known, key=lambda found: not found.is_named(about)):
+        yield each.name
+
+
+def _find_option(cell: LevelProposal, said: ColumnMapping) -> str:
+    """Return the option that holds for a text."""
+    if cell.text in said.levels:
+        return f"{_LEVEL}{said.levels[cell.text]}"
+    return _NONE if cell.text in said.missing else _SAME
+
+
+def _options_of(column: ColumnProposal) -> Iterator[Option]:
+    yield Option(value=_SAME, text="as it is")
+    yield Option(value=_NONE, text="no value")
+    levels = column.levels or (("yes", "no") if column.type == "boolean" else ())
+    for level in levels:
+        yield Option(value=f"{_LEVEL}{level}", text=level)
+
+
+def read_mapping_form(form: Form, base: TableMapping) -> TableMapping:
+    """Return what a form says, over a mapping that says the rest.
+
+    Raises InvalidData if that contradicts itself; the sentence names no cell.
+    """
+    from party_sdk.tables.mapping import TableMapping
+
+    columns: dict[str, Any] = {}
+    for number, name in enumerate(form.all("field")):
+        source = form.one(f"source.{number}")
+        if not source:
+            continue
+        before = base.columns.get(name)
+        said = _read_column(form, number, before)
+        if source != name:
+            said["source"] = source
+        if said:
+            columns[name] = said
+    shown = set(form.all("field"))  # a column of ids is none of them
+    columns |= {name: said for name, said in base.columns.items() if name not in shown}
+    said = {
+        "file": base.file,
+        "columns": columns,
+        "leave_out": {
+            "lines": _read_lines(form.one("lines")),
+            "values": _read_omitted(form.one("omitted")),
+        },
+    }
+    try:
+        return TableMapping.model_validate(said)
+    except ValidationError as error:
+        finding = error.errors(include_input=False, include_url=False)[0]
+        place = [str(part) for part in finding["loc"][:2]]
+        raise InvalidData(f"{': '.join(place)}: {in_words(finding)}.") from None
+
+
+def _read_column(
+    form: Form, number: int, before: ColumnMapping | None
+) -> dict[str, Any]:
+    """Return what a form says of one column, beside texts that it does not show."""
+    levels = {} if before is None else dict(before.levels)
+    missing = [] if before is None else list(before.missing)
+    pairs = zip(form.all(f"text.{number}"), form.all(f"cell.{number}"), strict=False)
+    for text, chosen in pairs:
+        levels.pop(text, None)
+        missing = [code for code in missing if code != text]
+        if chosen == _NONE:
+            missing.append(text)
+        elif chosen.startswith(_LEVEL):
+            levels[text] = chosen.removeprefix(_LEVEL)
+    said: dict[str, Any] = {"levels": levels, "missing": missing}
+    for part in ("factor", "offset"):
+        said[part] = _read_number(form.one(f"{part}.{number}"), part)
+    for part in ("convert", "thousands", "limits"):
+        # a blank parts thousands: it is no empty field
+        said[part] = form.one(f"{part}.{number}")
+    said["decimal"] = None if before is None else before.decimal
+    said["dates"] = form.one(f"dates.{number}").split()
+    return {
+        part: value for part, value in said.items() if value not in ("", [], {}, None)
+    }
+
+
+def _read_number(text: str, part: str) -> float | None:
+    if not text.strip():
+        return None
+    try:
+        return float(text.replace(",", "."))
+    except ValueError:
+        raise InvalidData(f"The {part} of a unit is a number.") from None
+
+
+def _read_lines(text: str) -> Sequence[int]:
+    words = text.replace(",", " ").split()
+    if not all(word.isdecimal() for word in words):
+        raise InvalidData("Lines to leave out are numbers, such as 347 348.")
+    return [int(word) for word in words]
+
+
+def _read_omitted(text: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for line in filter(str.strip, text.splitlines()):
+        name, sign, cell = line.partition("=")
+        if not sign:
+            raise InvalidData("Rows to leave out by a cell: Column = cell, one a line.")
+        found.setdefault(name.strip(), []).append(cell.strip())
+    return found
+
+
+def write_omitted(mapping: TableMapping) -> str:
+    """Return the cells by which rows are left out, as a form has them."""
+    return "\n".join(
+        f"{name} = {cell}"
+        for name, cells in mapping.leave_out.values.items()
+        for cell in cells
+    )

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import IO, Final, NoReturn
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
-from party_sdk.home.defects import place_of
 from party_sdk.home.disk_room import is_full
+from party_sdk.home.process_exit import place_of
 from party_sdk.tables.isolation.jobs import Answer, Job, Refusal, job_of
 from party_sdk.tables.parsing.limits import (
     DISK_FULL,
