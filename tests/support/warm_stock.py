@@ -109,6 +109,9 @@ class Request:
         for number, file in enumerate(away):
             os.dup2(file, number)
             os.close(file)
+        # the streams of the stock believe that they may be sought in
+        sys.stdout = os.fdopen(1, "w", closefd=False)
+        sys.stderr = os.fdopen(2, "w", 1, errors="backslashreplace", closefd=False)
         os.environ.clear()
         os.environ.update(self.env)
         os.chdir(self.cwd)
