@@ -12,8 +12,6 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from sklearn.cluster import kmeans_plusplus
-from sklearn.metrics import pairwise_distances_argmin
 
 from clustering_protocols.common.limits import are_held
 from clustering_protocols.numerics import row_blocks
@@ -71,6 +69,8 @@ def draw_starts(
     if not are_held(*given.shape):
         rows = ScaledRows.of(given, engine, n_clusters)
         return oversampling.draw(rows, n_clusters, n_init, rng, tried)
+    from sklearn.cluster import kmeans_plusplus  # no party draws starts
+
     X = row_blocks.whole(given)
     seeds = rng.integers(2**31, size=n_init)
     drawn = [
@@ -121,5 +121,7 @@ def nearest(X: FloatArray, centroids: FloatArray) -> IntArray:
 
     Exact ties go to the lowest number.
     """
+    from sklearn.metrics import pairwise_distances_argmin  # parties rarely need it
+
     found: IntArray = pairwise_distances_argmin(X, centroids).astype(np.int64)
     return found

@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from sklearn.cluster import kmeans_plusplus
 
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 
@@ -42,6 +41,8 @@ def draw(
     clusters, each start is these and any others: centroids that are equal then give way
     to the farthest rows, or stay without any.
     """
+    from sklearn.cluster import kmeans_plusplus  # no party draws starts
+
     chosen, weights = _candidates(rows, n_clusters, rng)
     lacking = n_clusters - len(chosen)
     if lacking > 0:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from clustering_protocols.common.errors import GuardRefused, InvalidData
 from clustering_protocols.contract import Outcome, Placement
@@ -20,7 +19,13 @@ from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from party_sdk.results.html import summary
 from party_sdk.results.label_files import naming_of, write_labels
-from party_sdk.results.row_labels import append_columns, check_ids, check_size, drawable
+from party_sdk.results.row_labels import (
+    append_columns,
+    check_ids,
+    check_size,
+    drawable,
+    is_sparse,
+)
 from party_sdk.tables import IdColumns, Table, open_table
 from party_sdk.tables.mapping import TableMapping
 
@@ -158,7 +163,7 @@ class Result:
         self, table: Any, id_column: IdColumns, mapping: TableMapping | None
     ) -> DataSource:
         """Return new rows with the columns of the session, in its order."""
-        is_matrix = isinstance(table, np.ndarray | DataSource) or issparse(table)
+        is_matrix = isinstance(table, np.ndarray | DataSource) or is_sparse(table)
         kept = self._mapping and self._mapping.for_new_rows()
         data = open_table(
             table,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import narwhals as nw
 import numpy as np
-from scipy.sparse import issparse
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
@@ -27,6 +25,11 @@ def check_size(n_rows: int, labelled: int) -> None:
         )
 
 
+def is_sparse(table: Any) -> bool:
+    """Return whether it is a sparse matrix, without importing what makes them."""
+    return hasattr(table, "tocsr")
+
+
 def check_ids(
     table: Any,
     ids: Sequence[str],
@@ -35,7 +38,7 @@ def check_ids(
     mapping: TableMapping | None,
 ) -> None:
     """Refuse a table whose ids are not these, in this order; :class:`InvalidData`."""
-    if isinstance(table, np.ndarray) or issparse(table):
+    if isinstance(table, np.ndarray) or is_sparse(table):
         return  # which has no ids
     if isinstance(table, DataSource):
         found = table.ids
@@ -56,6 +59,8 @@ def append_columns(table: Any, more: Mapping[str, FloatArray | IntArray]) -> Any
 
     Raises InvalidData if it is no such table, or has another number of rows.
     """
+    import narwhals as nw
+
     try:
         frame = nw.from_native(table, eager_only=True)
     except TypeError:

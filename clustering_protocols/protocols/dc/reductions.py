@@ -10,10 +10,6 @@ import warnings
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import eigh
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.neighbors import kneighbors_graph
-from sklearn.neural_network import MLPRegressor
 from threadpoolctl import threadpool_limits
 
 from clustering_protocols.numerics.randomness import KeyedStream
@@ -42,6 +38,9 @@ def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
     Z: float64 (n, m); centred rows.
     width: at most the rank of Z.
     """
+    from scipy.linalg import eigh
+    from sklearn.neighbors import kneighbors_graph
+
     _, values, Vt = np.linalg.svd(Z, full_matrices=False)
     kept = Vt[values > max(Z.shape) * np.finfo(np.float64).eps * values[0]].T
     Y = Z @ kept
@@ -65,6 +64,9 @@ def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
 
     Z: float64 (n, m); scaled rows.
     """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPRegressor
+
     spread = float(np.sqrt(np.mean(np.square(Z)))) or 1.0
     network = MLPRegressor(
         hidden_layer_sizes=(_HIDDEN, width, _HIDDEN),
