@@ -21,7 +21,6 @@ from analyst_service.members.endpoints import router as members
 from analyst_service.middleware.bodies import BoundedBodies
 from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.middleware.request_log import RequestLog
-from analyst_service.monitoring.certificates import end_if_readable
 from analyst_service.monitoring.last_backup import last_backup
 from analyst_service.monitoring.metrics import (
     CertificateDays,
@@ -31,6 +30,7 @@ from analyst_service.monitoring.metrics import (
     Metrics,
     Readiness,
     SessionGauges,
+    end_if_readable,
 )
 from analyst_service.notices.endpoints import router as notices
 from analyst_service.notices.sender import Sender
@@ -43,7 +43,7 @@ from analyst_service.public_endpoints import (
     pages_router,
 )
 from analyst_service.requests.deps import AdmittingRoute
-from analyst_service.results.endpoints import router as results
+from analyst_service.results import router as results
 from analyst_service.retention.endpoints import router as retention
 from analyst_service.retention.worker import Sweeper
 from analyst_service.sessions.endpoints import router as sessions

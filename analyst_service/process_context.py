@@ -8,23 +8,27 @@ from __future__ import annotations
 import errno
 import logging
 import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Final, Generic, TypeVar
 
-from analyst_service.auth.callers import Rates, Uses
 from analyst_service.blobs import BlobStore
 from analyst_service.clock import Clock
 from analyst_service.identity import load_identity
+from analyst_service.monitoring.logs import describe
 from analyst_service.monitoring.metrics import Metrics
-from analyst_service.monitoring.readiness import LoggedCheck, Recent
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.transactions.batching import Together
 from analyst_service.transactions.notifier import Notifier
 from clustering_protocols.common.errors import (
+    CoterieError,
     InvalidParameters,
     StorageFull,
+    TooManyRequests,
     Unavailable,
 )
 from clustering_protocols.secrecy.identities import Institution
@@ -32,6 +36,136 @@ from clustering_protocols.terms.retention import Retention
 from clustering_protocols.terms.terms import Identities
 
 log = logging.getLogger(__name__)
+
+
+_V = TypeVar("_V")
+_SECOND: Final = timedelta(seconds=1)
+_MAX_CALLERS: Final = 10_000
+_BURST_SECONDS: Final = 5
+
+
+class Rates:
+    """How often each may ask: a bucket for each, which fills at a rate.
+
+    It holds what fills it in five seconds: so many requests may come after a rest.
+    """
+
+    def __init__(self, per_second: float) -> None:
+        self._per_second = per_second
+        self._burst = max(1.0, _BURST_SECONDS * per_second)
+        self._buckets: OrderedDict[str, tuple[float, datetime]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, caller: str, now: datetime) -> None:
+        """Count a request.
+
+        Raises TooManyRequests if the caller's bucket is empty.
+        """
+        with self._lock:
+            left = self._count_left(caller, now)
+            is_empty = left < 1
+            self._buckets[caller] = (left if is_empty else left - 1, now)
+            self._buckets.move_to_end(caller)
+            if len(self._buckets) > _MAX_CALLERS:
+                self._buckets.popitem(last=False)
+        if is_empty:
+            raise TooManyRequests(f"More than {self._per_second:g} in a second.")
+
+    def _count_left(self, caller: str, now: datetime) -> float:
+        left, since = self._buckets.get(caller, (self._burst, now))
+        rested = max(0.0, (now - since).total_seconds())
+        return min(self._burst, left + rested * self._per_second)
+
+
+class Uses:
+    """When each credential was last shown: noted here, written now and then."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, datetime] = {}
+        self._lock = threading.Lock()
+
+    def note(self, credential_id: str, now: datetime) -> None:
+        """Note that a credential was shown."""
+        with self._lock:
+            self._last[credential_id] = now
+
+    def take(self) -> dict[str, datetime]:
+        """Return what was noted, and forget it: a time that is lost is a minute's."""
+        with self._lock:
+            taken, self._last = self._last, {}
+        return taken
+
+
+class LoggedCheck:
+    """A check whose outcome is logged whenever it is another than before.
+
+    what: what holds while nothing is raised, for the log: ``ready``.
+    check: raises what is wrong.
+    """
+
+    def __init__(self, what: str, check: Callable[[], None]) -> None:
+        self._what = what
+        self._check = check
+        self._wrong = ""
+
+    def __call__(self) -> None:
+        """Check; what the check raises leaves this too."""
+        try:
+            self._check()
+        except CoterieError as error:
+            self._tell(error.detail)
+            raise
+        except Exception as error:
+            self._tell(describe(error))
+            raise
+        self._tell("")
+
+    def _tell(self, wrong: str) -> None:
+        if wrong == self._wrong:
+            return
+        self._wrong = wrong
+        if wrong:
+            log.error("not %s: %s", self._what, wrong)
+        else:
+            log.info("%s again", self._what)
+
+
+class Recent(Generic[_V]):
+    """A value at most a second old; safe from any thread.
+
+    While one thread works it out, the others are given the last one: they do not queue.
+    What was raised instead of a value is kept, and raised, for as long.
+    """
+
+    def __init__(self, work_out: Callable[[], _V]) -> None:
+        self._work_out = work_out
+        self._known: tuple[datetime, _V | Exception] | None = None
+        self._lock = threading.Lock()
+
+    def get(self, now: datetime) -> _V:
+        """Return the value, as it is or was a moment ago."""
+        known = self._known
+        if known is None:
+            with self._lock:
+                known = self._known or self._renew(now)
+        # a clock that was put back would make a value last
+        elif abs(now - known[0]) >= _SECOND and self._lock.acquire(blocking=False):
+            try:
+                known = self._renew(now)
+            finally:
+                self._lock.release()
+        if isinstance(known[1], Exception):
+            raise known[1]
+        return known[1]
+
+    def _renew(self, now: datetime) -> tuple[datetime, _V | Exception]:
+        found: _V | Exception
+        try:
+            found = self._work_out()
+        except Exception as error:  # noqa: BLE001  it is raised by anyone who asks
+            found = error
+        self._known = (now, found)
+        return self._known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

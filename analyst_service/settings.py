@@ -177,7 +177,7 @@ class Settings(BaseSettings):
         description="Whether a scheduler on this machine may be reached without TLS "
         "(tcp://127.0.0.1): every account of the machine then runs code as the workers.",
     )
-    smtp_url: str = Field(
+    smtp_server: str = Field(
         default="",
         description="Mail server, smtp://user@host:587, spoken to under TLS (STARTTLS); "
         "smtp+plain://host:25 without. Without one no mail is sent.",
@@ -286,7 +286,7 @@ class Settings(BaseSettings):
             )
         return self
 
-    @field_validator("smtp_url")
+    @field_validator("smtp_server")
     @classmethod
     def _check_server(cls, url: str) -> str:
         if url and _SERVER.fullmatch(url) is None:
@@ -295,14 +295,14 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_mail(self) -> Self:
-        if self.smtp_url and not is_mail_address(self.smtp_from):
-            raise ValueError("COTERIE_SMTP_URL needs COTERIE_SMTP_FROM, an address")
+        if self.smtp_server and not is_mail_address(self.smtp_from):
+            raise ValueError("COTERIE_SMTP_SERVER needs COTERIE_SMTP_FROM, an address")
         return self
 
     @property
     def mail_server(self) -> MailServer:
         """Return the parts of the mail server's address."""
-        if (found := _SERVER.fullmatch(self.smtp_url)) is None:
+        if (found := _SERVER.fullmatch(self.smtp_server)) is None:
             raise ValueError("no mail server is set")
         return MailServer(
             found["host"],

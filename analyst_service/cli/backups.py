@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from analyst_service.cli.actor import operator
 from analyst_service.cli.context import (
     any_database,
     check_parts,
     known_database,
     open_parts,
+    operator,
     read_identity,
     read_settings,
 )

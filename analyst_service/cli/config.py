@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from analyst_service.cli.actor import operator
 from analyst_service.cli.context import (
     current_database,
     foreign_store,
     open_parts,
+    operator,
     read_settings,
 )
 

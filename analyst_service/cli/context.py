@@ -6,7 +6,10 @@ traceback.
 
 from __future__ import annotations
 
+import getpass
+import logging
 import os
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from difflib import get_close_matches
@@ -14,12 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from analyst_service.cli.actor import acts_on_stderr
-
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from analyst_service.installation import ForeignStore, Parts
+    from analyst_service.monitoring.administrative_acts import Actor
     from analyst_service.settings import Settings
     from analyst_service.storage.database import Database
     from clustering_protocols.secrecy.identities import Institution
@@ -228,6 +230,38 @@ def foreign_store(settings: Settings, error: ForeignStore) -> str:
         "them. If they were meant to lie there without it, run 'coterie config adopt "
         "store'."
     )
+
+
+def operator() -> Actor:
+    """Return whom the log names for a command: the login on this machine."""
+    from analyst_service.monitoring.administrative_acts import COMMAND, Actor
+
+    try:
+        return Actor(COMMAND, getpass.getuser())
+    except (KeyError, OSError):  # a container's user has no name
+        return Actor(COMMAND, f"uid {os.getuid()}")
+
+
+@contextmanager
+def acts_on_stderr() -> Iterator[None]:
+    """Write the acts of a command to standard error, a line of JSON each.
+
+    A terminal shows none: there a command says what it did in words.
+    """
+    if sys.stderr.isatty():
+        yield
+        return
+    from analyst_service.monitoring.administrative_acts import LOGGER
+    from analyst_service.monitoring.logs import JsonLines
+
+    log, handler = logging.getLogger(LOGGER), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines())
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
 
 
 def make_folder(settings: Settings) -> None:

@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from analyst_service.cli.actor import operator
-from analyst_service.cli.context import current_database, read_identity, read_settings
+from analyst_service.cli.context import (
+    current_database,
+    operator,
+    read_identity,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session as Transaction

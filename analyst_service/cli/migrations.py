@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from analyst_service.cli.actor import operator
-from analyst_service.cli.context import any_database, check_schema, read_settings
+from analyst_service.cli.context import (
+    any_database,
+    check_schema,
+    operator,
+    read_settings,
+)
 
 if TYPE_CHECKING:
     from analyst_service.sessions.outdated_sessions import OutdatedSession

@@ -142,7 +142,7 @@ def _check_certificate(certificate: str | None, private_key: str | None) -> None
 def _certificate_end(path: str | Path | None) -> datetime | None:
     """Return when a certificate ends; warn where that is soon, or was."""
     from analyst_service.clock import SystemClock
-    from analyst_service.monitoring.certificates import describe_expiry, end_of
+    from analyst_service.monitoring.metrics import describe_expiry, end_of
 
     if path is None:
         return None

@@ -9,21 +9,25 @@ that are not done are given back.
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import signal
+import sys
 import time
+from collections import defaultdict
 from functools import partial
 from types import FrameType
 from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
-
-from analyst_service.cli.header_deadline import TimedProtocol, WaitingConnections
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LAST_SECONDS: Final = 10  # for requests under way, once nothing more is taken
 _MUCH_GARBAGE: Final = 10_000  # objects more than were let go
 _CLOSE: Final = (b"connection", b"close")
+HEADER_SECONDS: Final = 10
+_LEAST, _MOST = 16, 1024
 
 
 def run(app: FastAPI, drain_seconds: float, **options: Any) -> None:
@@ -71,3 +75,111 @@ class DrainingServer(uvicorn.Server):
         self.config.encoded_headers.append(_CLOSE)
         for connection in list(state.connections):
             connection.shutdown()
+
+
+# Connections whose request has not begun whole: how long, and how many, may wait. A
+# reverse proxy sends a request once its header is there. Where none stands in front,
+# anybody may open connections, send half a header and keep a file descriptor each. So a
+# header has a deadline, and where too many wait, the oldest of the address that has most
+# of them goes.
+
+
+class WaitingConnections:
+    """Connections that wait for the end of a header, by address, oldest first.
+
+    limit: how many may wait at once; by default a quarter of the file descriptors that
+        this process may open, from 16 to 1,024.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        self._limit = limit or _default_limit()
+        self._waiting: dict[str, dict[TimedProtocol, None]] = defaultdict(dict)
+        self._n_waiting = 0
+
+    def add(self, connection: TimedProtocol) -> None:
+        """Let a connection wait; where there are too many, another one is given up."""
+        self._waiting[connection.address][connection] = None
+        self._n_waiting += 1
+        if self._n_waiting > self._limit:
+            most = max(self._waiting.values(), key=len)
+            next(iter(most)).give_up()
+
+    def remove(self, connection: TimedProtocol) -> None:
+        """Let a connection wait no more."""
+        of_address = self._waiting[connection.address]
+        if connection in of_address:
+            del of_address[connection]
+            self._n_waiting -= 1
+        if not of_address:
+            del self._waiting[connection.address]
+
+
+class TimedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 whose headers have a deadline.
+
+    waiting: shared by all connections of the process.
+    **options: see uvicorn.
+    """
+
+    def __init__(self, *, waiting: WaitingConnections, **options: Any) -> None:
+        super().__init__(**options)
+        self._waiting = waiting
+        self._lacks_header = True
+        self._deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def address(self) -> str:
+        """Return the address of the other end."""
+        return self.client[0] if self.client else ""
+
+    def give_up(self) -> None:
+        """Close the connection at once."""
+        self._wait_no_more()
+        self.transport.abort()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        """Take a connection, whose header begins to be waited for."""
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection."""
+        self._wait_no_more()
+        super().connection_lost(exc)
+
+    def on_message_begin(self) -> None:
+        """Note that a request begins."""
+        self._lacks_header = True
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Note that its header is whole."""
+        self._lacks_header = False
+        super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes; a header that they leave open is waited for."""
+        super().data_received(data)
+        if not self._lacks_header:
+            self._wait_no_more()
+        elif self._deadline is None and not self.transport.is_closing():
+            self._wait()
+
+    def _wait(self) -> None:
+        self._deadline = self.loop.call_later(HEADER_SECONDS, self.give_up)
+        self._waiting.add(self)
+
+    def _wait_no_more(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+            self._waiting.remove(self)
+
+
+def _default_limit() -> int:
+    if sys.platform == "win32":  # it has no such limit
+        return _MOST
+    import resource
+
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(max(files // 4, _LEAST), _MOST)

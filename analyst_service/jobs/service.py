@@ -14,11 +14,10 @@ from analyst_service.jobs.leases import Lease, LeaseRepository
 from analyst_service.jobs.repository import JobRepository
 from analyst_service.jobs.worker import Failed, Followed, Job
 from analyst_service.process_context import Service
-from analyst_service.results.repository import ResultRepository
 from analyst_service.sessions.party_stops import PartyStops
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService
-from analyst_service.storage.models import Contribution, Session, Task
+from analyst_service.storage.models import Contribution, Result, Session, Task
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine import Choosing, Closed, Conclusion, Opened
 from clustering_protocols.terms.terms import read_terms
@@ -37,7 +36,6 @@ class JobService:
         self._leases = LeaseRepository(transaction, service.settings.lease_seconds)
         self._sessions = SessionRepository(transaction)
         self._contributions = ContributionRepository(transaction)
-        self._results = ResultRepository(transaction)
         self._clock = service.clock
         self._settings = service.settings
         self._blobs = service.blobs
@@ -182,7 +180,10 @@ class JobService:
             summary_digest=closed.summary,
         )
         if moved:
-            self._results.add(lease.session.id, closed.results)
+            self._transaction.add_all(
+                Result(session_id=lease.session.id, slot=slot, digest=digest)
+                for slot, digest in closed.results.items()
+            )
         return moved
 
     def _fail(self, lease: Lease, failed: Failed) -> bool:

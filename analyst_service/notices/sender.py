@@ -47,7 +47,7 @@ class Sender:
         self._is_away = False
 
     def __enter__(self) -> Self:
-        if self._service.settings.smtp_url:
+        if self._service.settings.smtp_server:
             self._thread.start()
         return self
 

@@ -52,9 +52,9 @@ class NoticeService:
         """
         session = self._sessions.visible(caller, session_id, lock=True)
         require_alive(session)
-        if not self._service.settings.smtp_url:
+        if not self._service.settings.smtp_server:
             raise NotOffered(
-                "It sends no mail: no mail server is set (COTERIE_SMTP_URL)."
+                "It sends no mail: no mail server is set (COTERIE_SMTP_SERVER)."
             )
         if not is_mail_address(address):
             raise InvalidParameters(
@@ -79,7 +79,7 @@ class NoticeService:
         session = self._sessions.visible(caller, session_id)
         found = self._notices.of_place(session.id, caller.slot)
         return Receivers(
-            offered=bool(self._service.settings.smtp_url),
+            offered=bool(self._service.settings.smtp_server),
             receivers=[self._line(each) for each in found if each.address],
         )
 
@@ -179,7 +179,7 @@ class NoticeService:
     def _is_wanted(self, taken: LeasedNotice, now: datetime) -> bool:
         """Return whether a receiver may be told still, and would not wonder about it."""
         return (
-            bool(self._service.settings.smtp_url)
+            bool(self._service.settings.smtp_server)
             and self._notices.is_entitled(taken.receiver)
             and now - taken.notice.due_at < _STALE
         )

@@ -8,13 +8,13 @@ import httpx
 import pytest
 from support.analyst_process import Analyst
 from support.desks import DeskBrowser
-from support.page_fuzzing import Ask, Send, ask_for_a_while, crawl
 from support.terminal import RISKS
 
 from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
+from tests.desk.page_fuzzing import Ask, Send, ask_for_a_while, crawl
 from tests.desk.plans import opened
 
 ROLES = ("nobody", "party", "coordinator", "administrator")

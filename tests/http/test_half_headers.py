@@ -19,8 +19,8 @@ from support.analyst_process import Analyst
 from support.repeats import thorough
 from uvicorn.server import ServerState
 
-from analyst_service.cli import header_deadline
-from analyst_service.cli.header_deadline import TimedProtocol, WaitingConnections
+from analyst_service.cli import shutdown
+from analyst_service.cli.shutdown import TimedProtocol, WaitingConnections
 from tests.http import few_files
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: analyst\r\nX-Slow: "
@@ -82,7 +82,7 @@ async def serving(waiting: WaitingConnections) -> AsyncIterator[int]:
     "begun", [b"", HALF, WHOLE + HALF], ids=["none", "half", "2nd"]
 )
 def test_a_header_has_a_deadline(monkeypatch: pytest.MonkeyPatch, begun: bytes) -> None:
-    monkeypatch.setattr(header_deadline, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(shutdown, "HEADER_SECONDS", 0.3)
 
     async def tried() -> float:
         async with serving(WaitingConnections(8)) as port:

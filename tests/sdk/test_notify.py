@@ -35,7 +35,7 @@ ALONE = simulation.split(
 )
 A = PARTS.layout.names[0]
 [SLOT] = ALONE.layout.names
-MAIL = {"smtp_url": "smtp://127.0.0.1", "smtp_from": "a@b.example"}
+MAIL = {"smtp_server": "smtp://127.0.0.1", "smtp_from": "a@b.example"}
 POLICY = Policy(
     accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"}),
     least_known=0,
@@ -86,7 +86,7 @@ def test_an_analyst_that_tells_nobody_says_so(
     listed = run(api, *asked, "notify", session.id)
     assert "sends no mail" in listed.output
     words = (*asked, "notify", session.id, "--mail", "a@b.example")
-    assert "COTERIE_SMTP_URL" in run(api, *words, expect=7).output
+    assert "COTERIE_SMTP_SERVER" in run(api, *words, expect=7).output
 
 
 def test_an_older_analyst_is_not_taken_for_a_missing_session(api: Api) -> None:

@@ -224,7 +224,7 @@ def fields(value: Any, prefix: str = "", *, named: bool = False) -> Iterator[str
 def test_no_answer_holds_a_field_that_is_not_listed(
     start_api: Callable[..., AbstractContextManager[Api]],
 ) -> None:
-    with start_api(smtp_url="smtp://127.0.0.1", smtp_from="a@b.example") as api:
+    with start_api(smtp_server="smtp://127.0.0.1", smtp_from="a@b.example") as api:
         _check_fields(World(api))
 
 

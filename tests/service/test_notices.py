@@ -83,7 +83,7 @@ class Mailbox:
     @property
     def settings(self) -> dict[str, Any]:
         return {
-            "smtp_url": f"smtp+plain://127.0.0.1:{self.port}",
+            "smtp_server": f"smtp+plain://127.0.0.1:{self.port}",
             "smtp_from": FROM,
         }
 
@@ -309,7 +309,7 @@ def test_mail_goes_under_tls_to_a_server_that_asks_who_sends_it(
     def told(*, trusts: bool) -> tuple[Mailbox, str | None]:
         with mailbox(tmp_path) as strict:
             login = {
-                "smtp_url": f"smtp://analyst@127.0.0.1:{strict.port}",
+                "smtp_server": f"smtp://analyst@127.0.0.1:{strict.port}",
                 "smtp_password": "of the analyst",
                 "smtp_from": FROM,
             }
@@ -385,7 +385,7 @@ def test_mail_that_is_refused_for_good_is_not_tried_again(
 @pytest.mark.threat(122)
 def test_no_mail_server_is_no_error_of_ours(start_api: StartApi) -> None:
     nobody = f"smtp+plain://127.0.0.1:{free_port()}"
-    with start_api(smtp_url=nobody, smtp_from=FROM) as api:
+    with start_api(smtp_server=nobody, smtp_from=FROM) as api:
         session = api.open(Dummy(), PARTS)
         leave(session)
         tell(api)
@@ -493,7 +493,7 @@ def test_nothing_is_offered_unless_it_was_turned_on(api: Api) -> None:
     refused = post(session, "a@b.example")
     assert refused.status_code == 403
     assert refused.json()["type"] == "urn:coterie:problem:not-offered"
-    assert "COTERIE_SMTP_URL" in refused.json()["detail"]
+    assert "COTERIE_SMTP_SERVER" in refused.json()["detail"]
 
 
 def test_what_was_turned_off_is_sent_no_more(
@@ -518,7 +518,7 @@ def test_a_session_that_is_over_takes_no_address(told_api: Api) -> None:
 @pytest.fixture(scope="module")
 def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ByHand]:
     """A session that keeps none of the addresses that it refuses."""
-    mail = {"smtp_url": "smtp://127.0.0.1", "smtp_from": FROM}
+    mail = {"smtp_server": "smtp://127.0.0.1", "smtp_from": FROM}
     with in_process(tmp_path_factory.mktemp("refusing"), **mail) as api:
         session = api.open(Dummy(), PARTS)
         assert post(session, "a@b.example").status_code == 201
@@ -586,7 +586,7 @@ def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
 
 def test_a_mail_server_needs_an_address_of_its_own() -> None:
     with pytest.raises(ValueError, match="COTERIE_SMTP_FROM"):
-        Settings(smtp_url="smtp://mail.example")
+        Settings(smtp_server="smtp://mail.example")
 
 
 @pytest.mark.parametrize(
@@ -594,7 +594,7 @@ def test_a_mail_server_needs_an_address_of_its_own() -> None:
 )
 def test_a_mail_server_of_another_form_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="smtp://user@host:587") as refused:
-        Settings(smtp_url=url, smtp_from=FROM)
+        Settings(smtp_server=url, smtp_from=FROM)
     assert "secret@" not in refused.value.errors(include_input=False)[0]["msg"]  # type: ignore[attr-defined]
 
 
@@ -688,7 +688,7 @@ def test_simultaneous_senders_share_no_notice_or_receiver(
 ) -> None:
     """A query that began before another sender's lease ends after it, at times."""
     n_rounds, n_receivers, n_each = 12, 4, 3
-    mail = {"smtp_url": "smtp://127.0.0.1", "smtp_from": FROM}
+    mail = {"smtp_server": "smtp://127.0.0.1", "smtp_from": FROM}
     with (
         databases.current("postgresql", tmp_path) as url,
         in_process(tmp_path / "api", url, **mail) as api,

@@ -24,11 +24,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst, Crowd, wait_for
 from support.warm import with_constants
 
-from analyst_service.auth.callers import _MAX_CALLERS, Rates
 from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
 from analyst_service.identity import load_identity
 from analyst_service.monitoring.logs import JsonLines
+from analyst_service.process_context import _MAX_CALLERS, Rates
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation

@@ -24,8 +24,8 @@ from analyst_service.clock import SystemClock
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process, WorkerDied, _how_ended
-from analyst_service.monitoring.certificates import describe_expiry, end_of
 from analyst_service.monitoring.logs import describe
+from analyst_service.monitoring.metrics import describe_expiry, end_of
 from analyst_service.retention.worker import Sweeper
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database

@@ -20,7 +20,7 @@ from analyst_service.blobs.files import FileBlobStore
 from analyst_service.contributions import tasks
 from analyst_service.middleware import bodies, request_limits
 from analyst_service.middleware.request_limits import Pot, RequestLimits, Shares
-from analyst_service.monitoring.readiness import Recent
+from analyst_service.process_context import Recent
 from analyst_service.requests import strict_json
 from analyst_service.requests.strict_json import MAX_NAMES, Unread
 from analyst_service.sessions.schemas import SessionWrite

@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import httpx
 from hypothesis import HealthCheck, given, seed, settings, strategies as st
-
 from support.browsing import FORM, tree
 from support.repeats import thorough
 

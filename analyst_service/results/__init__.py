@@ -1,1 +1,0 @@
-"""Results: each party its own, the coordinator a summary."""
