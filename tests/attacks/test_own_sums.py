@@ -89,6 +89,9 @@ def test_the_row_of_a_chosen_person_is_the_difference_of_two_sums(
     check(measure(), TAKEN_OUT[n_clusters, publish])
 
 
+_THOROUGH = pytest.mark.thorough(only=True)  # six sessions each
+
+
 class Series(NamedTuple):
     """Sessions that take out one person each: the table, and what comes of it."""
 
@@ -129,7 +132,13 @@ def ward(rng: np.random.Generator, number: int, *, ids: bool) -> pd.DataFrame:
     return table
 
 
-@pytest.mark.parametrize("case", SERIES)
+USUAL = "none, with ids"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[] if case == USUAL else _THOROUGH) for case in SERIES],
+)
 def test_people_are_read_one_after_the_other(tmp_path: Path, case: str) -> None:
     series = SERIES[case]
     rng = np.random.default_rng(1)
