@@ -45,7 +45,6 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 PRODUCT: Final = (
     "analyst_service",
     "clustering_protocols",
-    "coterie_http",
     "coterie_pages",
     "party_sdk",
 )

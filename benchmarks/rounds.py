@@ -29,7 +29,7 @@ import psycopg
 
 from benchmarks.analyst_process import AnalystProcess, Member, free_port, join_all
 from benchmarks.ways import certificate, proxied
-from coterie_http import wait_header
+from clustering_protocols.wire.http_headers import wait_header
 from party_sdk.analyst_client import requests
 
 WAIT = wait_header(20)

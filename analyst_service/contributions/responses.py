@@ -15,7 +15,7 @@ from analyst_service.requests import negotiation
 from analyst_service.storage.models import Contribution
 from clustering_protocols.terms.signed_logs import sign_receipt
 from clustering_protocols.wire.answers import Receipt
-from coterie_http import receipt_headers, wait_seconds
+from clustering_protocols.wire.http_headers import receipt_headers, wait_seconds
 
 
 @dataclass(frozen=True, slots=True)

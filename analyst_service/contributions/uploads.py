@@ -41,7 +41,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.common.limits import JSON_BYTES
 from clustering_protocols.records import codec, json_form
-from coterie_http import digest_in
+from clustering_protocols.wire.http_headers import digest_in
 
 _PIECE_BYTES = 1 << 18
 _CUT = "The connection ended within the body."

@@ -23,9 +23,9 @@ from clustering_protocols.wire.answers import (
     SessionPage,
     SessionStatus,
 )
+from clustering_protocols.wire.http_headers import receipt_in, wait_header
 from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 from clustering_protocols.wire.states import SlotState, StopReason
-from coterie_http import receipt_in, wait_header
 from party_sdk.analyst_client import requests
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.answer_limits import PageCount

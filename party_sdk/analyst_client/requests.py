@@ -21,7 +21,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.common.validation_messages import explain
 from clustering_protocols.records.codec import MEDIA_TYPE
-from coterie_http import digest_field
+from clustering_protocols.wire.http_headers import digest_field
 
 if TYPE_CHECKING:  # answers from files need none
     import httpx

@@ -21,7 +21,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     Unavailable,
 )
-from coterie_http import wait_seconds
+from clustering_protocols.wire.http_headers import wait_seconds
 from party_sdk.analyst_client.answer_limits import LateAnswer, fetch
 from party_sdk.analyst_client.certificates import refusal
 from party_sdk.analyst_client.connections import (

@@ -27,7 +27,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = (
     "coterie",
     "coterie_build",
-    "coterie_http",
     "analyst_service",
     "party_sdk",
     "coterie_pages",

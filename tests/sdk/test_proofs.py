@@ -29,8 +29,8 @@ from clustering_protocols.terms import signed_logs
 from clustering_protocols.terms.signed_logs import SignedLog
 from clustering_protocols.terms.terms import Layout, read_terms
 from clustering_protocols.wire.answers import Receipt
+from clustering_protocols.wire.http_headers import receipt_headers, receipt_in
 from coterie import Party, Policy
-from coterie_http import receipt_headers, receipt_in
 from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
 from party_sdk.cli import main
 from party_sdk.home.identities import OwnIdentity

@@ -30,7 +30,6 @@ OURS = {
     "clustering_protocols",
     "coterie",
     "coterie_build",
-    "coterie_http",
     "coterie_pages",
     "party_sdk",
     "support",

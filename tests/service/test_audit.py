@@ -36,8 +36,8 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
+from clustering_protocols.wire.http_headers import receipt_in
 from coterie import Party, Policy
-from coterie_http import receipt_in
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.cli import main
 from party_sdk.party.folder import PartyFolder

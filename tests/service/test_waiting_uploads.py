@@ -18,7 +18,11 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
-from coterie_http import RECEIPT_HEADER, receipt_in, wait_seconds
+from clustering_protocols.wire.http_headers import (
+    RECEIPT_HEADER,
+    receipt_in,
+    wait_seconds,
+)
 from party_sdk.analyst_client import requests
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ PRODUCT = (
     "clustering_protocols",
     "coterie",
     "coterie_build",
-    "coterie_http",
     "coterie_pages",
     "party_sdk",
 )

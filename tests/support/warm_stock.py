@@ -33,7 +33,6 @@ OURS = (
     "coterie_pages",
     "coterie",
     "coterie_build",
-    "coterie_http",
 )
 THEIRS = (
     "alembic.command",
