@@ -20,8 +20,8 @@ from typing import Final
 from benchmarks import spec_pages
 from benchmarks.spec_calls import write_calls
 from benchmarks.spec_example import write_example
+from benchmarks.vectors.form import read_layers, read_sessions
 from clustering_protocols.protocol_packages import own_modules
-from party_sdk.conformance.vectors import read_layers, read_sessions
 
 ROOT: Final = Path(__file__).parents[1]
 SPEC: Final = ROOT / "spec"

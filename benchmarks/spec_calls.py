@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from party_sdk.conformance.vectors import Layer, SessionFile, VectorCase
+from benchmarks.vectors.form import Layer, SessionFile, VectorCase
 
 _HEAD: Final = """# Calls
 

@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from benchmarks.vectors.form import RecordedSession, SessionFile
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.records import hash_chain
-from party_sdk.conformance.vectors import RecordedSession, SessionFile
 
 _SHOWN: Final = 32
 _HEAD: Final = """# A session, read

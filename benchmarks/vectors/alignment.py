@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from benchmarks.vectors.form import Layer
 from benchmarks.vectors.product import build_case
-from party_sdk.conformance.vectors import Layer
 
 _GROUP: Final = {"secret": "ab" * 32, "agreement": "ef" * 32}
 _NAMES: Final[dict[str, tuple[str, list[str]]]] = {

@@ -17,13 +17,13 @@ from benchmarks.vectors.forgery import (
     tell,
     tell_all,
 )
+from benchmarks.vectors.form import Refusal
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.shared_stages.alignment.digests import Digests
 from clustering_protocols.shared_stages.secrets import GroupSecret
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
-from party_sdk.conformance.vectors import Refusal
 
 _OTHER = "ab" * 32
 

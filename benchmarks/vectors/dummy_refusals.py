@@ -21,9 +21,9 @@ from benchmarks.vectors.forgery import (
     tell,
     tell_all,
 )
+from benchmarks.vectors.form import Refusal
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.protocols.dummy import messages
-from party_sdk.conformance.vectors import Refusal
 
 _OTHER = "ab" * 32
 

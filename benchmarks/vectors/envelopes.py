@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from benchmarks.vectors.form import Layer
 from benchmarks.vectors.product import build_case
 from clustering_protocols.secrecy.envelopes import Binding, seal
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.shared_stages.secrets import GroupSecret
-from party_sdk.conformance.vectors import Layer
 
 _SESSION: Final = "wards"
 

@@ -17,7 +17,7 @@ from benchmarks.vectors import (
     sums,
     transcripts,
 )
-from party_sdk.conformance.vectors import Layer
+from benchmarks.vectors.form import Layer
 
 VECTORS: Final = Path(__file__).parents[2] / "spec" / "vectors"
 

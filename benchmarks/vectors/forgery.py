@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.vectors.form import Refusal, VectorCase
 from benchmarks.vectors.recordings import Recording, as_text
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, EnvelopeLabel, Packet
@@ -22,7 +23,6 @@ from clustering_protocols.secrecy.prime import P
 from clustering_protocols.shared_stages.masked_sums import MaskedSum
 from clustering_protocols.shared_stages.secrets import ColumnSecret, RowSecret, key_from
 from clustering_protocols.simulation import Session
-from party_sdk.conformance.vectors import Refusal, VectorCase
 
 Change = Callable[[Packet], Packet | bytes]
 

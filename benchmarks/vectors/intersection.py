@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from benchmarks.vectors.form import Layer
 from benchmarks.vectors.product import answer, build_case
-from party_sdk.conformance.vectors import Layer
 
 PLACE: Final[dict[str, Any]] = {"session": "wards", "agreement": "ef" * 32, "row": 1}
 KEY: Final = bytes(range(64)).hex()

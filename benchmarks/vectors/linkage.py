@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from benchmarks.vectors.form import Layer, VectorCase
 from benchmarks.vectors.intersection import BLINDING, KEY, NONE, PLACE
 from benchmarks.vectors.product import answer, build_case
 from clustering_protocols.shared_stages.alignment.identifiers import join
-from party_sdk.conformance.vectors import Layer, VectorCase
 
 _DATES: Final = (
     "1999-03-31",

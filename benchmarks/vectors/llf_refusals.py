@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.vectors.forgery import Forger, add, hold, rename, say, tell, tell_all
+from benchmarks.vectors.form import Refusal
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.protocols.llf.start_messages import LaneStarts
-from party_sdk.conformance.vectors import Refusal
 
 _FAILED = "protocol-failed"
 _FIRST = slice(1)

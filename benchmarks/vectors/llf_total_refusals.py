@@ -13,9 +13,9 @@ from benchmarks.vectors.forgery import (
     hold,
     tell_all,
 )
+from benchmarks.vectors.form import Refusal
 from clustering_protocols.engine.packets import Packet
 from clustering_protocols.shared_stages.secrets import ColumnSecret
-from party_sdk.conformance.vectors import Refusal
 
 _FIRST_ROUND = 8
 """The round before the first update."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from benchmarks.vectors.form import Layer, VectorCase
 from benchmarks.vectors.product import build_case
 from clustering_protocols.secrecy.prime import P
-from party_sdk.conformance.vectors import Layer, VectorCase
 
 KEY: Final = bytes(range(32)).hex()
 SALT: Final = bytes([7] * 32).hex()

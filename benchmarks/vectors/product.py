@@ -1,28 +1,640 @@
 """What the product answers to a call of the vectors; as a program, line by line.
 
-coterie wire check spec/vectors -- python -m benchmarks.vectors.product
+    python -m benchmarks.vectors check -- python -m benchmarks.vectors.product
+
+Each call takes the input of a case and returns its output. spec/conformance.md lists them.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from hashlib import sha256
+from types import SimpleNamespace
+from typing import Any, Final, Self, TypeVar
 
-from benchmarks.vectors import (
-    product_calls,
-    product_linkage,
-    product_party,
-    product_records,
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from pydantic import RootModel
+
+from benchmarks.vectors.form import VectorCase
+from clustering_protocols import engine, session_terms
+from clustering_protocols.common.errors import (
+    AgreementMismatch,
+    CoterieError,
+    Equivocation,
 )
-from clustering_protocols.common.errors import CoterieError
-from party_sdk.conformance.vectors import VectorCase
+from clustering_protocols.contract.party import Memory, PartyContext
+from clustering_protocols.engine import packets, signatures, transcript
+from clustering_protocols.numerics.blocks import ONE_THREAD
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.numerics.randomness import (
+    KeyedStream,
+    derive_key,
+    length_prefixed,
+)
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.records import codec, hash_chain, json_form
+from clustering_protocols.records.arrays import ByteArray, WordArray
+from clustering_protocols.secrecy import envelopes, field, tags
+from clustering_protocols.secrecy.fixed_point import FixedPoint
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.joint_mask import JointMask
+from clustering_protocols.secrecy.keys import (
+    PartyKeys,
+    PublicKeys,
+    mark,
+    party_keys,
+    safety_number,
+)
+from clustering_protocols.secrecy.ristretto import RistrettoAsker, RistrettoKey
+from clustering_protocols.shared_stages.alignment.digests import digest_names
+from clustering_protocols.shared_stages.alignment.identifiers import normalise_id
+from clustering_protocols.shared_stages.alignment.intersection.party import (
+    bind as bind_ids,
+    make_tokens,
+)
+from clustering_protocols.shared_stages.alignment.linkage.party import (
+    bind as bind_keys,
+    hash_points,
+)
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, read, share
+from clustering_protocols.shared_stages.row_selection import arrive
+from clustering_protocols.shared_stages.secrets import ColumnSecret
+from clustering_protocols.simulation import Session
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.agreements import Member, RosterEntry
+from clustering_protocols.terms.canonical import canonical_json, digest
+from clustering_protocols.terms.terms import Layout, read_terms
+from party_sdk.analyst_client.invitations import Invitation
 
-_CALLS: Final = {
-    **product_calls.CALLS,
-    **product_linkage.CALLS,
-    **product_records.CALLS,
-    **product_party.calls(),
+Input = dict[str, Any]
+Output = dict[str, Any]
+_NO_KEY: Final = "00" * 32
+_T = TypeVar("_T")
+
+
+def as_base64(content: bytes) -> str:
+    """Return bytes as text."""
+    return base64.b64encode(content).decode()
+
+
+# Parties whose keys are known: a column group that adds up
+
+SECRET: Final = sha256(b"the secret of a group").hexdigest()
+_ROUND: Final = 3
+
+
+@cache
+def _open_session(n: int) -> Session:
+    layout = Layout.lattice(n)
+    data = {slot: MatrixSource(np.zeros((10, 2))) for slot in layout.names}
+    return Session(Dummy(), layout, data, seed=5)
+
+
+class KnownParties:
+    """The members of a sum, in one session that follows from their number."""
+
+    def __init__(self, n: int) -> None:
+        self.session = _open_session(n)
+
+    def context(self, slot: str, transcript: str) -> PartyContext:
+        """Return where a party stands, given the transcript of its round."""
+        return replace(
+            self.session.context(slot),
+            memory=Memory().remember([ColumnSecret(secret=SECRET)]),
+            round=_ROUND,
+            attempt=1,
+            transcripts={(_ROUND, 1): transcript},
+        )
+
+    def describe(self, slot: str, transcript: str, name: str) -> dict[str, Any]:
+        """Return what a sum is bound to, and the keys of one of its members."""
+        context = self.context(slot, transcript)
+        agreed = context.session
+        own = party_keys(context.entropy, agreed.terms.session, slot)
+        return {
+            "agreement": agreed.agreement_digest,
+            "secret": SECRET,
+            "transcript": transcript,
+            "name": name,
+            "members": [
+                {"slot": each, "x25519": agreed.member(each).keys.x25519}
+                for each in agreed.slots
+            ],
+            "slot": slot,
+            "private": own.opening.private_bytes_raw().hex(),
+        }
+
+    def check(self, given: dict[str, Any]) -> Self:
+        """Refuse, with :class:`ValueError`, another session than this one."""
+        known = self.describe(given["slot"], given["transcript"], given["name"])
+        if any(given[name] != value for name, value in known.items()):
+            raise ValueError("the case is of another session")
+        return self
+
+    @staticmethod
+    def masked_sum(context: PartyContext, given: dict[str, Any]) -> MaskedSum:
+        """Return the sum that a case is about."""
+        members = [member["slot"] for member in given["members"]]
+        return MaskedSum.from_context(context, members, given["name"])
+
+
+def _parts(given: Input, name: str) -> list[bytes | str | int]:
+    """Return parts: texts, numbers, and bytes as {"hex": …}."""
+    return [
+        bytes.fromhex(part["hex"]) if isinstance(part, dict) else part
+        for part in given[name]
+    ]
+
+
+def _stream(given: Input) -> KeyedStream:
+    return KeyedStream(bytes.fromhex(given["key"]))
+
+
+def as_words(text: list[str]) -> WordArray:
+    """Return words that are written as decimal text."""
+    return np.array([int(word) for word in text], dtype=np.uint64)
+
+
+def as_text(words: WordArray) -> list[str]:
+    """Return words as decimal text."""
+    return [str(word) for word in words.tolist()]
+
+
+# Sections 1 and 2
+
+
+def join_parts(given: Input) -> Output:
+    """Join parts, each behind its length."""
+    return {"bytes": length_prefixed(*_parts(given, "parts")).hex()}
+
+
+def derive(given: Input) -> Output:
+    """Derive a key."""
+    secret, salt = bytes.fromhex(given["secret"]), bytes.fromhex(given["salt"])
+    return {"key": derive_key(secret, *_parts(given, "info"), salt=salt).hex()}
+
+
+def draw_words(given: Input) -> Output:
+    """Draw several lists of words from one stream."""
+    stream = _stream(given)
+    return {"words": [as_text(stream.words(size)) for size in given["sizes"]]}
+
+
+def draw_uniform(given: Input) -> Output:
+    """Draw uniform numbers."""
+    return {"numbers": _stream(given).uniform(given["size"]).tolist()}
+
+
+def draw_normal(given: Input) -> Output:
+    """Draw normal numbers."""
+    return {"numbers": _stream(given).normal(given["size"]).tolist()}
+
+
+def draw_permutation(given: Input) -> Output:
+    """Draw a permutation."""
+    return {"order": _stream(given).permutation(given["size"]).tolist()}
+
+
+class _WordsInTurn(KeyedStream):
+    """A stream of words that are given."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._left = words
+
+    def fill(self, out: WordArray) -> None:
+        """Take the next words."""
+        out[:] = as_words(self._left[: out.size])
+        self._left = self._left[out.size :]
+
+
+def draw_residues(given: Input) -> Output:
+    """Draw residues from the words of a stream, which are given."""
+    return {
+        "residues": as_text(field.draw(_WordsInTurn(given["words"]), given["size"]))
+    }
+
+
+def exchange(given: Input) -> Output:
+    """Return what two X25519 keys share."""
+    own = PartyKeys(bytes(32), "", "")
+    own.opening = X25519PrivateKey.from_private_bytes(bytes.fromhex(given["private"]))
+    peer = PublicKeys(x25519=given["public"], ed25519=_NO_KEY)
+    return {"shared": own.exchange(peer).hex()}
+
+
+def draw_party_keys(given: Input) -> Output:
+    """Return a party's keys of a session."""
+    keys = PartyKeys(bytes.fromhex(given["entropy"]), given["session"], given["slot"])
+    return {
+        "x25519_private": keys.opening.private_bytes_raw().hex(),
+        "ed25519_private": keys.signing.private_bytes_raw().hex(),
+        **keys.public.model_dump(),
+    }
+
+
+def draw_own_words(given: Input) -> Output:
+    """Draw words that are a party's own, for a purpose of one attempt or of all."""
+    bound = (given["session"], given["slot"], given["stage"])
+    labels: tuple[str, ...] = ("coterie/draw/2", given["transcript"], given["purpose"])
+    if not given["transcript"]:
+        labels = ("coterie/lasting-draw/1", given["purpose"])
+    key = derive_key(bytes.fromhex(given["entropy"]), *labels, *bound)
+    return {"words": as_text(KeyedStream(key).words(given["size"]))}
+
+
+# Section 5
+
+
+def write_line(given: Input) -> Output:
+    """Write, mark and sign a line of the roster."""
+    line = RosterEntry.model_validate(given["line"])
+    written = length_prefixed(
+        "coterie/line/1", given["session"], given["terms"], canonical_json(line)
+    )
+    institution = Institution("", bytes.fromhex(given["private"]))
+    return {
+        "written": written.hex(),
+        "mark": mark(bytes.fromhex(given["session_secret"]), written),
+        "signature": institution.sign(written),
+    }
+
+
+def prove_join(given: Input) -> Output:
+    """Sign the proof of a join."""
+    member = Member.model_validate(given["member"])
+    proof = roster_entries.prove(
+        bytes.fromhex(given["entropy"]),
+        *(given["session"], member, given["code"], given["joins"]),
+    )
+    return {"proof": proof}
+
+
+def read_invitation(given: Input) -> Output:
+    """Read an invitation."""
+    found = Invitation.parse(given["text"])
+    names = ("url", "session", "slot", "code", "terms", "coordinator")
+    return {name: getattr(found, name) for name in names} | {
+        "session_secret": found.secret.hex()
+    }
+
+
+def check_agreement(given: Input) -> Output:
+    """Check an agreement; return its digest."""
+    own = given.get("own")
+    roster_entries.check_agreement(
+        given["agreement"].encode(),
+        given["terms"].encode(),
+        bytes.fromhex(given["session_secret"]),
+        None if own is None else Member.model_validate(own),
+    )
+    return {"digest": digest(given["agreement"].encode())}
+
+
+def number_agreement(given: Input) -> Output:
+    """Return the safety number of an agreement."""
+    return {"digits": safety_number(given["agreement"].encode())}
+
+
+# Section 8
+
+
+def open_envelope(given: Input) -> Output:
+    """Open an envelope."""
+    own = PartyKeys(bytes(32), "", "")
+    own.opening = X25519PrivateKey.from_private_bytes(bytes.fromhex(given["private"]))
+    peer = PublicKeys(x25519=_NO_KEY, ed25519=given["sender_ed25519"])
+    names = ("transcript", "session", "stage", "round", "attempt", "sender", "receiver")
+    binding = envelopes.Binding(**{name: given[name] for name in (*names, "kind")})
+    sealed = bytes.fromhex(given["envelope"])
+    return {"content": envelopes.open_envelope(sealed, binding, own, peer).hex()}
+
+
+# Sections 9 to 11
+
+
+def bring_into_form(given: Input) -> Output:
+    """Return the normal form of an id."""
+    return {"form": normalise_id(given["id"], given["steps"])}
+
+
+def compare_group(given: Input) -> Output:
+    """Return the HMAC of names under a group's key."""
+    key = _group_key(given, f"alignment/{given['scope']}")
+    return {"digest": digest_names(key, given["names"])}
+
+
+def order_rows(given: Input) -> Output:
+    """Return the order in which a row group's rows travel."""
+    key = _group_key(given, "row-order")
+    return {"order": KeyedStream(key).permutation(given["size"]).tolist()}
+
+
+def _group_key(given: Input, purpose: str) -> bytes:
+    secret, salt = bytes.fromhex(given["secret"]), bytes.fromhex(given["agreement"])
+    return derive_key(secret, "coterie/group/1", purpose, salt=salt)
+
+
+def take_tag(given: Input) -> Output:
+    """Return the tag of words."""
+    return {"tag": str(tags.tag(as_words(given["words"]), _stream(given)))}
+
+
+def encode_numbers(given: Input) -> Output:
+    """Write real numbers as words."""
+    point = FixedPoint.of(np.array(given["bounds"], dtype=np.float64), given["bits"])
+    words = point.encode(np.array(given["numbers"], dtype=np.float64))
+    return {"units": point.unit.tolist(), "words": as_text(words)}
+
+
+def make_share(given: Input) -> Output:
+    """Return a share of a sum."""
+    parties = KnownParties(len(given["members"]))
+    context = parties.context(given["slot"], given["transcript"])
+    of = parties.check(given).masked_sum(context, given)
+    words = as_words(given["words"])
+    made = share(context, words, of, "column", blinded=given["blind"])
+    return {"label": of.label, "share": as_text(made)}
+
+
+def read_total(given: Input) -> Output:
+    """Read the total of a sum."""
+    parties = KnownParties(len(given["members"]))
+    context = parties.context(given["slot"], given["transcript"])
+    of = parties.check(given).masked_sum(context, given)
+    largest = int(given["largest"])
+
+    def fits(words: WordArray) -> bool:
+        return bool((np.abs(words.view(np.int64)) <= largest).all())
+
+    total = as_words(given["total"])
+    words = read(context, total, of, "column", fits, blinded=given["blind"])
+    return {"words": as_text(words)}
+
+
+# Records, packets and the transcript
+
+
+def write_canonical(given: Input) -> Output:
+    """Write a JSON value in its canonical form."""
+    return {"text": canonical_json(RootModel[Any](given["value"])).decode()}
+
+
+def write_record(given: Input) -> Output:
+    """Write header and arrays as bytes."""
+    return {"bytes": as_base64(json_form.to_bytes(json.dumps(given).encode()))}
+
+
+def read_record(given: Input) -> Output:
+    """Read header and arrays from bytes."""
+    return json_form.of_bytes(base64.b64decode(given["bytes"]))
+
+
+def read_packet(given: Input) -> Output:
+    """Read a packet."""
+    packet = packets.read(base64.b64decode(given["bytes"]))
+    arrays = json_form.of_bytes(codec.encode({}, packet.arrays))["arrays"]
+    header = packet.header.model_dump(mode="json")
+    sealed = [envelope.sealed.hex() for envelope in packet.envelopes]
+    return {
+        **header,
+        "record": packet.header.record,
+        "arrays": arrays,
+        "own": list(packet.own),
+        "sealed": sealed,
+        "content_digest": packet.content_digest,
+        "lines": list(packet.history),
+        "signatures": [bytes(row).hex() for row in packet.signatures],
+    }
+
+
+def follow_lines(given: Input) -> Output:
+    """Follow lines of the transcript."""
+    known = given["known"]
+    found = transcript.follow(
+        given["lines"], given["agreement"], known["number"], known["digest"]
+    )
+    last = hash_chain.digest(given["lines"][-1])
+    return {
+        "attempts": [each.model_dump(mode="json") for each, _ in found],
+        "transcript": last,
+    }
+
+
+def sign_transcript(given: Input) -> Output:
+    """Sign the transcript of the opening or the closing."""
+    key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(given["private"]))
+    said = signatures.statement(given["stage"], given["transcript"])
+    return {"signature": key.sign(said).hex()}
+
+
+def check_signatures(given: Input) -> Output:
+    """Check the signatures of all slots."""
+    keys = given["keys"]
+    session: Any = SimpleNamespace(
+        slots=list(keys),
+        member=lambda slot: SimpleNamespace(
+            keys=PublicKeys(x25519="00" * 32, ed25519=keys[slot])
+        ),
+    )
+    rows = [list(bytes.fromhex(each)) for each in given["signatures"]]
+    told = np.array(rows, np.uint8).reshape(len(rows), packets.SIGNATURE_BYTES)
+    signatures.check(session, given["stage"], given["transcript"], told, given["least"])
+    return {}
+
+
+# Ids and match keys
+
+
+class _GivenBytes(KeyedStream):
+    """A stream whose next bytes are given."""
+
+    def __init__(self, given: Input) -> None:
+        self._left = bytes.fromhex(given["scalar"])
+
+    def take(self, size: int) -> bytes:
+        """Take the next bytes."""
+        found, self._left = self._left[:size], self._left[size:]
+        return found
+
+
+def _place(given: Input) -> tuple[str, str, int]:
+    return given["session"], given["agreement"], given["row"]
+
+
+def _points(given: Input) -> ByteArray:
+    return np.frombuffer(bytes.fromhex(given["point"]), np.uint8).reshape(1, -1)
+
+
+def blind_id(given: Input) -> Output:
+    """Return the point of an id, times a scalar."""
+    asker = RistrettoAsker(bind_ids(*_place(given)))
+    (point,) = asker.blind([given["id"].encode()], _GivenBytes(given))
+    return {"point": point.tobytes().hex()}
+
+
+def evaluate_id(given: Input) -> Output:
+    """Return a point, times a scalar."""
+    (point,) = RistrettoKey(_GivenBytes(given), b"").evaluate(_points(given))
+    return {"point": point.tobytes().hex()}
+
+
+def unblind_id(given: Input) -> Output:
+    """Return the value and the token of an id, from the answer to its blinded point."""
+    bound, ids = bind_ids(*_place(given)), [given["id"].encode()]
+    asker = RistrettoAsker(bound)
+    values = asker.values(ids, _points(given), _GivenBytes(given))
+    (token,) = make_tokens(bound, ids, values).tokens
+    return {"value": values[0].hex(), "token": token.tobytes().hex()}
+
+
+def find_match_values(given: Input) -> Output:
+    """Return the values of rows under match keys."""
+    alignment = Alignment.model_validate({"method": "ecdh", **given["alignment"]})
+    ids = given["ids"]
+    data = MatrixSource(np.zeros((len(ids), 1)), ["x"], ids)
+    return {"values": [list(key.values) for key in alignment.match(data)]}
+
+
+def mask_value(given: Input) -> Output:
+    """Return the point of a value of a match key, times a mask."""
+    bound = bind_keys(*_place(given), f"key {given['key']}")
+    mask = JointMask(_GivenBytes(given), ONE_THREAD)
+    (point,) = mask.begin([given["value"].encode()], bound, KeyedStream(bytes(32)))
+    return {"point": point.tobytes().hex()}
+
+
+def mask_point(given: Input) -> Output:
+    """Return a point times a mask, and its token."""
+    points = JointMask(_GivenBytes(given), ONE_THREAD).go_on(_points(given))
+    tokens = hash_points(bind_keys(*_place(given), "token"), points[None])
+    return {"point": points.tobytes().hex(), "token": tokens.tobytes().hex()}
+
+
+# Sessions: a party from its first task to its labels
+
+
+class ProductParty:
+    """The party of the last session that began, as its engine has it between rounds."""
+
+    def begin(self, given: Input) -> Output:
+        """Begin a session; forget the one before."""
+        invited = Invitation.parse(given["invitation"])
+        text, agreement = given["terms"].encode(), given["agreement"].encode()
+        terms = read_terms(text)
+        named = (terms.session, given["slot"], digest(text))
+        if named != (invited.session, invited.slot, invited.terms):
+            raise AgreementMismatch("The invitation is for another session.")
+        params = session_terms.check_terms(terms)
+        own = Member.model_validate(given["own"])
+        roster_entries.check_agreement(agreement, text, invited.secret, own)
+        table = given["table"]
+        rows = MatrixSource(
+            *(table[name] for name in ("rows", "columns", "ids")),
+            gaps=terms.dictionary is not None,
+        )
+        self._arrival = arrive(terms, params, given["slot"], rows)
+        self._party = engine.PartyEngine(
+            agreement=agreement,
+            slot=given["slot"],
+            entropy=bytes.fromhex(given["entropy"]),
+            choices=given["choices"],
+        )
+        self._journal = engine.Journal()
+        self._before = self._memory = Memory()
+        self._task = self._contribution = b""
+        return {}
+
+    def step(self, given: Input) -> Output:
+        """Answer a task; the same task again gets the same bytes."""
+        return self._unless_stopped(
+            lambda: {
+                "contribution": as_base64(self._answer(base64.b64decode(given["task"])))
+            }
+        )
+
+    def conclude(self, given: Input) -> Output:
+        """Read a result; return the labels."""
+        known = (self._journal, self._memory)
+
+        def read() -> Output:
+            result = base64.b64decode(given["result"])
+            outcome = self._party.conclude(*known, result, self._arrival.data)
+            return {"labels": self._arrival.put_back(outcome).labels.tolist()}
+
+        return self._unless_stopped(read)
+
+    def _unless_stopped(self, call: Callable[[], _T]) -> _T:
+        try:
+            return call()
+        except engine.FINAL as error:
+            self._journal = self._journal.refuse(error)
+            raise
+
+    def _answer(self, task: bytes) -> bytes:
+        self._journal.check_going()
+        here = packets.read(task).address
+        when, last = (here.round, here.attempt), self._journal
+        if when == (last.round, last.attempt):
+            if task != self._task:
+                raise Equivocation(f"Round {when[0]}, attempt {when[1]}.")
+            return self._contribution
+        before = self._before if here.round == last.round else self._memory
+        found = self._party.reply(last, before, task, self._arrival.data)
+        self._journal, self._before = found.journal, before
+        self._memory, self._task = found.memory, task
+        self._contribution = found.contribution
+        return self._contribution
+
+
+_PARTY: Final = ProductParty()
+_CALLS: Final[dict[str, Callable[[Input], Output]]] = {
+    "lp": join_parts,
+    "derive": derive,
+    "words": draw_words,
+    "uniform": draw_uniform,
+    "normal": draw_normal,
+    "permutation": draw_permutation,
+    "residues": draw_residues,
+    "exchange": exchange,
+    "party-keys": draw_party_keys,
+    "own-words": draw_own_words,
+    "line": write_line,
+    "join-proof": prove_join,
+    "invitation": read_invitation,
+    "agreement": check_agreement,
+    "safety-number": number_agreement,
+    "open-envelope": open_envelope,
+    "normal-form": bring_into_form,
+    "alignment-digest": compare_group,
+    "row-order": order_rows,
+    "tag": take_tag,
+    "fixed-point": encode_numbers,
+    "share": make_share,
+    "total": read_total,
+    "canonical": write_canonical,
+    "write-record": write_record,
+    "read-record": read_record,
+    "read-packet": read_packet,
+    "follow": follow_lines,
+    "sign-transcript": sign_transcript,
+    "check-signatures": check_signatures,
+    "blind-id": blind_id,
+    "evaluate-id": evaluate_id,
+    "unblind-id": unblind_id,
+    "match-values": find_match_values,
+    "mask-value": mask_value,
+    "mask-point": mask_point,
+    "init": _PARTY.begin,
+    "step": _PARTY.step,
+    "conclude": _PARTY.conclude,
 }
 
 

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from clustering_protocols.contract import SessionContext
+import numpy as np
+
+from benchmarks.vectors.contributions import TOLERANCE, leeway_of
+from benchmarks.vectors.form import Level, RecordedSession, Refusal, VectorCase
+from clustering_protocols.contract import Params
 from clustering_protocols.engine.packets import read
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import PartyKeys
+from clustering_protocols.shared_stages.alignment.identifiers import join
 from clustering_protocols.simulation import Session
-from party_sdk.conformance.contributions import TOLERANCE, leeway_of
-from party_sdk.conformance.vectors import Level, RecordedSession, Refusal, VectorCase
-from party_sdk.lab import WireRehearsal
+from clustering_protocols.simulation.agreement import COORDINATOR
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.terms import About, Layout
+from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.tables.linkage_trials import Cells, make_register
 
 if TYPE_CHECKING:
     from benchmarks.vectors.forgery import Forger
 
-
 ListRefusals: TypeAlias = "Callable[[Forger], list[Refusal]]"
+_SESSION: Final = "wards"
+_ABOUT: Final = About(title="Größe und Gewicht")
 
 
 def list_none(_: Forger) -> list[Refusal]:
@@ -26,58 +39,165 @@ def list_none(_: Forger) -> list[Refusal]:
     return []
 
 
+def draw_tables(
+    layout: Layout, n_rows: int, n_columns: int, seed: int, params: Params
+) -> dict[str, MatrixSource]:
+    """Return a table for each slot: three groups of rows, ids where parties compare some.
+
+    Where rows are selected, one of each slot's is of somebody whom nobody else has.
+    """
+    drawn = np.random.default_rng(seed)
+    tables = {}
+    register = make_register(n_rows * len(layout.slots), np.random.default_rng(seed))
+    for place, slot in enumerate(layout.slots):
+        people = drawn.permutation(n_rows)
+        if params.selects_rows:
+            people = np.where(people == n_rows - 1, n_rows + place, people)
+        numbered = [(number, register[number]) for number in people.tolist()]
+        ids = _name_people(numbered, params.match_columns, is_first=place == 0)
+        centre = 4.0 * (np.arange(n_rows) % 3)[:, None]
+        rows = np.round(drawn.normal(centre, 1.0, (n_rows, n_columns)), 3)
+        names = [f"größe {slot.column}.{number}" for number in range(n_columns)]
+        shared = len(layout.row_group(slot.row)) > 1
+        tables[slot.name] = MatrixSource(rows, names, ids if shared else None)
+    return tables
+
+
+def _name_people(
+    people: Sequence[tuple[int, Cells]], columns: Sequence[str], *, is_first: bool
+) -> list[str]:
+    """Return ids of people, or their cells in the columns of match keys.
+
+    Of every fourth the first cell is empty, but at the first slot.
+    """
+    if not columns:
+        return [f"P {number:02d} " for number, _ in people]
+    ids = []
+    for number, person in people:
+        cells = [person.get(name, f"P {number:02d}") for name in columns]
+        if number % 4 == 1 and not is_first:
+            cells[0] = ""
+        ids.append(join(cells))
+    return ids
+
+
+class SessionWithAbsences(Session):
+    """A session in which slots miss their tasks; absences: those slots, by round."""
+
+    absences: Mapping[int, Collection[str]] = MappingProxyType({})
+
+    def turn(
+        self,
+        absent: Collection[str] = (),
+        told: Mapping[str, bytes] | None = None,
+    ) -> None:
+        """Let the parties that come answer the open round."""
+        super().turn([*absent, *self.absences.get(self.open.round, ())], told)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recording:
     """A session to record, and whose side of it.
 
+    tables: of all slots.
+    seed: of entropies and terms.
+    sections: what else terms say, by name; see
+        :class:`~clustering_protocols.terms.terms.SessionRequest`.
+    absences: by round, the slots that do not come for their task.
     list_refusals: returns which messages of it a party must refuse.
     """
 
     name: str
     level: Level
-    rehearsal: WireRehearsal
+    params: Params
+    layout: Layout
+    tables: Mapping[str, MatrixSource] = field(repr=False)
+    slot: str
+    seed: int
+    sections: Mapping[str, Any] = field(default_factory=dict)
+    absences: Mapping[int, Collection[str]] = field(default_factory=dict)
     list_refusals: ListRefusals = list_none
-
-    @property
-    def slot(self) -> str:
-        """Return whose side it is."""
-        return self.rehearsal.slot
 
     def play(self) -> Session:
         """Return the session, played to its end."""
-        session = self.rehearsal.begin()
+        session = SessionWithAbsences(
+            *(self.params, self.layout, self.tables, self.seed),
+            session=_SESSION,
+            about=_ABOUT,
+            **self.sections,
+        )
+        session.absences = self.absences
         session.to_the_end()
         return session
 
     def record(self, session: Session, refusals: list[Refusal]) -> RecordedSession:
         """Return the session as the slot knows it."""
+        opening = VectorCase(
+            name="begin",
+            section="5",
+            call="init",
+            input=self._describe_opening(session),
+            output={},
+        )
         return RecordedSession(
             name=self.name,
             level=self.level,
-            receivers=self.rehearsal.find_receivers(session),
-            steps=[self._begin(session), *self._steps(session), self._end(session)],
+            receivers={
+                slot: PartyKeys(entropy, _SESSION, slot)
+                .opening.private_bytes_raw()
+                .hex()
+                for slot, entropy in session.entropies.items()
+                if slot not in {self.slot, COORDINATOR}
+            },
+            steps=[opening, *self._steps(session), self._end(session)],
             refusals=refusals,
         )
 
-    def _begin(self, session: Session) -> VectorCase:
-        opening = self.rehearsal.describe_opening(session)
-        return VectorCase(
-            name="begin", section="5", call="init", input=opening, output={}
+    def _describe_opening(self, session: Session) -> dict[str, Any]:
+        """Return what the slot knows when its session begins: the input of ``init``."""
+        context, table = session.session, self.tables[self.slot]
+        return {
+            "slot": self.slot,
+            "entropy": session.entropies[self.slot].hex(),
+            "invitation": str(self._invite(session)),
+            "terms": context.agreement.terms,
+            "agreement": session.agreement.decode(),
+            "own": context.member(self.slot).model_dump(mode="json"),
+            "table": {
+                "columns": list(table.columns),
+                "ids": None if table.ids is None else list(table.ids),
+                "rows": matrix(table).tolist(),
+            },
+            "choices": {},
+        }
+
+    def _invite(self, session: Session) -> Invitation:
+        entropy = session.entropies[COORDINATOR]
+        coordinator = Institution.derive(entropy)
+        signed = digest(session.session.agreement.terms.encode())
+        return Invitation(
+            url="https://analyst.example.org",
+            session=_SESSION,
+            slot=self.slot,
+            code="k3-Zq_9x",
+            secret=roster_entries.session_secret(entropy, _SESSION),
+            terms=signed,
+            coordinator=coordinator.key,
+            signature=roster_entries.sign_terms(coordinator, signed),
         )
 
     def _steps(self, session: Session) -> list[VectorCase]:
         tasks = [m for m in session.sent if m.receiver == self.slot]
         answers = [m for m in session.sent if m.sender == self.slot]
         return [
-            self._build_step(session.session, task.payload, answer.payload)
+            self._build_step(task.payload, answer.payload)
             for task, answer in zip(tasks, answers, strict=True)
         ]
 
-    def _build_step(
-        self, session: SessionContext, task: bytes, contribution: bytes
-    ) -> VectorCase:
-        asked, given = read(task), read(contribution)
-        here, leeway = asked.address, leeway_of(asked, given, session)
+    @staticmethod
+    def _build_step(task: bytes, contribution: bytes) -> VectorCase:
+        asked = read(task)
+        here, leeway = asked.address, leeway_of(read(contribution))
         return VectorCase(
             name=f"{asked.header.record['kind']}, round {here.round}.{here.attempt}",
             section="7" if here.stage in {"opening", "closing"} else "12",
@@ -88,7 +208,6 @@ class Recording:
             turned=list(leeway.turned),
             units=leeway.units,
             chosen=list(leeway.chosen),
-            values=leeway.values,
         )
 
     def _end(self, session: Session) -> VectorCase:

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Final
 
 import numpy as np
 
-from benchmarks.vectors.product import build_case
-from benchmarks.vectors.product_records import to_base64
+from benchmarks.vectors.form import Layer, VectorCase
+from benchmarks.vectors.product import as_base64, build_case
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dummy import Dummy
@@ -16,7 +16,6 @@ from clustering_protocols.records.arrays import FloatArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
-from party_sdk.conformance.vectors import Layer, VectorCase
 
 SEED: Final = 7
 _FLOATS: Final = [1.0, 1e-7, -0.0, 0.1, 1e22, 5e-324, -1.7976931348623157e308]
@@ -56,8 +55,8 @@ def _contents() -> dict[str, dict[str, Any]]:
             "header": {"kind": "x", "version": 1, "values": {}},
             "arrays": {
                 "z": _array("F64", [7], _FLOATS),
-                "words": _array("U64", [3], to_base64(words)),
-                "bytes": _array("U8", [2], to_base64(b"\x00\xff")),
+                "words": _array("U64", [3], as_base64(words)),
+                "bytes": _array("U8", [2], as_base64(b"\x00\xff")),
                 "counts": _array("I64", [2, 1], [-1, 2**62]),
                 "a.1": _array("F64", [0, 3], []),
             },
@@ -105,7 +104,7 @@ def _refused_records() -> list[VectorCase]:
     }
     return [
         build_case(
-            *(name, "3", "read-record", {"bytes": to_base64(each)}), fails=problem
+            *(name, "3", "read-record", {"bytes": as_base64(each)}), fails=problem
         )
         for changes, problem in ((bad, "malformed"), (arrays, "invalid-array"))
         for name, each in changes.items()
@@ -123,7 +122,7 @@ def _packets() -> list[VectorCase]:
         kind = packet.header.record["kind"]
         if packet.address.slot == layout.names[0]:
             name = f"{kind}: {sent.sender} to {sent.receiver}, round {sent.round}"
-            given = {"bytes": to_base64(sent.payload)}
+            given = {"bytes": as_base64(sent.payload)}
             found.append(build_case(name, "3", "read-packet", given))
     return [*found, *_own_fields(), *_refused_packets()]
 
@@ -148,7 +147,7 @@ def _own_fields() -> list[VectorCase]:
     }.items():
         written = packets.write(_address(), task, own=own, history=["{}", "{}"])
         found.append(
-            build_case(name, "3", "read-packet", {"bytes": to_base64(written)})
+            build_case(name, "3", "read-packet", {"bytes": as_base64(written)})
         )
     return found
 
@@ -186,7 +185,7 @@ def _refused_packets() -> list[VectorCase]:
     return [
         build_case(
             *(name, "3", "read-packet"),
-            {"bytes": to_base64(codec.encode(*each))},
+            {"bytes": as_base64(codec.encode(*each))},
             fails="malformed",
         )
         for name, each in bad.items()

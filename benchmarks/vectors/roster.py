@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from benchmarks.vectors.form import Layer, VectorCase
 from benchmarks.vectors.product import build_case
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dummy import Dummy
@@ -15,7 +16,6 @@ from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import About, Layout, Slot
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.conformance.vectors import Layer, VectorCase
 
 SEED: Final = 11
 SESSION: Final = "stations"

@@ -9,31 +9,26 @@ from typing import Final
 from benchmarks.vectors import (
     dc_refusals,
     dummy_refusals,
-    fccm_refusals,
     linkage_refusals,
     llf_refusals,
     llf_total_refusals,
-    omnifc_refusals,
-    pqmds_refusals,
-    prepared,
-    profile_refusals,
 )
 from benchmarks.vectors.forgery import Forger
-from benchmarks.vectors.recordings import ListRefusals, Recording, list_none
-from clustering_protocols.common.suitability import Kind
+from benchmarks.vectors.form import Level, SessionFile
+from benchmarks.vectors.recordings import (
+    ListRefusals,
+    Recording,
+    draw_tables,
+    list_none,
+)
 from clustering_protocols.contract import Params
 from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.evaluation import Evaluation
-from clustering_protocols.terms.release import Release
+from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout, Slot
-from party_sdk.conformance.vectors import Level, SessionFile
-from party_sdk.lab import WireRehearsal, describe_tables, draw_tables
 
 _NAMES: Final = ("north", "south", "west", "east")
 _ROWS: Final = 11
@@ -67,26 +62,34 @@ def _record(
     params: Params,
     *,
     n_rows: int = _ROWS,
-    kind: Kind = "numeric",
     ranges: tuple[float, float] | None = None,
     absences: Mapping[int, Collection[str]] = MappingProxyType({}),
     list_refusals: ListRefusals = list_none,
     **sections: object,
 ) -> Recording:
-    """Return a recording over made tables of a kind of data.
+    """Return a recording over made tables.
 
     ranges: least and greatest value of what is clustered, where terms say it.
     absences: by round, the slots that do not come.
     list_refusals: of it.
     sections: of the terms.
     """
-    described = "release" in sections
-    tables = draw_tables(
-        *(layout, n_rows, _COLUMNS, _SEED, params, kind), described=described
-    )
-    if ranges or described:
-        sections["dictionary"] = describe_tables(layout, tables, ranges)
-    rehearsal = WireRehearsal(
+    tables = draw_tables(layout, n_rows, _COLUMNS, _SEED, params)
+    if ranges:
+        low, high = ranges
+        bounds = Constraints(minimum=low, maximum=high)
+        sections["dictionary"] = [
+            Schema(
+                fields=tuple(
+                    Field(name=name, constraints=bounds)
+                    for name in tables[group[0]].columns
+                )
+            )
+            for group in layout.column_groups
+        ]
+    return Recording(
+        name=name,
+        level=level,
         params=params,
         layout=layout,
         tables=tables,
@@ -94,9 +97,7 @@ def _record(
         seed=_SEED,
         sections=sections,
         absences=absences,
-    )
-    return Recording(
-        name=name, level=level, rehearsal=rehearsal, list_refusals=list_refusals
+        list_refusals=list_refusals,
     )
 
 
@@ -112,6 +113,9 @@ _LLF: Final = LosslessFederated(
     init="given",
     initial_centroids=tuple((at,) * _COLUMNS for at in (0.0, 4.0, 8.0)),
     min_cluster_rows=5,
+)
+_DEGREES: Final = _LLF.model_copy(
+    update={"algorithm": "fuzzy_cmeans", "small_cohorts": "allow", "max_iter": 4}
 )
 _DC: Final = DataCollaboration(n_clusters=3, anchor=_ANCHOR)
 
@@ -202,19 +206,6 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             ),
             list_refusals=linkage_refusals.list_refusals_of_keys,
         ),
-        Recording(
-            name="fields of all types, filled",
-            level="E",
-            rehearsal=WireRehearsal(
-                params=DataCollaboration(n_clusters=3, anchor=Anchor(n_rows=20)),
-                layout=_SPLIT_ROWS,
-                tables=prepared.draw_fields(_SPLIT_ROWS.names, _SEED),
-                slot="west",
-                seed=_SEED,
-                sections=prepared.SECTIONS,
-            ),
-            list_refusals=prepared.list_refusals,
-        ),
     ],
     "llf": [
         _record(
@@ -247,25 +238,6 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             list_refusals=llf_refusals.list_refusals,
         ),
         _record(
-            "profiles for everybody",
-            "E",
-            "south",
-            _SPLIT_ROWS,
-            _LLF,
-            n_rows=24,
-            release=Release(profiles="everybody", min_cluster_rows=5),
-            list_refusals=profile_refusals.list_refusals,
-        ),
-        _record(
-            "the leader tells profiles",
-            "E",
-            "north",
-            _SPLIT_ROWS,
-            _LLF,
-            n_rows=24,
-            release=Release(profiles="everybody"),
-        ),
-        _record(
             "a member of four, who misses rounds and the end",
             "E",
             "south",
@@ -281,76 +253,65 @@ _SESSIONS: Final[dict[str, list[Recording]]] = {
             absences=_AWAY,
         ),
         _record(
+            "degrees, the first of four, of whom others miss rounds",
+            "E",
+            "north",
+            _FOUR,
+            _DEGREES.model_copy(update={"quorum": 3}),
+            n_rows=24,
+            absences={10: ["east"], 14: ["south"]},
+        ),
+        _record(
+            "degrees, the second of four, whose first misses rounds",
+            "E",
+            "south",
+            _FOUR,
+            _DEGREES.model_copy(update={"quorum": 3, "fuzzifier": 1.5}),
+            n_rows=24,
+            absences={10: ["north"], 13: ["north"]},
+        ),
+        _record(
+            "degrees whose starts race",
+            "E",
+            "west",
+            _SPLIT_ROWS,
+            LosslessFederated(
+                n_clusters=2,
+                n_init=3,
+                algorithm="fuzzy_cmeans",
+                small_cohorts="allow",
+                max_iter=4,
+                min_cluster_rows=5,
+            ),
+            n_rows=24,
+        ),
+        _record(
+            "degrees of columns",
+            "E",
+            "north",
+            _SPLIT_COLUMNS,
+            LosslessFederated(
+                n_clusters=2,
+                algorithm="fuzzy_cmeans",
+                small_cohorts="allow",
+                max_iter=4,
+            ),
+        ),
+        _record(
+            "two numbers of clusters over columns",
+            "E",
+            "west",
+            _SPLIT_COLUMNS,
+            LosslessFederated(n_clusters=3),
+            evaluation=Evaluation(n_clusters=(2, 3)),
+        ),
+        _record(
             "columns",
             "D",
             "south",
             _SPLIT_COLUMNS,
             LosslessFederated(n_clusters=3),
             list_refusals=llf_refusals.list_refusals_of_columns,
-        ),
-    ],
-    "fccm": [
-        _record(
-            "in the middle",
-            "E",
-            "south",
-            _SPLIT_COLUMNS,
-            CoClustering(n_clusters=2, n_init=1, max_iter=4),
-            kind="counts",
-            list_refusals=fccm_refusals.list_refusals,
-        ),
-        _record(
-            "the first slot, lanes that rest at other times",
-            "E",
-            "north",
-            _SPLIT_COLUMNS,
-            CoClustering(n_clusters=2, n_init=3, max_iter=8, tol=0.02),
-            kind="counts",
-        ),
-    ],
-    "omnifc": [
-        _record(
-            "in the middle",
-            "E",
-            "south",
-            _SPLIT_ROWS,
-            OmniFC(n_clusters=3),
-            list_refusals=omnifc_refusals.list_refusals,
-        ),
-        _record(
-            "ranges of a leader, distances to landmarks",
-            "E",
-            "west",
-            _SPLIT_ROWS,
-            OmniFC(n_clusters=3, scaling="minmax", distances="landmarks"),
-            list_refusals=omnifc_refusals.list_refusals_of_ranges,
-        ),
-    ],
-    "pqmds": [
-        _record(
-            "in the middle",
-            "E",
-            "south",
-            _SPLIT_COLUMNS,
-            ProductQuantisation(n_clusters=3),
-            list_refusals=pqmds_refusals.list_refusals,
-        ),
-        _record(
-            "fewer centres than rows",
-            "E",
-            "north",
-            _SPLIT_COLUMNS,
-            ProductQuantisation(n_clusters=3, codebook_size=4, coordinates=2),
-        ),
-        _record(
-            "codes with noise",
-            "E",
-            "west",
-            _SPLIT_COLUMNS,
-            ProductQuantisation(
-                n_clusters=2, privacy=Privacy(mechanism="laplace", epsilon=300.0)
-            ),
-            ranges=_RANGES,
         ),
     ],
 }

@@ -7,13 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.vectors.known_parties import KnownParties
-from benchmarks.vectors.product import build_case
-from benchmarks.vectors.product_calls import as_text, as_words
+from benchmarks.vectors.form import Layer, VectorCase
+from benchmarks.vectors.product import KnownParties, as_text, as_words, build_case
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.secrecy.masks import add_tagged
 from clustering_protocols.secrecy.prime import P
-from party_sdk.conformance.vectors import Layer, VectorCase
 
 _TRANSCRIPT: Final = sha256(b"told").hexdigest()
 _NAME: Final = "phase-1"

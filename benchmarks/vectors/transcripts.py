@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from benchmarks.vectors.form import Layer, VectorCase
 from benchmarks.vectors.product import build_case
 from clustering_protocols.engine import signatures
 from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy.keys import PartyKeys
-from party_sdk.conformance.vectors import Layer, VectorCase
 
 _AGREEMENT: Final = "ef" * 32
 _OTHER: Final = "ab" * 32

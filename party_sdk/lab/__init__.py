@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     )
     from party_sdk.lab.trials.split import deal, fields_of_groups
     from party_sdk.lab.trials.whole_table import Whole
-    from party_sdk.lab.wire_rehearsal import WireRehearsal, describe_tables, draw_tables
 
 __all__ = [
     "AgreedFields",
@@ -37,10 +36,7 @@ __all__ = [
     "SimulatedRun",
     "SimulatedSession",
     "Whole",
-    "WireRehearsal",
     "deal",
-    "describe_tables",
-    "draw_tables",
     "fields_of_groups",
     "local_session",
     "play",
@@ -64,11 +60,6 @@ _MODULES = {
     ),
     "trials.split": ("deal", "fields_of_groups"),
     "trials.whole_table": ("Whole",),
-    "wire_rehearsal": (
-        "WireRehearsal",
-        "describe_tables",
-        "draw_tables",
-    ),
 }
 
 

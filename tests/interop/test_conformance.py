@@ -7,25 +7,18 @@ import json
 import numpy as np
 from scipy.special import ndtri
 
-from benchmarks.vectors.files import VECTORS
+from benchmarks.vectors.__main__ import check
+from benchmarks.vectors.checker import ProgramProcess
 from clustering_protocols.contract.row_history import RowHistory
-from party_sdk.conformance.checker import Checker
-from party_sdk.conformance.programs import ProgramProcess
-from party_sdk.conformance.vectors import read_layers, read_sessions
 from tests.interop.client_process import CLIENT, run_client
 
-LEVEL = "D"
 COMMAND = ["npm", "--prefix", str(CLIENT), "run", "--silent", "conformance"]
 
 
 def test_all_vectors_and_sessions() -> None:
     with ProgramProcess(COMMAND) as program:
         assert program.ask("dance", {}) == {"unknown": "dance"}
-        checker = Checker(program=program, level=LEVEL)
-        found = [
-            *checker.check_layers(read_layers(VECTORS)),
-            *checker.check_sessions(read_sessions(VECTORS)),
-        ]
+    found = check(COMMAND)
     assert [case.sentence for case in found if case.wrong] == []
     assert [case.sentence for case in found if case.left_out] == []
     assert len(found) > 200

@@ -31,6 +31,9 @@ FIRST, SECOND, LAST = ROWS.names
 DUMMY = Dummy(n_clusters=3, void_attempts=1)
 DC = DataCollaboration(n_clusters=3)
 LLF = LosslessFederated(n_clusters=3)
+DEGREES = LLF.model_copy(
+    update={"algorithm": "fuzzy_cmeans", "n_init": 3, "small_cohorts": "allow"}
+)
 KEYS = ("name + birth | date", "birth | date + town | first:3")
 
 
@@ -68,6 +71,7 @@ def start_from(parts: simulation.Split, *starts: np.ndarray) -> LosslessFederate
         (DC, [FIRST, SECOND, LAST]),
         (LLF, [FIRST]),
         (LLF, [LAST]),
+        (DEGREES, [FIRST]),
     ],
 )
 def test_rows_split_by_parties(

@@ -60,17 +60,10 @@ class VectorCase(_Part):
         description="How far words of a masked share may be off, modulo 2^64; the tag "
         "behind them is then not compared.",
     )
-
     chosen: list[str] = Field(
         default=[],
-        description="Kinds of records whose arrays are a party's own choice: types, "
-        "shapes and bounds are compared.",
-    )
-    values: int = Field(
-        default=0,
-        ge=0,
-        description="How many different numbers a column of such an array may have; "
-        "any with 0.",
+        description="Kinds of sealed records whose arrays are a party's own choice: "
+        "types, shapes and bounds are compared.",
     )
 
     @model_validator(mode="after")

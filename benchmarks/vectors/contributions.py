@@ -1,8 +1,8 @@
-"""Whether two contributions say the same, envelopes opened."""
+"""Compares contributions, envelopes opened, and JSON values in general."""
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,22 +12,17 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
-from clustering_protocols.common.errors import CoterieError, Malformed
-from clustering_protocols.contract import SessionContext
+from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.packets import Envelope, Packet
-from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.secrecy.envelopes import Binding, open_envelope
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.terms.agreements import Agreement
-from party_sdk.conformance.comparison import find_difference
 
 TURNED: Final[Mapping[str, tuple[str, ...]]] = {"projections": ("rows", "anchors")}
 """By kind of contribution, arrays that a party may turn: its map is its own choice."""
 ROUNDED: Final[Mapping[tuple[str, str], int]] = {
-    ("moments", "share"): 1,
-    ("profiles", "profile-share"): 1,
     ("race", "share"): 1,
     ("start", "group-distances"): 0,
     ("updates", "closing"): 1,
@@ -40,40 +35,10 @@ ROUNDED: Final[Mapping[tuple[str, str], int]] = {
 
 With each: how many tags stand behind the words.
 """
-
-
-class Bounds(NamedTuple):
-    """Between which numbers those of an array lie, and of what they are multiples.
-
-    high: None is the number of the party's rows.
-    """
-
-    low: float
-    high: float | None
-    step: float = 0.0
-
-    def admit(self, array: NDArray[Any], n_rows: int) -> bool:
-        """Return whether all numbers of an array are such."""
-        high = n_rows if self.high is None else self.high
-        inside = (array >= self.low) & (array <= high)
-        whole = array % self.step == 0 if self.step else True
-        return bool((inside & whole).all())
-
-
-_REACH: Final = Bounds(-1e100, 1e100)
-CHOSEN: Final[Mapping[str, Mapping[str, Bounds]]] = {
-    "candidates": {"centroids": _REACH, "sizes": Bounds(0, None, 5)},
-    "start-centroids": {"centroids": _REACH},
-    "lane-starts": {"centroids": _REACH},
-    "codes": {"codes": _REACH},
-}
-"""By kind of record, arrays that are a party's own choice within bounds."""
-COUNTED: Final = frozenset({1, 2, 4, 6})
-"""Sums of profiles that count, and have no real numbers."""
-COUNTED_POWERS: Final = frozenset({1, 3, 5})
-"""Phases of moments that count, or add nothing."""
-TEXTS: Final[Mapping[str, tuple[str, ...]]] = {"profile-told": ("text",)}
-"""By kind of contribution, arrays that hold JSON: what it says is compared."""
+CHOSEN: Final = "candidates"
+"""A kind of record whose arrays are a party's own choice: centroids of its rows, sizes."""
+_REACH: Final = 1e100
+_SIZE_STEP: Final = 5
 TOLERANCE: Final = 1e-9
 """How far floats of a contribution may be off, relative to the largest."""
 UNITS: Final = 2**20
@@ -86,53 +51,23 @@ class Leeway(NamedTuple):
 
     turned: arrays that turn together.
     units: how far words may be off.
-    chosen: kinds of records whose arrays are a choice within bounds.
-    values: how many different numbers a column of such an array may have; 0 for any.
+    chosen: kinds of sealed records whose arrays are a choice within bounds.
     """
 
     turned: tuple[str, ...] = ()
     units: int = 0
     chosen: tuple[str, ...] = ()
-    values: int = 0
 
 
 _NO_LEEWAY: Final = Leeway()
 
 
-def leeway_of(asked: Packet, given: Packet, session: SessionContext) -> Leeway:
+def leeway_of(given: Packet) -> Leeway:
     """Return in what an answer to a task may differ from another that is right."""
-    kind, params = given.header.record["kind"], session.params
-    if isinstance(params, ProductQuantisation) and kind == "codes":
-        return _leeway_of_codes(given, params)
-    sealed = {each.label.kind for each in given.envelopes}
-    return Leeway(
-        turned=TURNED.get(kind, ()),
-        units=UNITS if _is_rounded(asked, given, session) else 0,
-        chosen=tuple(sorted(sealed & set(CHOSEN))),
-    )
-
-
-def _is_rounded(asked: Packet, given: Packet, session: SessionContext) -> bool:
-    """Return whether machines may round the words of an answer in different ways."""
-    stage, values = _stage(given), asked.header.record["values"]
-    if (stage, given.header.record["kind"]) not in ROUNDED:
-        return False
-    if stage == "moments":  # all but logarithms are the same bits everywhere
-        return values["phase"] not in COUNTED_POWERS and any(
-            field.log1p
-            for each in session.terms.preparation or ()
-            for field in each.fields
-        )
-    return values.get("sum") not in COUNTED
-
-
-def _leeway_of_codes(given: Packet, params: ProductQuantisation) -> Leeway:
-    """Return it of codes: a codebook is a choice, unless each row can be a centre."""
-    if params.privacy.mechanism != "none":
-        return Leeway(chosen=("codes",))
-    if len(given.arrays["codes"]) <= params.codebook_size:
-        return _NO_LEEWAY
-    return Leeway(chosen=("codes",), values=params.codebook_size)
+    kind = given.header.record["kind"]
+    rounded = (_stage(given), kind) in ROUNDED
+    chosen = {each.label.kind for each in given.envelopes} & {CHOSEN}
+    return Leeway(TURNED.get(kind, ()), UNITS if rounded else 0, tuple(chosen))
 
 
 def _stage(given: Packet) -> str:
@@ -175,25 +110,13 @@ class ContributionReader:
             _take_near_words(due["arrays"], came["arrays"], leeway.units, n_tags)
         return find_difference(due, came, tolerance, ".contribution")
 
-    def open_chosen(self, task: bytes, found: bytes) -> dict[str, bytes]:
-        """Return what a program chose and sealed to others: records, by their kind."""
-        asked, given = packets.read(task), packets.read(found)
-        return {
-            each.label.kind: self._open(asked, given, each)
-            for each in given.envelopes
-            if each.label.kind in CHOSEN
-        }
-
     def _describe(self, asked: Packet, given: Packet, leeway: Leeway) -> dict[str, Any]:
         """Return what a contribution says."""
-        record = given.header.record
         n_rows = self.agreement.member(given.address.slot).n_rows
         return {
             **given.header.model_dump(mode="json"),
-            "record": record,
-            "arrays": _describe_arrays(given.arrays, leeway.turned)
-            | _describe_chosen(record["kind"], given.arrays, leeway, n_rows)
-            | _read_texts(given),
+            "record": given.header.record,
+            "arrays": _describe_arrays(given.arrays, leeway.turned),
             "own": list(given.own),
             "lines": list(given.history),
             "signatures": len(given.signatures),
@@ -223,35 +146,15 @@ class ContributionReader:
 
 
 def _describe_sealed(content: bytes, leeway: Leeway, n_rows: int) -> dict[str, Any]:
-    """Return what a sealed record says; of what is chosen whether it may be so."""
+    """Return what a sealed record says; of chosen arrays whether they may be so."""
     record, arrays = codec.decode(content)
-    chosen = _describe_chosen(record["kind"], arrays, leeway, n_rows)
-    return {"record": record, "arrays": _describe_arrays(arrays, ()) | chosen}
-
-
-def _describe_chosen(
-    kind: str, arrays: Mapping[str, NDArray[Any]], leeway: Leeway, n_rows: int
-) -> dict[str, Any]:
-    """Return of arrays of a kind that are a choice whether they may be so."""
-    if kind not in leeway.chosen:
-        return {}
-    return {
-        name: {
-            "dtype": str(arrays[name].dtype),
-            "shape": list(arrays[name].shape),
-            "items": bounds.admit(arrays[name], n_rows),
-            "few different": _count_values(arrays[name]) <= leeway.values
-            or not leeway.values,
-        }
-        for name, bounds in CHOSEN[kind].items()
-        if name in arrays
-    }
-
-
-def _count_values(array: NDArray[Any]) -> int:
-    """Return how many different numbers the column has that has most."""
-    columns = array.reshape(len(array), -1).T
-    return max((len(np.unique(column)) for column in columns), default=0)
+    said = _describe_arrays(arrays, ())
+    if record["kind"] in leeway.chosen:
+        centroids, sizes = arrays["centroids"], arrays["sizes"]
+        counts = (sizes >= 0) & (sizes <= n_rows) & (sizes % _SIZE_STEP == 0)
+        said["centroids"]["items"] = bool((np.abs(centroids) <= _REACH).all())
+        said["sizes"]["items"] = bool(counts.all())
+    return {"record": record, "arrays": said}
 
 
 def _describe_arrays(
@@ -277,19 +180,6 @@ def _describe_arrays(
     return found
 
 
-def _read_texts(given: Packet) -> dict[str, Any]:
-    """Return what arrays of text say."""
-    names = TEXTS.get(str(given.header.record["kind"]), ())
-    try:
-        return {
-            name: json.loads(given.arrays[name].tobytes() or b"null")
-            for name in names
-            if name in given.arrays
-        }
-    except ValueError:
-        raise Malformed("A text is no JSON.") from None
-
-
 def _take_near_words(
     due: dict[str, Any], came: dict[str, Any], units: int, n_tags: int
 ) -> None:
@@ -309,3 +199,70 @@ def _take_near_words(
 def _describe_items(array: NDArray[Any]) -> list[Any]:
     items: list[Any] = array.ravel().tolist()
     return items if array.dtype.kind == "f" else [str(item) for item in items]
+
+
+def find_difference(
+    expected: Any, found: Any, tolerance: float = 0.0, place: str = ""
+) -> str:
+    """Return where two JSON values differ first, and how; empty if they are the same.
+
+    tolerance: how far floats may be off, relative to the largest of their list.
+    """
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return _compare_objects(expected, found, tolerance, place)
+    if isinstance(expected, list) and isinstance(found, list):
+        return _compare_lists(expected, found, tolerance, place)
+    if _are_numbers([expected, found]):
+        return _compare_numbers([expected], [found], tolerance, place)
+    if type(expected) is type(found) and expected == found:
+        return ""
+    return f"{place}: {_shorten(expected)} is due, {_shorten(found)} came"
+
+
+def _compare_objects(
+    expected: dict[str, Any], found: dict[str, Any], tolerance: float, place: str
+) -> str:
+    names = sorted(expected.keys() ^ found.keys())
+    if names:
+        where = "missing" if names[0] in expected else "too much"
+        return f"{place}.{names[0]}: {where}"
+    differences = (
+        find_difference(value, found[name], tolerance, f"{place}.{name}")
+        for name, value in expected.items()
+    )
+    return next(filter(None, differences), "")
+
+
+def _compare_lists(
+    expected: list[Any], found: list[Any], tolerance: float, place: str
+) -> str:
+    if len(expected) != len(found):
+        return f"{place}: {len(expected)} items are due, {len(found)} came"
+    if _are_numbers(expected) and _are_numbers(found):
+        return _compare_numbers(expected, found, tolerance, place)
+    differences = (
+        find_difference(one, other, tolerance, f"{place}[{number}]")
+        for number, (one, other) in enumerate(zip(expected, found, strict=True))
+    )
+    return next(filter(None, differences), "")
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    return all(type(value) in {int, float} for value in values)
+
+
+def _compare_numbers(
+    expected: list[float], found: list[float], tolerance: float, place: str
+) -> str:
+    largest = max((abs(value) for value in expected), default=0.0)
+    for number, (one, other) in enumerate(zip(expected, found, strict=True)):
+        close = abs(one - other) <= tolerance * largest
+        signs = tolerance or math.copysign(1, one) == math.copysign(1, other)
+        if not (close and signs):
+            return f"{place}[{number}]: {one!r} is due, {other!r} came"
+    return ""
+
+
+def _shorten(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 80 else f"{text[:60]} … ({len(text)} signs)"

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
 
 from pydantic import BaseModel
 
-from clustering_protocols.common.errors import Malformed
-from clustering_protocols.terms.agreements import read_agreement
-from party_sdk.conformance.comparison import find_difference
-from party_sdk.conformance.contributions import ContributionReader, Leeway
-from party_sdk.conformance.programs import Answer, Program
-from party_sdk.conformance.vectors import (
+from benchmarks.vectors.contributions import ContributionReader, Leeway, find_difference
+from benchmarks.vectors.form import (
     LEVELS,
     Layer,
     Level,
@@ -24,6 +22,80 @@ from party_sdk.conformance.vectors import (
     SessionFile,
     VectorCase,
 )
+from clustering_protocols.common.errors import InvalidParameters, Malformed
+from clustering_protocols.terms.agreements import read_agreement
+
+Answer = dict[str, Any]
+
+
+def _describe_end() -> Malformed:
+    return Malformed(
+        "The program ended without an answer.",
+        remedy="Read what it wrote to standard error.",
+    )
+
+
+class Program(Protocol):
+    """What answers calls."""
+
+    def ask(self, call: str, given: dict[str, Any]) -> Answer:
+        """Return the answer: an output, a problem, or that the call is unknown."""
+
+
+class ProgramProcess:
+    """A program of its own: see "A program under test" of spec/conformance.md.
+
+    Raises InvalidParameters if it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        try:
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+            )
+        except OSError as error:
+            raise InvalidParameters(
+                f"{command[0]!r} cannot be started: {error.strerror}."
+            ) from None
+
+    def ask(self, call: str, given: dict[str, Any]) -> Answer:
+        """Return the answer; :class:`Malformed` if there is none, or it is none."""
+        reader, writer = self._process.stdout, self._process.stdin
+        assert reader is not None and writer is not None  # noqa: S101, PT018  pipes
+        try:
+            writer.write(json.dumps({"call": call, "input": given}) + "\n")
+            writer.flush()
+        except BrokenPipeError:
+            raise _describe_end() from None
+        line = reader.readline()
+        if not line:
+            raise _describe_end()
+        try:
+            answer = json.loads(line)
+        except ValueError:
+            raise Malformed("The program wrote a line that is not JSON.") from None
+        if not isinstance(answer, dict):
+            raise Malformed("The program wrote a line that is not a JSON object.")
+        return answer
+
+    def __enter__(self) -> Self:
+        """Return the program."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close its input, at which it ends."""
+        del kind, error, trace
+        self._process.communicate()
+
 
 _FROM: Final[Mapping[str, Level]] = {
     "sums": "B",
@@ -150,7 +222,7 @@ def find_wrong(
         _bytes(contribution),
         _bytes(answer["output"].get("contribution", "")),
         tolerance=case.tolerance,
-        leeway=Leeway(tuple(case.turned), case.units, tuple(case.chosen), case.values),
+        leeway=Leeway(tuple(case.turned), case.units, tuple(case.chosen)),
     )
 
 

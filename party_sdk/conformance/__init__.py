@@ -1,1 +1,0 @@
-"""Whether a party program, in whichever language, speaks the published wire."""
