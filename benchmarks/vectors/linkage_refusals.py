@@ -12,7 +12,7 @@ from clustering_protocols.shared_stages.alignment.intersection.messages import (
 )
 from clustering_protocols.shared_stages.alignment.linkage.messages import MaskedKeys
 
-_N_KEYS, _N_LISTED = 2, 11 + 128
+_N_KEYS, _N_LISTED = 2, 11
 
 
 def list_refusals_of_ids(forger: Forger) -> list[Refusal]:
