@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -20,83 +20,10 @@ from party_sdk.results.output_files import keep_others, try_outputs
 
 if TYPE_CHECKING:
     from party_sdk.tables import How
-    from party_sdk.tables.dictionaries import DictionaryDraft
+    from party_sdk.tables.variables import DictionaryDraft
 
 _EVERY: Final = "*"
 """Stands for --levels alone."""
-
-_ROLES: Final = {
-    "clustered": "cluster",
-    "described": "describe",
-    "left_out": "leave-out",
-}
-_CELLS: Final = {
-    "types": "type",
-    "units": "unit",
-    "titles": "title",
-    "levels": "levels",
-}
-_OPTIONS: Final = (
-    click.option(
-        "--cluster", "clustered", metavar="NAME", multiple=True, help="Cluster it."
-    ),
-    click.option(
-        "--describe",
-        "described",
-        metavar="NAME",
-        multiple=True,
-        help="Show it in profiles alone, such as an outcome.",
-    ),
-    click.option(
-        "--leave-out", "left_out", metavar="NAME", multiple=True, help="Do not read it."
-    ),
-    click.option(
-        "--type",
-        "types",
-        metavar="NAME=TYPE",
-        multiple=True,
-        help="number, integer, boolean, string or date.",
-    ),
-    click.option(
-        "--unit", "units", metavar="NAME=UNIT", multiple=True, help="Such as mmol/mol."
-    ),
-    click.option(
-        "--bounds",
-        metavar="NAME=LOW..HIGH",
-        multiple=True,
-        help="Least and greatest value, such as hba1c=20..200.",
-    ),
-    click.option(
-        "--levels",
-        metavar="[NAME=A,B]",
-        multiple=True,
-        is_flag=False,
-        flag_value=_EVERY,
-        help="The levels of a variable. Alone, when drafting: those of all columns of "
-        "words, unasked.",
-    ),
-    click.option(
-        "--title", "titles", metavar="NAME=TEXT", multiple=True, help="For people."
-    ),
-    click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        help="Where to write the dictionary (JSON).",
-    ),
-    click.option(
-        "--csv-out",
-        "table_out",
-        type=click.Path(path_type=Path),
-        help="Where to write the table of variables (CSV), for a spreadsheet.",
-    ),
-)
-
-
-def change_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that change variables and write them: ``said`` of the command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return force_option(command)
 
 
 @click.group()
@@ -107,47 +34,86 @@ def schema() -> None:
 @schema.command()
 @click.argument("file")
 @reading_options
-@change_options
-def infer(file: str, how: How, force: bool, **said: Any) -> None:  # noqa: FBT001  of click
+@click.option(
+    "--describe",
+    metavar="NAME",
+    multiple=True,
+    help="Show it in profiles alone, such as an outcome.",
+)
+@click.option("--leave-out", metavar="NAME", multiple=True, help="Do not read it.")
+@click.option(
+    "--levels",
+    metavar="[NAME=A,B]",
+    multiple=True,
+    is_flag=False,
+    flag_value=_EVERY,
+    help="The levels of a variable. Alone: those of all columns of words, unasked.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Where to write the dictionary (JSON).",
+)
+@click.option(
+    "--csv-out",
+    "table_out",
+    type=click.Path(path_type=Path),
+    help="Where to write the table of variables (CSV), for a spreadsheet; 'coterie "
+    "schema build' makes a dictionary of it.",
+)
+@force_option
+def infer(
+    file: str,
+    how: How,
+    describe: tuple[str, ...],
+    leave_out: tuple[str, ...],
+    levels: tuple[str, ...],
+    out: Path | None,
+    table_out: Path | None,
+    *,
+    force: bool,
+) -> None:
     """Draft a dictionary of FILE: names, types and decimals, for you to complete.
 
     Numbers, dates, yes and no are proposed to be clustered, so say which are outcomes:
     --describe. The levels of a text column are written if you confirm it, or with
     --levels. They come from your rows, and anyone who reads the dictionary reads them.
     """
-    from party_sdk.tables.dictionaries import infer as drafted
+    from party_sdk.tables.drafts import infer as drafted
 
-    outputs = [said["out"], said["table_out"]]
-    try_outputs(outputs, Path(file), force=force)
-    keep_others(outputs, None, force=force)
-    every = _EVERY in said["levels"]
+    try_outputs([out, table_out], Path(file), force=force)
+    keep_others([out, table_out], None, force=force)
+    every = _EVERY in levels
     draft = drafted(file, how, (lambda *_: True) if every else _ask)
-    draft = draft.change(_changes(said))
+    draft = draft.change(_changes(describe, leave_out, levels))
     for variable in draft.variables:
         why = draft.reasons.get(variable.name, "")
         if variable.role == "leave-out" and why:
             say(f"{variable.name!r} is left out: {why}.", err=True)
-    _write(draft, said["out"], said["table_out"])
-
-
-@schema.command(name="set")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@change_options
-def change(file: Path, force: bool, **said: Any) -> None:  # noqa: FBT001  of click
-    """Change variables of a dictionary FILE, in its place or in --out.
-
-    FILE is a dictionary (JSON) or a table of variables (.csv).
-    """
-    from party_sdk.tables.dictionaries import read_draft
-
-    if _EVERY in said["levels"]:
-        raise InvalidParameters("Name the variable: --levels NAME=a,b.")
-    out, table_out = said["out"], said["table_out"]
-    keep_others([out, table_out], None, force=force)
-    draft = read_draft(file).change(_changes(said))
-    if out is None and table_out is None:
-        out, table_out = (None, file) if file.suffix.lower() == ".csv" else (file, None)
     _write(draft, out, table_out)
+
+
+def _changes(
+    describe: Iterable[str], leave_out: Iterable[str], levels: Iterable[str]
+) -> dict[str, dict[str, str]]:
+    """Return the cells to change, by the name of the variable."""
+    found = {name: {"role": "describe"} for name in describe}
+    for name in leave_out:
+        if name in found:
+            raise InvalidParameters(f"{name!r} has two roles.")
+        found[name] = {"role": "leave-out"}
+    for text in levels:
+        name, sign, value = text.partition("=")
+        if text == _EVERY:
+            continue
+        if not sign:
+            raise InvalidParameters(
+                f"--levels takes NAME=VALUE, not {text!r}. Put the file before the "
+                "options."
+            )
+        name = name.strip()
+        found[name] = {**found.get(name, {}), "levels": value}
+    return found
 
 
 @schema.command()
@@ -163,7 +129,7 @@ def build(file: Path, out: Path | None, *, force: bool) -> None:
 
     Its columns are those that --csv-out writes; name alone is needed.
     """
-    from party_sdk.tables.dictionaries import DictionaryDraft
+    from party_sdk.tables.variables import DictionaryDraft
 
     try_outputs([out], file, force=force)
     keep_others([out], None, force=force)
@@ -193,40 +159,6 @@ def _write(draft: DictionaryDraft, out: Path | None, table_out: Path | None) -> 
         if (n := sum(field.role == role for field in found.fields))
     ]
     say(f"{len(found.fields)} fields in {out}: {', '.join(counts)}", err=True)
-
-
-def _changes(said: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the cells to change, by the name of the variable."""
-    from party_sdk.tables.dictionaries import parse_bounds
-
-    found: dict[str, dict[str, str]] = {}
-    for option, role in _ROLES.items():
-        for name in said[option]:
-            cells = found.setdefault(name, {})
-            if cells.setdefault("role", role) != role:
-                raise InvalidParameters(f"{name!r} has two roles.")
-    for option, cell in _CELLS.items():
-        for name, text in _pairs(option, said[option]):
-            found.setdefault(name, {})[cell] = text
-    for name, text in _pairs("bounds", said["bounds"]):
-        try:
-            found.setdefault(name, {}).update(parse_bounds(text))
-        except ValueError as error:
-            raise InvalidParameters(f"--bounds {name}: {error}.") from None
-    return found
-
-
-def _pairs(option: str, texts: Iterable[str]) -> Iterable[tuple[str, str]]:
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if text == _EVERY:
-            continue
-        if not sign:
-            raise InvalidParameters(
-                f"--{option.rstrip('s') if option != 'levels' else option} takes "
-                f"NAME=VALUE, not {text!r}. Put the file before the options."
-            )
-        yield name.strip(), value
 
 
 @schema.command()

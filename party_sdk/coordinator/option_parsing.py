@@ -82,7 +82,7 @@ def read_dictionary(paths: tuple[Path, ...]) -> list[Schema] | None:
     """Return the dictionaries of column groups in files; None of no file."""
     if not paths:
         return None  # and no library of tables is imported
-    from party_sdk.tables.dictionaries import read_schema
+    from party_sdk.tables.variables import read_schema
 
     return [read_schema(path) for path in paths]
 

@@ -17,7 +17,7 @@ from coterie_pages.models.fields import Option
 from party_sdk.desk.responses import Form
 
 if TYPE_CHECKING:
-    from party_sdk.tables.dictionaries import DictionaryDraft
+    from party_sdk.tables.variables import DictionaryDraft
 
 MOST_VARIABLES: Final = 150
 """More do not fit a form: they are written in a file."""
@@ -138,7 +138,7 @@ class TableDraft:
     def _infer(self) -> DictionaryDraft:
         """Return the draft of the table itself."""
         from party_sdk.tables import How
-        from party_sdk.tables.dictionaries import infer
+        from party_sdk.tables.drafts import infer
 
         how = How(id_column=self.ids or None)
         return infer(str(self.path), how, lambda *_: self.levels)
@@ -148,7 +148,7 @@ class TableDraft:
 
         Raises InvalidData if there are none.
         """
-        from party_sdk.tables.dictionaries import DictionaryDraft, Variable
+        from party_sdk.tables.variables import DictionaryDraft, Variable
 
         if not self.rows:
             raise InvalidData("No variable is listed.")

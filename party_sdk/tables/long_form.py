@@ -16,7 +16,7 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import did_you_mean
 from clustering_protocols.numerics.data_source import SparseSource
 from party_sdk.tables.columns import Column
-from party_sdk.tables.mapping.model import TableMapping
+from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.parsing.dialect import from_mapping
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import Findings, sentences

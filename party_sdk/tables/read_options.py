@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
-from party_sdk.tables.mapping.model import TableMapping
+from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.names import IdColumns, normalise_id_columns
 from party_sdk.tables.parsing.dialect import Dialect
 

@@ -10,7 +10,7 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import did_you_mean
 from party_sdk.tables import guards, names as named
 from party_sdk.tables.columns import Column
-from party_sdk.tables.mapping.model import TableMapping
+from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.problems.cell_problems import find_cell_problems
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import CheckReport

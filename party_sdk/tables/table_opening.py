@@ -18,8 +18,7 @@ from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from party_sdk.tables import table_examination
 from party_sdk.tables.isolation import parent
-from party_sdk.tables.mapping.mapping_files import load_mapping
-from party_sdk.tables.mapping.model import TableMapping
+from party_sdk.tables.mapping import TableMapping, load_mapping
 from party_sdk.tables.names import IdColumns
 from party_sdk.tables.parsing.dialect import from_mapping
 from party_sdk.tables.read_options import How

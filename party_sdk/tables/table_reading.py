@@ -13,8 +13,7 @@ from pyarrow import compute
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.preparation import Preparation
 from party_sdk.tables import guards
-from party_sdk.tables.code_warnings import code_warnings
-from party_sdk.tables.codes import as_date
+from party_sdk.tables.codes import as_date, code_warnings
 from party_sdk.tables.columns import (
     Bad,
     Column,
@@ -24,7 +23,7 @@ from party_sdk.tables.columns import (
     texts,
     without_codes,
 )
-from party_sdk.tables.mapping.model import TableMapping
+from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.names import UNNAMED
 from party_sdk.tables.parsing.row_places import Places, RemainingRows
 from party_sdk.tables.read_options import How

@@ -127,7 +127,7 @@ def test_a_table_tells_its_codes_with_counts(tmp_path: Path, kind: str) -> None:
 def test_codes_of_a_large_table_are_counted_in_all_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("party_sdk.tables.code_warnings._MOST_ROWS", 100)
+    monkeypatch.setattr("party_sdk.tables.codes._MOST_ROWS", 100)
     report, _ = examine(pd.DataFrame({"x": coded(BMI, 999)[::-1]}), How())
     assert "999 in 9 rows" in report.warnings[0]
 

@@ -29,7 +29,8 @@ from party_sdk.cli import main
 from party_sdk.results.output_files import keep_others, remember_outputs, try_outputs
 from party_sdk.results.results import Result
 from party_sdk.tables import CheckReport, Dialect, How, open_table, read_table
-from party_sdk.tables.dictionaries import infer, read_schema
+from party_sdk.tables.drafts import infer
+from party_sdk.tables.variables import read_schema
 
 WARD = Schema.model_validate(
     {

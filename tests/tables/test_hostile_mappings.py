@@ -16,13 +16,13 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import Schema
 from party_sdk.tables import How, LongForm, examine, open_long
 from party_sdk.tables.mapping import (
+    MOST_BYTES,
     ColumnMapping,
     TableMapping,
     parse_mapping,
     read_mapping,
     write_mapping,
 )
-from party_sdk.tables.mapping.mapping_files import MOST_BYTES
 
 FIRST = "version = 1\n"
 SECRET = "geheim"

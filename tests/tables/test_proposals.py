@@ -13,9 +13,8 @@ from support.terminal import Terminal
 
 from clustering_protocols.numerics.data_source import matrix
 from party_sdk.tables import How, read_table
+from party_sdk.tables.drafts import Certainty, Proposal, propose
 from party_sdk.tables.mapping import TableMapping, parse_mapping, write_mapping
-from party_sdk.tables.proposals import Proposal, propose
-from party_sdk.tables.proposals.proposal import Certainty
 
 from .hospital_tables import (
     DICTIONARY,

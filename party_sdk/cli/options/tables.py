@@ -95,7 +95,7 @@ def unmapped_reading_options(command: Command) -> Command:
         **rest: Any,
     ) -> Any:
         from party_sdk.tables import Dialect, How
-        from party_sdk.tables.dictionaries import read_schema
+        from party_sdk.tables.variables import read_schema
 
         how = How(
             id_column=id_columns,

@@ -250,7 +250,7 @@ class Draft:
         return [found[number] for number in groups if number in found]
 
     def _one_dictionary(self, number: int, left_out: list[str]) -> Schema | None:
-        from party_sdk.tables.dictionaries import read_schema
+        from party_sdk.tables.variables import read_schema
 
         file, table = self.one(f"dictionary.{number}"), self.one(f"table.{number}")
         if file and table:

@@ -23,8 +23,8 @@ from party_sdk.desk.tables.named_file import csv_of, path_of, split_words
 
 if TYPE_CHECKING:
     from party_sdk.tables import CheckReport, Table
+    from party_sdk.tables.drafts import ColumnProposal, LevelProposal, Proposal
     from party_sdk.tables.mapping import ColumnMapping, TableMapping
-    from party_sdk.tables.proposals import ColumnProposal, LevelProposal, Proposal
 
 NOTHING: Final = "-"
 """Stands for no column that names rows, where somebody said so."""
@@ -61,7 +61,7 @@ def mend(form: Form, place: MappingPlace) -> tuple[dict[str, Any], Banner | None
     Raises InvalidData if the table cannot be read at all.
     """
     from party_sdk.tables import Dialect, How
-    from party_sdk.tables.proposals import propose
+    from party_sdk.tables.drafts import propose
 
     if len(place.schema.used.names) > MOST_FIELDS:
         raise InvalidData(

@@ -87,7 +87,7 @@ def post_file(request: Request) -> Response:
 
 def _read_dictionary(path: str) -> Schema:
     """Return a dictionary from its file, which is JSON or a table of variables."""
-    from party_sdk.tables.dictionaries import read_draft
+    from party_sdk.tables.variables import read_draft
 
     if not path:
         raise InvalidData("Name the dictionary: the file that the coordinator sent.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from party_sdk.tables.proposals.known_words import fold, fold_words
+from party_sdk.tables.words import fold, fold_words
 
 _ROLES: Final = {
     "number": "ssn socsecid socialsecuritynumber insurancenumber insuranceno kvnr "

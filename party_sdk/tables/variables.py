@@ -1,0 +1,399 @@
+"""Dictionaries as people write them: rows of variables, in a form or a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pydantic import ValidationError
+
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.common.validation_messages import (
+    did_you_mean,
+    explain,
+    invalid_parameters,
+)
+from clustering_protocols.terms.schema import Constraints, Field, Level, Schema, normal
+
+ROLES: Final = ("cluster", "describe", "leave-out")
+TYPES: Final = ("number", "integer", "boolean", "string", "date")
+_YES: Final = frozenset({"yes", "y", "true", "1", "x", "ja", "wahr", "oui", "vrai"})
+_NO: Final = frozenset({"", "no", "n", "false", "0", "nein", "falsch", "non", "faux"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """A row of the table of variables; an empty text is the default.
+
+    minimum, maximum: numbers, or dates such as 2026-01-31.
+    levels: with commas between, each in quotes where it holds one; ``1=female`` is a
+        level with a label. A backslash stands before a sign that belongs to the level.
+    ordered, required: yes or no.
+    missing: codes of no value, written as levels are.
+    """
+
+    name: str
+    role: str = ""
+    type: str = ""
+    unit: str = ""
+    minimum: str = ""
+    maximum: str = ""
+    decimals: str = ""
+    levels: str = ""
+    ordered: str = ""
+    required: str = ""
+    missing: str = ""
+    title: str = ""
+    description: str = ""
+
+    @classmethod
+    def of(cls, field: Field, schema: Schema) -> Self:
+        """Return a field as texts; codes of the whole schema become its own."""
+        codes = field.missingValues
+        if codes is None and set(schema.missingValues) - {""}:
+            codes = schema.missingValues
+        low, high = field.constraints.minimum, field.constraints.maximum
+        levels = zip(field.levels, field.labels, strict=True)
+        return cls(
+            name=field.name,
+            role=field.role,
+            type=field.type,
+            unit=field.unit,
+            minimum="" if low is None else str(low),
+            maximum="" if high is None else str(high),
+            decimals="" if field.decimals is None else str(field.decimals),
+            levels=join_texts(_write_level(*each) for each in levels),
+            ordered="yes" if field.categoriesOrdered else "",
+            required="yes" if field.constraints.required else "",
+            missing="" if codes is None else join_texts(codes),
+            title=field.title,
+            description=field.description,
+        )
+
+    def field(self) -> Field:
+        """Return the field that a row describes.
+
+        Raises InvalidData: with what is wrong in which cell.
+        """
+        kind = self.type.strip() or ("string" if self.levels.strip() else "number")
+        read = _Cells(self)
+        constraints = {
+            "minimum": read("minimum", _bound(kind)),
+            "maximum": read("maximum", _bound(kind)),
+            "required": read("required", _parse_truth) or False,
+        }
+        said: dict[str, Any] = {
+            "name": self.name,
+            "role": self.role.strip() or "cluster",
+            "type": kind,
+            "unit": self.unit,
+            "title": self.title,
+            "description": self.description,
+            "decimals": read("decimals", _parse_whole),
+            "categories": read("levels", lambda text: _parse_levels(text, kind)) or (),
+            "categoriesOrdered": read("ordered", _parse_truth) or False,
+            "missingValues": read("missing", split_texts),
+        }
+        try:
+            return Field(**said, constraints=Constraints(**constraints))
+        except ValidationError as error:
+            found = invalid_parameters(error)
+            place = f"{found.field}: " if found.field else ""
+            raise InvalidData(f"{place}{found.said}") from None
+
+    def cells(self) -> dict[str, str]:
+        """Return the texts by their column."""
+        return asdict(self)
+
+
+COLUMNS: Final = tuple(each.name for each in fields(Variable))
+"""The columns of the table of variables."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """Reads the cells of a row; a refusal names the cell."""
+
+    row: Variable
+
+    def __call__(self, name: str, parse: Callable[[str], Any]) -> Any:
+        text = getattr(self.row, name).strip()
+        if not text:
+            return None
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise InvalidData(f"{name}: {error}") from None
+
+
+def split_texts(text: str) -> tuple[str, ...]:
+    """Return texts with commas between; one in quotes may hold a comma.
+
+    Raises ValueError if they do not stand in one line.
+    """
+    try:
+        rows = list(csv.reader([text], skipinitialspace=True, strict=True))
+    except csv.Error:
+        raise ValueError("write them with commas between, in one line") from None
+    return tuple(each.strip() for row in rows for each in row)
+
+
+def join_texts(texts: Any) -> str:
+    """Return texts with commas between, as :func:`split_texts` reads them."""
+    written = io.StringIO()
+    csv.writer(written, lineterminator="").writerow(texts)
+    return written.getvalue()
+
+
+def _write_level(value: str, label: str) -> str:
+    kept = value.replace("\\", "\\\\").replace("=", "\\=")
+    return kept if label == value else f"{kept}={label}"
+
+
+def _parse_levels(text: str, kind: str) -> tuple[Level, ...]:
+    return tuple(_parse_level(each, kind) for each in split_texts(text))
+
+
+def _parse_level(text: str, kind: str) -> Level:
+    value, label, place = "", "", 0
+    while place < len(text):
+        letter = text[place]
+        if letter == "\\" and place + 1 < len(text):
+            place += 1
+            letter = text[place]
+        elif letter == "=":
+            label = text[place + 1 :].strip()
+            break
+        value += letter
+        place += 1
+    if kind == "integer":
+        return Level(value=_parse_whole(value), label=label)
+    if not value.strip():
+        raise ValueError("a level is empty")
+    return Level(value=value.strip(), label=label)
+
+
+def _bound(kind: str) -> Callable[[str], float | int | str]:
+    return str if kind == "date" else _parse_number
+
+
+def _parse_number(text: str) -> float | int:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text if "." in text else text.replace(",", "."))
+    except ValueError:
+        raise ValueError("give a number") from None
+
+
+def _parse_whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("give a whole number") from None
+
+
+def _parse_truth(text: str) -> bool:
+    folded = text.casefold()
+    if folded not in _YES | _NO:
+        raise ValueError("write yes or no")
+    return folded in _YES
+
+
+_MOST_BYTES: Final = 1 << 26
+_MOST_SHOWN: Final = 10
+_FORMULA: Final = re.compile(r"[=+\-@\t\r]")
+_NUMBER: Final = re.compile(r"[+-]?[0-9.,]+([eE][+-]?[0-9]+)?")
+Cells = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DictionaryDraft:
+    """The variables of a dictionary, as rows of texts.
+
+    reasons: why a variable is proposed to be left out, by its name.
+    """
+
+    variables: tuple[Variable, ...]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schema: Schema) -> Self:
+        """Return the rows of a dictionary."""
+        return cls(variables=tuple(Variable.of(each, schema) for each in schema.fields))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the variables."""
+        return tuple(each.name for each in self.variables)
+
+    def faults(self) -> dict[int, str]:
+        """Return what is wrong with each row, counted from 1; empty of a good draft."""
+        return self._read()[1]
+
+    def schema(self) -> Schema:
+        """Return the dictionary.
+
+        Raises InvalidData: with the rows that describe no variable, and why.
+        """
+        found, faults = self._read()
+        if faults:
+            shown = [
+                f"row {row} ({self.variables[row - 1].name!r}): {what}"
+                for row, what in list(faults.items())[:_MOST_SHOWN]
+            ]
+            more = len(faults) - len(shown)
+            shown += [f"{more} more rows"] if more else []
+            raise InvalidData(f"The table of variables: {'; '.join(shown)}.")
+        try:
+            return Schema(fields=tuple(found))
+        except ValidationError as error:
+            said = invalid_parameters(error).said
+            raise InvalidData(f"The table of variables: {said}") from None
+
+    def _read(self) -> tuple[list[Field], dict[int, str]]:
+        found: list[Field] = []
+        faults: dict[int, str] = {}
+        seen: set[str] = set()
+        for row, variable in enumerate(self.variables, 1):
+            try:
+                found.append(variable.field())
+            except InvalidData as refused:
+                faults[row] = refused.detail.rstrip(".")
+                continue
+            if found[-1].name in seen:
+                faults[row] = "another row has this name"
+            seen.add(found[-1].name)
+        return found, faults
+
+    def change(self, changes: Mapping[str, Cells]) -> Self:
+        """Return a draft in which variables have other cells, by their names.
+
+        Raises InvalidParameters if no variable has a name.
+        """
+        asked = {normal(name): cells for name, cells in changes.items()}
+        if unknown := [name for name in asked if name not in self.names]:
+            hint = did_you_mean(unknown[0], self.names)
+            raise InvalidParameters(f"There is no variable {unknown[0]!r}.{hint}")
+        rows = (replace(row, **asked.get(row.name, {})) for row in self.variables)
+        return replace(self, variables=tuple(rows))
+
+    def to_csv(self) -> str:
+        """Return the rows as CSV, with the names of columns first.
+
+        A cell that a spreadsheet would compute has an apostrophe before it.
+        """
+        written = io.StringIO()
+        writer = csv.writer(written, lineterminator="\r\n")
+        writer.writerow(COLUMNS)
+        for variable in self.variables:
+            writer.writerow(map(_guard, variable.cells().values()))
+        return written.getvalue()
+
+    @classmethod
+    def read_csv(cls, path: Path) -> Self:
+        """Return the rows of a CSV file, as a spreadsheet writes it.
+
+        Commas, semicolons or tabs stand between cells; columns come in any order, and
+        ``name`` alone is needed.
+
+        Raises InvalidData if it cannot be read, or has other columns.
+        """
+        try:
+            rows = _split_rows(_decode(read_whole(path)))
+        except OSError:
+            raise InvalidData(f"There is no file {path.name!r}.") from None
+        except csv.Error:
+            raise InvalidData(
+                f"{path.name!r} is no CSV file, or has a cell of more than 131,072 "
+                "characters: write such a dictionary as JSON."
+            ) from None
+        heads = [normal(head).casefold() for head in rows[0]] if rows else []
+        if unknown := [head for head in heads if head and head not in COLUMNS]:
+            hint = did_you_mean(unknown[0], COLUMNS)
+            raise InvalidData(
+                f"{path.name!r} has a column {unknown[0]!r}; a table of variables has "
+                f"{', '.join(COLUMNS)}.{hint}"
+            )
+        if "name" not in heads or len(set(heads)) < len(heads):
+            raise InvalidData(f"{path.name!r} needs a column 'name', and each once.")
+        variables = [Variable(**_cells_of(heads, row)) for row in rows[1:] if any(row)]
+        if not variables:
+            raise InvalidData(f"{path.name!r} has no variables below its columns.")
+        return cls(variables=tuple(variables))
+
+
+def _decode(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("cp1252", errors="replace")
+
+
+def _split_rows(text: str) -> list[list[str]]:
+    head = text.partition("\n")[0]
+    mark = max(",;\t", key=head.count)
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True))
+
+
+def _cells_of(heads: Sequence[str], row: Iterable[str]) -> dict[str, str]:
+    pairs = zip(heads, row, strict=False)
+    cells = {head: _bare(text.strip()) for head, text in pairs if head}
+    return {**cells, "name": normal(cells.get("name", ""))}
+
+
+def _guard(text: str) -> str:
+    is_formula = _FORMULA.match(text) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula or _is_guarded(text) else text
+
+
+def _bare(text: str) -> str:
+    return text[1:] if _is_guarded(text) else text
+
+
+def _is_guarded(text: str) -> bool:
+    """Return whether an apostrophe stands before what a spreadsheet would compute."""
+    rest = text.lstrip("'")
+    return rest != text and bool(_FORMULA.match(rest))
+
+
+def read_whole(path: Path) -> bytes:
+    """Return what stands in a file; of one that does not end no more than is allowed.
+
+    Raises InvalidData if it is larger than a dictionary may be.
+    """
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise InvalidData(f"{path.name!r} is larger than 64 MiB.")
+    return content
+
+
+def read_schema(path: Path) -> Schema:
+    """Return the dictionary in a file.
+
+    Raises InvalidData if there is none, or it contradicts itself.
+    """
+    try:
+        return Schema.model_validate_json(read_whole(path))
+    except OSError:
+        raise InvalidData(f"There is no dictionary {path.name!r}.") from None
+    except ValidationError as error:
+        raise InvalidData(f"{path.name!r} is no dictionary: {explain(error)}") from None
+
+
+def read_draft(path: Path) -> DictionaryDraft:
+    """Return the draft in a file: a dictionary, or a table of variables (``.csv``).
+
+    Raises InvalidData if it is neither.
+    """
+    if path.suffix.lower() == ".csv":
+        return DictionaryDraft.read_csv(path)
+    return DictionaryDraft.of(read_schema(path))
