@@ -1,4 +1,4 @@
-"""Who may be told what about a session."""
+"""Addresses that are told about a session, and what each is told, under leases."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import secrets
 from datetime import datetime, timedelta
 from typing import Final
 
+import sqlalchemy as sa
+from sqlalchemy import orm
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import Caller
 from analyst_service.notices.mail import Notification
-from analyst_service.notices.repository import ALWAYS, LeasedNotice, NoticeRepository
 from analyst_service.process_context import Service
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.settings import is_mail_address
-from analyst_service.storage.models import Notice, Receiver, Session
-from analyst_service.transactions.outbox import NoticeEvent, Outbox, SessionMove
+from analyst_service.storage.models import Credential, Notice, Receiver, Session
+from analyst_service.transactions.outbox import (
+    NoticeEvent,
+    NoticeState,
+    Outbox,
+    SessionMove,
+)
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters, NotOffered
 from clustering_protocols.wire.notices import ReceiverAdded, ReceiverLine, Receivers
@@ -29,17 +35,19 @@ _MOST = 5  # addresses at once, of a coordinator or a party of a session
 _MOST_EVER = 20  # with those that were removed: each is told that it was added
 _MOST_A_DAY = 100  # of one credential
 _STALE = timedelta(days=7)  # after an outage, or while nothing was sent
+_KEPT = timedelta(days=7)  # after the end: who is told may look how it went
+_LEASE = timedelta(minutes=2)  # longer than any delivery takes
+_ALWAYS = {NoticeEvent.ADDED.value, NoticeEvent.ENDED.value}
+_IS_PENDING = Notice.state == NoticeState.PENDING.value
 
 
 class NoticeService:
     """Receivers and what they are told, in one transaction."""
 
     def __init__(self, transaction: Transaction, service: Service) -> None:
+        self._transaction = transaction
         self._sessions = SessionService(transaction, service.clock)
-        self._rows = SessionRepository(transaction)
-        self._notices = NoticeRepository(transaction)
-        self._outbox = Outbox(transaction)
-        self._service = service
+        self._is_offered = bool(service.settings.smtp_server)
         self._clock = service.clock
 
     # Receivers
@@ -52,7 +60,7 @@ class NoticeService:
         """
         session = self._sessions.visible(caller, session_id, lock=True)
         require_alive(session)
-        if not self._service.settings.smtp_server:
+        if not self._is_offered:
             raise NotOffered(
                 "It sends no mail: no mail server is set (COTERIE_SMTP_SERVER)."
             )
@@ -70,94 +78,190 @@ class NoticeService:
             address=address,
             created_at=now,
         )
-        self._notices.add(receiver)
-        self._outbox.welcome(receiver, SessionMove.of(session), now)
+        self._transaction.add(receiver)
+        self._transaction.flush()
+        Outbox(self._transaction).welcome(receiver, SessionMove.of(session), now)
         return ReceiverAdded(id=receiver.id)
 
     def own(self, caller: Caller, session_id: str) -> Receivers:
         """Return the caller's receivers, and whether mail is sent."""
         session = self._sessions.visible(caller, session_id)
-        found = self._notices.of_place(session.id, caller.slot)
+        found = self._named_by(caller, session)
         return Receivers(
-            offered=bool(self._service.settings.smtp_server),
+            offered=self._is_offered,
             receivers=[self._line(each) for each in found if each.address],
         )
 
     def remove(self, caller: Caller, session_id: str, receiver_id: str) -> None:
         """Forget an address of the caller; what is not there is left alone."""
         session = self._sessions.visible(caller, session_id, lock=True)
-        for each in self._notices.of_place(session.id, caller.slot):
+        for each in self._named_by(caller, session):
             if each.id == receiver_id:
-                self._notices.forget(each)
+                self._forget(each)
+
+    def _named_by(self, caller: Caller, session: Session) -> list[Receiver]:
+        """Return whom a coordinator (no slot) or a party has ever named, in order."""
+        query = sa.select(Receiver).where(
+            Receiver.session_id == session.id,
+            Receiver.slot.is_(None)
+            if caller.slot is None
+            else Receiver.slot == caller.slot,
+        )
+        ordered = query.order_by(Receiver.created_at, Receiver.id)
+        return list(self._transaction.scalars(ordered))
 
     def _make_room(self, caller: Caller, session: Session, address: str) -> None:
-        named = self._notices.of_place(session.id, caller.slot)
+        named = self._named_by(caller, session)
         for each in named:
             if each.address == address:
-                self._notices.forget(each)
+                self._forget(each)
         if sum(bool(each.address) for each in named) >= _MOST:
             raise InvalidParameters(
                 f"{_MOST} are told already; remove one of them first.", field="address"
             )
-        today = self._notices.added_today(caller.credential_id, self._clock.now())
+        today = self._count(
+            Receiver.id,
+            Receiver.credential_id == caller.credential_id,
+            Receiver.created_at > self._clock.now() - timedelta(days=1),
+        )
         if len(named) >= _MOST_EVER or today >= _MOST_A_DAY:
             raise InvalidParameters(
                 "too many were named by now; those that are told stay.", field="address"
             )
 
+    def _forget(self, receiver: Receiver) -> None:
+        """Forget an address and its notices; that there was one counts still."""
+        receiver.address = ""
+        self._transaction.execute(
+            sa.delete(Notice).where(Notice.receiver_id == receiver.id)
+        )
+        self._transaction.flush()
+
     def _line(self, receiver: Receiver) -> ReceiverLine:
-        found = self._notices.tally(receiver)
+        own = Notice.receiver_id == receiver.id
+        last = (
+            sa.select(Notice.failure)
+            .where(own, Notice.state != NoticeState.SENT.value)
+            .where(Notice.failure.is_not(None))
+            .order_by(Notice.happened_at.desc())
+            .limit(1)
+        )
         return ReceiverLine(
             id=receiver.id,
             address=receiver.address,
             created_at=receiver.created_at,
-            sent=found.sent,
-            given_up=found.given_up,
-            retrying=found.retrying,
-            failure=found.failure,
+            sent=self._count(Notice.id, own, Notice.state == NoticeState.SENT.value),
+            given_up=self._count(
+                Notice.id, own, Notice.state == NoticeState.GIVEN_UP.value
+            ),
+            retrying=self._count(
+                Notice.id, own, _IS_PENDING, Notice.failure.is_not(None)
+            ),
+            failure=self._transaction.scalar(last),
         )
+
+    def _count(
+        self, column: orm.InstrumentedAttribute[str], *of: sa.ColumnElement[bool]
+    ) -> int:
+        query = sa.select(sa.func.count(column)).where(*of)
+        return self._transaction.scalar(query) or 0
 
     # What they are told
 
     def has_due(self) -> bool:
         """Return whether a notice waits for a sender; takes no lock."""
-        return self._notices.any_due(self._clock.now())
+        query = sa.select(Notice.id).where(_is_free(self._clock.now())).limit(1)
+        return self._transaction.scalar(query) is not None
 
     def take(self) -> tuple[Notice, Notification] | None:
-        """Take a notice that is due, and still true; None if there is none."""
+        """Take a notice that is due, and still true, under a lease; None if there is none.
+
+        New ones first: a receiver that does not answer holds up nobody but itself. Of
+        equal times the name decides: 'added' comes before all others.
+        """
         now = self._clock.now()
-        while (taken := self._notices.take(now)) is not None:
-            told = self._build_notification(taken, now)
+        while (found := self._lock_next(now)) is not None:
+            notice, receiver = found
+            if not self._is_free_still(notice, now):
+                continue
+            notice.lease_token = secrets.token_hex(16)
+            notice.lease_until = now + _LEASE
+            notice.attempts += 1
+            self._transaction.flush()
+            told = self._build_notification(notice, receiver, now)
             if told is not None:
-                return taken.notice, told
-            self._notices.drop(taken.notice)
+                return notice, told
+            self._transaction.delete(notice)
+            self._transaction.flush()
         return None
 
+    def _lock_next(self, now: datetime) -> tuple[Notice, Receiver] | None:
+        """Return the next notice that is free; none whose receiver another one takes."""
+        row = self._transaction.execute(
+            sa.select(Notice, Receiver)
+            .join(Receiver, Receiver.id == Notice.receiver_id)
+            .where(_is_free(now))
+            .order_by(Notice.attempts, Notice.due_at, Notice.event)
+            .limit(1)
+            .with_for_update(skip_locked=True, key_share=True)  # others may add notices
+        ).first()
+        return None if row is None else (row[0], row[1])
+
+    def _is_free_still(self, notice: Notice, now: datetime) -> bool:
+        """Return whether nobody took a notice, or its receiver, before it was locked.
+
+        PostgreSQL looks for leases as they were when a query began, and locks as it ends:
+        of two that query at once both found the notice free. A later query sees whatever
+        was committed before the lock was had.
+        """
+        is_free = sa.select(Notice.id).where(Notice.id == notice.id, _is_free(now))
+        return self._transaction.scalar(is_free) is not None
+
     def settle(self, notice: Notice, **values: object) -> bool:
-        """Note what became of a notice; False if another sender has it now."""
-        return self._notices.settle(notice, **values)
+        """Note what became of a notice; False if the lease was lost."""
+        settled = self._transaction.execute(
+            sa.update(Notice)
+            .where(Notice.id == notice.id, Notice.lease_token == notice.lease_token)
+            .values({"lease_token": None, "lease_until": None} | values)
+            .returning(Notice.id)
+            .execution_options(synchronize_session=False)
+        )
+        return settled.first() is not None
 
     def has_leftovers(self) -> bool:
         """Return whether receivers of ended sessions are kept; takes no lock."""
-        return self._notices.has_leftovers(self._clock.now())
+        query = sa.select(Receiver.id).where(_is_over(self._clock.now())).limit(1)
+        return self._transaction.scalar(query) is not None
 
     def tidy(self) -> None:
         """Remove the receivers of sessions that ended, once all are told."""
-        self._notices.tidy(self._clock.now())
+        self._transaction.execute(
+            sa.delete(Receiver)
+            .where(_is_over(self._clock.now()))
+            .execution_options(synchronize_session=False)
+        )
 
     def _build_notification(
-        self, taken: LeasedNotice, now: datetime
+        self, notice: Notice, receiver: Receiver, now: datetime
     ) -> Notification | None:
         """Return what a receiver is told; None where that is nothing any more."""
-        notice, receiver = taken.notice, taken.receiver
-        session = self._rows.get(notice.session_id)
-        if session is None or not self._is_wanted(taken, now):
+        session = SessionRepository(self._transaction).get(notice.session_id)
+        if session is None or not self._may_be_told(notice, receiver, now):
             return None
-        awaited = self._find_awaited(session, receiver)
-        if notice.event not in ALWAYS:
-            is_asked = awaited or _is_choosing_for(session, receiver)
-            is_often = self._notices.sent_lately(receiver, now) >= MOST_AN_HOUR
-            if is_often or not (is_asked and _is_there(notice, session)):
+        awaited = sorted(self._sessions.find_awaited(session))
+        if receiver.slot is not None:
+            awaited = [slot for slot in awaited if slot == receiver.slot]
+        if notice.event not in _ALWAYS:
+            chooses = receiver.slot is None and session.state == SessionState.CHOOSING
+            if not (awaited or chooses) or not _is_there(notice, session):
+                return None
+            lately = self._count(
+                Notice.id,
+                Notice.receiver_id == receiver.id,
+                Notice.state == NoticeState.SENT.value,
+                Notice.settled_at > now - timedelta(hours=1),
+            )
+            if lately >= MOST_AN_HOUR:
                 return None
         is_over = notice.event == NoticeEvent.ENDED.value
         return Notification(
@@ -176,24 +280,15 @@ class NoticeService:
             detail=None if receiver.slot else _find_missing(session),
         )
 
-    def _is_wanted(self, taken: LeasedNotice, now: datetime) -> bool:
-        """Return whether a receiver may be told still, and would not wonder about it."""
+    def _may_be_told(self, notice: Notice, receiver: Receiver, now: datetime) -> bool:
+        """Return whether a receiver is entitled still, and would not wonder about it."""
+        named_by = self._transaction.get(Credential, receiver.credential_id)
         return (
-            bool(self._service.settings.smtp_server)
-            and self._notices.is_entitled(taken.receiver)
-            and now - taken.notice.due_at < _STALE
+            self._is_offered
+            and named_by is not None
+            and named_by.revoked_at is None
+            and now - notice.due_at < _STALE
         )
-
-    def _find_awaited(self, session: Session, receiver: Receiver) -> list[str]:
-        """Return who is awaited, as far as it is the receiver's to know."""
-        awaited = sorted(self._sessions.find_awaited(session))
-        if receiver.slot is None:
-            return awaited
-        return [slot for slot in awaited if slot == receiver.slot]
-
-
-def _is_choosing_for(session: Session, receiver: Receiver) -> bool:
-    return receiver.slot is None and session.state == SessionState.CHOOSING
 
 
 def _find_missing(session: Session) -> str | None:
@@ -210,3 +305,34 @@ def _is_there(notice: Notice, session: Session) -> bool:
         notice.round,
         notice.attempt,
     )
+
+
+def _is_free(now: datetime) -> sa.ColumnElement[bool]:
+    """Return the condition under which a notice may be taken.
+
+    One at a time of each receiver: it hears things in their order, and one that hangs
+    holds up one sender. A lease that ends later than any sender would set it was set
+    before the clock was put back.
+    """
+    other = orm.aliased(Notice)
+    has_no_lease = sa.or_(
+        other.lease_until.is_(None),
+        other.lease_until <= now,
+        other.lease_until > now + 2 * _LEASE,
+    )
+    under_way = sa.exists().where(
+        other.receiver_id == Notice.receiver_id, ~has_no_lease
+    )
+    return sa.and_(_IS_PENDING, Notice.due_at <= now, ~under_way)
+
+
+def _is_over(now: datetime) -> sa.ColumnElement[bool]:
+    """Return the condition under which a receiver has nothing to hear any more."""
+    ended = sa.select(Session.id).where(
+        sa.or_(
+            Session.deleted_at.is_not(None),
+            sa.and_(Session.purged_at.is_not(None), Session.changed_at <= now - _KEPT),
+        )
+    )
+    waits = sa.exists().where(Notice.receiver_id == Receiver.id, _IS_PENDING)
+    return sa.and_(Receiver.session_id.in_(ended), ~waits)
