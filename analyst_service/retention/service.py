@@ -9,7 +9,6 @@ from typing import Final
 
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.auth.repository import CredentialRepository
 from analyst_service.auth.service import AuthService, Caller, Role
 from analyst_service.blobs.claims import claim
 from analyst_service.monitoring.administrative_acts import (
@@ -87,10 +86,10 @@ class RetentionService:
         """
         before = self._clock.now() - _TOKENS_KEPT
         with self._service.database.read() as transaction:
-            is_due = CredentialRepository(transaction).has_tokens(before)
+            is_due = AuthService(transaction, self._clock).has_tokens(before)
         if is_due:
             self._service.database.transact(
-                lambda transaction: CredentialRepository(transaction).remove_tokens(
+                lambda transaction: AuthService(transaction, self._clock).remove_tokens(
                     before
                 )
             )
