@@ -113,7 +113,7 @@ lock: $(READY)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/$(LOCK) --group build -o requirements-build.lock
 	$(BIN)/$(LOCK) pyproject.toml --extra analyst -o requirements.lock
-	$(BIN)/$(LOCK) pyproject.toml --extra analyst --extra objects --extra age \
+	$(BIN)/$(LOCK) pyproject.toml --extra analyst --extra objects \
 	  --constraint requirements.lock $(PARTIES:%=--no-emit-package %) \
 	  -o requirements-analyst.lock
 	$(BIN)/$(LOCK) pyproject.toml --all-extras --group test --group lint --group build \

@@ -21,7 +21,6 @@ from analyst_service.members.endpoints import router as members
 from analyst_service.middleware.bodies import BoundedBodies
 from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.middleware.request_log import RequestLog
-from analyst_service.monitoring.last_backup import last_backup
 from analyst_service.monitoring.metrics import (
     CertificateDays,
     FreeSpace,
@@ -104,7 +103,7 @@ def create_app(
             Readiness(service.is_ready),
             LongestWaits(partial(longest_waits, database, service.clock)),
             CertificateDays(shown_ends, service.clock),
-            LastBackup(partial(last_backup, settings)),
+            LastBackup(settings.backup_mark),
         )
         for each in standing:
             metrics.registry.register(each)

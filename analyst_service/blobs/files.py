@@ -14,7 +14,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -97,7 +97,7 @@ class FileBlobStore:
         if folder.name not in self._synced:
             with _room():
                 folder.mkdir(exist_ok=True)
-            _sync_folder(self._root)
+            sync_folder(self._root)
             self._synced.add(folder.name)
         return path
 
@@ -161,7 +161,7 @@ class FileBlobStore:
             draft.write(name.encode())
             draft.seal()
             draft.path.replace(self._root / _MARK)
-            _sync_folder(self._root)
+            sync_folder(self._root)
         finally:
             draft.discard()
 
@@ -209,7 +209,7 @@ class FileDraft:
             return
         target = self._store.place(self._hash.hexdigest())
         self.path.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         self.is_kept = True
 
     def discard(self) -> None:
@@ -249,7 +249,16 @@ def _room() -> Iterator[None]:
         raise
 
 
-def _sync_folder(folder: Path) -> None:
+def write_synced(path: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file, durable when it returns."""
+    with path.open("wb") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

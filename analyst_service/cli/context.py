@@ -103,16 +103,8 @@ def current_database(settings: Settings) -> Iterator[Database]:
         if not database.is_current():
             raise click.ClickException(
                 "The database has the schema of an older release. Stop the service, "
-                "run 'coterie backup FOLDER', then 'coterie migrate'."
+                "make a backup with that release, and run 'coterie migrate'."
             )
-        yield database
-
-
-@contextmanager
-def known_database(settings: Settings) -> Iterator[Database]:
-    """Open the database for a while; this release or an older one made its schema."""
-    with any_database(settings) as database:
-        check_schema(database, database.revision())
         yield database
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +14,7 @@ from analyst_service.cli.context import (
 )
 
 if TYPE_CHECKING:
-    from analyst_service.sessions.outdated_sessions import OutdatedSession
+    from analyst_service.storage.database import Database
 
 
 @click.command()
@@ -25,9 +24,7 @@ def migrate() -> None:
     Stop the service before. Open sessions that this release cannot continue with are
     listed and ended; their parties read the reason.
     """
-    from analyst_service.clock import SystemClock
     from analyst_service.monitoring.administrative_acts import Act, log_act
-    from analyst_service.sessions.outdated_sessions import end_outdated
 
     with any_database(read_settings()) as database:
         before = database.revision()
@@ -42,17 +39,19 @@ def migrate() -> None:
         else:
             log_act(Act.MIGRATED, operator(), before=before, after=after)
             click.echo(f"The schema went from revision {before} to {after}.", err=True)
-        tell_ended(
-            database.transact(
-                lambda transaction: end_outdated(transaction, SystemClock())
-            )
+        end_outdated_sessions(database)
+
+
+def end_outdated_sessions(database: Database) -> None:
+    """End the sessions that this release cannot continue with, and say which."""
+    from analyst_service.clock import SystemClock
+    from analyst_service.sessions.outdated_sessions import end_outdated
+
+    ended = database.transact(lambda unit: end_outdated(unit, SystemClock()))
+    for session in ended:
+        click.echo(
+            f"Ended: {session.session_id} ({session.state}). {session.reason}", err=True
         )
-
-
-def tell_ended(ended: Sequence[OutdatedSession]) -> None:
-    """Say which sessions were ended, because this release cannot continue with them."""
-    for each in ended:
-        click.echo(f"Ended: {each.session_id} ({each.state}). {each.reason}", err=True)
     if ended:
         click.echo(
             f"{len(ended)} open sessions were ended: this release cannot continue with "

@@ -110,18 +110,21 @@ class CertificateDays(Collector):
 
 
 class LastBackup(Collector):
-    """When the last backup ended that was made over this data folder."""
+    """When the last backup ended that was made over this data folder.
 
-    def __init__(self, at: Callable[[], datetime | None]) -> None:
-        self._at = at
+    mark: the file that 'coterie backup' touches.
+    """
+
+    def __init__(self, mark: Path) -> None:
+        self._mark = mark
 
     def collect(self) -> Iterable[Metric]:
         """Yield the figure; 0 where there was none."""
-        at = self._at()
+        at = self._mark.stat().st_mtime if self._mark.exists() else 0.0
         yield GaugeMetricFamily(
             "coterie_last_backup_timestamp_seconds",
             "When the last 'coterie backup' ended (POSIX); 0 for never.",
-            0.0 if at is None else at.timestamp(),
+            at,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +9,6 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.storage.models import (
-    Base,
     Contribution,
     Invitation,
     Member,
@@ -84,11 +82,9 @@ class RetentionRepository:
         )
         return digests
 
-    def live(
-        self, tables: Collection[str] = frozenset(Base.metadata.tables)
-    ) -> set[str]:
-        """Return all digests that a row of these tables names; a schema may lack some."""
-        return set(self._transaction.scalars(_select_digests(tables=tables)))
+    def live(self) -> set[str]:
+        """Return all digests that a row names."""
+        return set(self._transaction.scalars(_select_digests()))
 
     def is_live(self, digest: str) -> bool:
         """Return whether a row names a digest."""
@@ -116,10 +112,7 @@ class RetentionRepository:
         )
 
 
-def _select_digests(
-    digest: str | None = None,
-    tables: Collection[str] = frozenset(Base.metadata.tables),
-) -> sa.CompoundSelect[Any]:
+def _select_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
     """Return the query for all digests that rows name, or for one of them."""
     kept = Session.id == Contribution.session_id, Session.purged_at.is_(None)
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
@@ -135,6 +128,5 @@ def _select_digests(
                 column.is_not(None) if digest is None else column == digest, *conditions
             )
             for column, conditions in sources.items()
-            if column.class_.__tablename__ in tables
         )
     )

@@ -58,7 +58,7 @@ def test_each_lock_has_what_is_asked_for_and_what_runs_no_more() -> None:
 
 def test_an_analyst_installs_no_library_that_reads_tables() -> None:
     run, analyst = (set(pins(lock)) for lock in (RUN, ANALYST))
-    assert analyst - run == asked(EXTRAS["objects"]) | asked(EXTRAS["age"])
+    assert analyst - run == asked(EXTRAS["objects"])
     assert run - analyst == OF_PARTIES
     makefile = (ROOT / "Makefile").read_text()
     [line] = re.findall(r"^PARTIES := (.*)$", makefile, re.MULTILINE)

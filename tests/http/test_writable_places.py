@@ -171,7 +171,7 @@ def test_compose_commands_write_only_into_volumes(
     if served:
         serve(analyst, key)
     analyst.run(*backup)
-    assert (Path(analyst.inside("/backups")) / "monday" / "manifest.json").exists()
+    assert (Path(analyst.inside("/backups")) / "monday" / "backup.json").exists()
     allowed = [Path(analyst.inside(place)) for place in places(analyst.service)]
     strays = {
         path

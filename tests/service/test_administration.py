@@ -5,34 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import socket
-import threading
-import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from sqlalchemy.exc import OperationalError
 from support.analyst_process import free_port
-from support.databases import Databases
-from support.in_process import Api, ByHand, in_process
+from support.in_process import Api
 
 from analyst_service.auth.service import Role
-from analyst_service.backups import BackupFailed
-from analyst_service.retention.repository import RetentionRepository
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
-from analyst_service.storage.models import Contribution
 from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
-from tests.service.backups import backed_up, brought_back
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(2), seed=1)
@@ -191,87 +181,6 @@ def test_little_room_is_said_before_there_is_none(api: Api) -> None:
     assert api.send("GET", "/readyz").status_code == 200
     told = api.send("GET", "/metrics").text
     assert "coterie_free_bytes" in told
-
-
-# Backups
-
-
-OTHER = {"sqlite": "postgresql", "postgresql": "sqlite"}
-
-
-@pytest.mark.postgres
-@pytest.mark.parametrize("kind", OTHER)
-def test_a_session_continues_from_a_backup_made_under_load(
-    databases: Databases, tmp_path: Path, kind: str
-) -> None:
-    """Uploads arrive and sessions end meanwhile; it continues over the other database."""
-    copy, other = tmp_path / "copy", tmp_path / "other"
-    other.mkdir()
-    with (
-        databases.current(kind, tmp_path) as url,
-        in_process(tmp_path / "a", url) as api,
-    ):
-        session = api.open(Dummy(), PARTS).join()
-        session.put(A, session.reply(A))
-        acknowledged: list[str] = []
-        with loaded(api, acknowledged):
-            early = set(acknowledged)
-            n_blobs = backed_up(api, copy)
-        assert n_blobs >= 3
-        known = (
-            dict(session.journals),
-            {s: dict(m) for s, m in session.memories.items()},
-        )
-        ended = finished(session)
-    with databases.empty(OTHER[kind], other) as url:
-        settings = Settings(data_dir=other / "data", database_url=url)
-        assert brought_back(copy, settings).n_blobs == n_blobs
-        with pytest.raises(BackupFailed, match="an analyst here already"):
-            brought_back(copy, settings)
-        with in_process(other / "data", url) as api:
-            session.api = api
-            session.journals, session.memories = known
-            assert finished(session) == ended, "the same bytes, from the same uploads"
-            with api.service.database.read() as transaction:
-                named = set(transaction.scalars(sa.select(Contribution.digest)))
-                live = RetentionRepository(transaction).live()
-            assert early <= named, "what was acknowledged before is there"
-            assert all(map(api.service.blobs.has, live))
-
-
-@contextmanager
-def loaded(api: Api, acknowledged: list[str]) -> Iterator[None]:
-    """Let sessions be opened, answered and ended all the while."""
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.is_set():
-            session = api.open(Dummy(), PARTS).join()
-            for slot in (A, B):
-                receipt = session.put(slot, session.reply(slot))
-                acknowledged.append(receipt.json()["digest"])
-            api.turn()
-
-    with ThreadPoolExecutor(1) as pool:
-        working = pool.submit(work)
-        try:
-            while len(acknowledged) < 6:
-                time.sleep(0.01)
-            yield
-        finally:
-            stop.set()
-            working.result()
-
-
-def finished(session: ByHand) -> bytes:
-    """Let B answer, and return what A gets in the end."""
-    session.answer(B)
-    while (state := session.status["state"]) != "completed":
-        if state == "collecting":
-            session.answer()
-        else:  # a session that was busy when the backup was made may come first
-            session.api.turn()
-    return session.api.send("GET", f"{session.path}/result", session.tokens[A]).content
 
 
 @pytest.mark.parametrize("command", ["serve", "migrate", "backup"])

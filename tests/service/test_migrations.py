@@ -170,7 +170,7 @@ def test_a_known_schema_before_this_one_is_refused_with_the_remedy(
     monkeypatch.setattr("analyst_service.storage.database.head", lambda: "9999")
     refused = run("serve")
     assert refused.exit_code == 1
-    assert "run 'coterie backup FOLDER', then 'coterie migrate'" in refused.output
+    assert "run 'coterie migrate'" in refused.output
 
 
 def test_open_sessions_that_this_release_refuses_are_ended_and_named(

@@ -1,0 +1,272 @@
+"""A backup is one copy of the database, then of the blobs that it names.
+
+A folder holds ``database.db`` (SQLite's own backup) or ``tables/NAME`` (PostgreSQL's
+COPY), ``blobs``, the analyst's key and ``backup.json``, which says what wrote it. Blobs
+never change, so to copy them afterwards is consistent.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from pydantic import AwareDatetime, BaseModel, ValidationError
+from sqlalchemy.orm import Session as Transaction
+from typing_extensions import Buffer
+
+from analyst_service.blobs import BlobStore
+from analyst_service.blobs.files import (
+    FileBlobStore,
+    map_file,
+    sync_folder,
+    write_synced,
+)
+from analyst_service.clock import SystemClock
+from analyst_service.identity import read_identity, write_identity
+from analyst_service.retention.repository import RetentionRepository
+from analyst_service.settings import Settings
+from analyst_service.storage.database import Database
+from analyst_service.storage.migrations import migrate
+from analyst_service.storage.models import Installation
+from clustering_protocols.common.errors import Malformed
+from clustering_protocols.secrecy.identities import Institution
+
+_SLICE = 1 << 20
+_ATTEMPTS = 20
+_DAMAGED = "The database of the backup is damaged."
+_IS_HERE = (
+    "There is an analyst here already: restore into an empty database and an empty data "
+    "folder."
+)
+
+
+class BackupFailed(Exception):
+    """A backup could not be made, or is not used; the text says why, and shows no row."""
+
+
+class Description(BaseModel):
+    """What wrote a backup: the release, the kind of database, its schema and the time."""
+
+    coterie: str
+    database: str
+    revision: str
+    time: AwareDatetime
+
+
+def back_up(
+    database: Database, blobs: BlobStore, key: Institution, folder: Path
+) -> int:
+    """Write a new folder while the service works; return how many blobs are in it.
+
+    The folder is there as a whole or not at all.
+    """
+    if folder.exists():
+        raise BackupFailed(f"{folder} exists already: name a new folder.")
+    draft = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}")
+    draft.mkdir(mode=0o700)
+    try:
+        said = Description(
+            coterie=version("coterie"),
+            database=database.engine.dialect.name,
+            revision=str(database.revision()),
+            time=SystemClock().now(),
+        )
+        n_blobs = _copy(database, blobs, draft)
+        write_identity(draft / "identity.json", key)
+        write_synced(draft / "backup.json", [said.model_dump_json().encode()])
+        sync_folder(draft)
+        draft.rename(folder)
+        sync_folder(folder.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return n_blobs
+
+
+def _copy(database: Database, blobs: BlobStore, draft: Path) -> int:
+    """Copy the database, then its blobs; anew where the end of a session removed one."""
+    copies = FileBlobStore(draft / "blobs")
+    is_file = database.engine.dialect.name == "sqlite"
+    for _ in range(_ATTEMPTS):
+        digests = (
+            _dump_file(database, draft) if is_file else _dump_tables(database, draft)
+        )
+        try:
+            for digest in digests:
+                _copy_blob(blobs.map(digest), digest, copies)
+        except KeyError:
+            continue
+        return len(digests)
+    raise BackupFailed("Sessions end faster than they are copied: try again later.")
+
+
+def _dump_file(database: Database, draft: Path) -> set[str]:
+    path = draft / "database.db"
+    with closing(_sqlite_of(database)) as source, _connect(path) as target:
+        source.driver_connection.backup(target)
+        target.execute("PRAGMA journal_mode=DELETE")  # one file, that can be read only
+    with Transaction(_engine_of(path)) as transaction:
+        return RetentionRepository(transaction).live()
+
+
+def _dump_tables(database: Database, draft: Path) -> set[str]:
+    """Copy all tables as they are at one moment."""
+    (draft / "tables").mkdir(exist_ok=True)
+    engine = database.engine.execution_options(isolation_level="REPEATABLE READ")
+    with Transaction(engine) as transaction:
+        connection = transaction.connection()
+        for name, columns in _tables(connection):
+            statement = f'COPY "{name}" ({columns}) TO STDOUT'
+            with (
+                _copying(connection) as cursor,
+                cursor.copy(statement) as rows,
+            ):
+                write_synced(draft / "tables" / name, map(bytes, rows))
+        return RetentionRepository(transaction).live()
+
+
+def restore(folder: Path, database: Database, settings: Settings) -> Description:
+    """Bring a backup into an empty analyst, with the schema that it has.
+
+    Blobs and key are there before the one step after which the database is. What an end
+    by force leaves is named by nothing, and the same restore goes over it.
+    """
+    said = _read_description(folder, database)
+    if sa.inspect(database.engine).get_table_names():
+        raise BackupFailed(_IS_HERE)
+    if said.database == "sqlite":
+        _load_file(folder, database, settings)
+    else:
+        with database.begin_filling() as connection:
+            migrate(connection, said.revision)
+            _load_tables(folder / "tables", connection)
+            with Transaction(connection) as transaction:
+                _place_rest(folder, transaction, settings)
+    return said
+
+
+def _load_file(folder: Path, database: Database, settings: Settings) -> None:
+    path = folder / "database.db"
+    try:
+        with Transaction(_engine_of(path)) as transaction:
+            for check, sound in {"integrity": [("ok",)], "foreign_key": []}.items():
+                if transaction.execute(sa.text(f"PRAGMA {check}_check")).all() != sound:
+                    raise BackupFailed(_DAMAGED)
+            _place_rest(folder, transaction, settings)
+    except sa.exc.DatabaseError:
+        raise BackupFailed(_DAMAGED) from None
+    with closing(_sqlite_of(database)) as target, _connect(path) as source:
+        source.backup(target.driver_connection)
+
+
+def _load_tables(folder: Path, connection: sa.Connection) -> None:
+    import psycopg  # an analyst over SQLite has none
+
+    for name, columns in _tables(connection):
+        statement = f'COPY "{name}" ({columns}) FROM STDIN'
+        try:
+            with (
+                _copying(connection) as cursor,
+                cursor.copy(statement) as rows,
+            ):
+                for piece in _slices(map_file(folder / name)):
+                    rows.write(piece)
+        except psycopg.OperationalError:
+            raise BackupFailed("The database does not answer.") from None
+        except psycopg.Error:  # its text shows the row
+            raise BackupFailed(f"{_DAMAGED} Its table {name} is refused.") from None
+
+
+def _place_rest(folder: Path, transaction: Transaction, settings: Settings) -> None:
+    """Copy what the database names: blobs, the analyst's key and the mark of its store."""
+    store, path = settings.blob_place.open(), settings.identity_path
+    named = transaction.get(Installation, 1)
+    try:
+        key = read_identity(folder / "identity.json")
+    except (Malformed, ValueError):
+        raise BackupFailed("identity.json of the backup is no analyst's key.") from None
+    if named is not None and named.key != key.key:
+        raise BackupFailed(
+            "identity.json of the backup is not the key of its database."
+        )
+    if path.exists() and read_identity(path).key != key.key:
+        raise BackupFailed(f"{_IS_HERE} The key in {path} is another's.")
+    if store.mark() not in {None, named and named.store}:
+        raise BackupFailed(f"{_IS_HERE} The store of arrays is another database's.")
+    for digest in RetentionRepository(transaction).live():
+        _copy_blob(map_file(folder / "blobs" / digest[:2] / digest), digest, store)
+    write_identity(path, key)
+    if named is not None:
+        store.set_mark(named.store)
+
+
+def _copy_blob(content: Buffer, digest: str, store: BlobStore) -> None:
+    if store.has(digest):
+        return
+    draft = store.draft()
+    try:
+        for piece in _slices(content):
+            draft.write(piece)
+        if draft.seal() != digest:
+            raise BackupFailed(
+                "A blob is not what its name says: a disk is failing, or it was changed."
+            )
+        draft.ready()
+        draft.keep()
+    finally:
+        draft.discard()
+
+
+def _read_description(folder: Path, database: Database) -> Description:
+    try:
+        said = Description.model_validate_json((folder / "backup.json").read_bytes())
+    except (FileNotFoundError, ValidationError):
+        raise BackupFailed(f"{folder} is no backup of an analyst.") from None
+    if said.database != database.engine.dialect.name:
+        raise BackupFailed(
+            f"The backup is of {said.database}: COTERIE_DATABASE_URL has to name an empty "
+            "database of that kind."
+        )
+    if not database.knows(said.revision):
+        raise BackupFailed(
+            f"The backup has schema {said.revision}, which this release does not know: "
+            f"install the one that wrote it ({said.coterie})."
+        )
+    return said
+
+
+def _sqlite_of(database: Database) -> Any:
+    return database.engine.raw_connection()
+
+
+def _copying(connection: sa.Connection) -> Any:
+    """Return a cursor of psycopg, which knows COPY."""
+    return connection.connection.cursor()
+
+
+def _tables(connection: sa.Connection) -> Iterator[tuple[str, str]]:
+    """Yield names and columns of tables, those that others point to first."""
+    metadata = sa.MetaData()
+    metadata.reflect(connection)
+    for table in metadata.sorted_tables:
+        if table.name != "alembic_version":
+            yield table.name, ", ".join(f'"{name}"' for name in sorted(table.c.keys()))
+
+
+def _engine_of(path: Path) -> sa.Engine:
+    return sa.create_engine(f"sqlite:///{path}", poolclass=sa.NullPool)
+
+
+def _connect(path: Path) -> closing[sqlite3.Connection]:
+    return closing(sqlite3.connect(path))
+
+
+def _slices(content: Buffer) -> Iterator[bytes]:
+    whole = memoryview(content)
+    return (bytes(whole[i : i + _SLICE]) for i in range(0, len(whole), _SLICE))
