@@ -5,20 +5,23 @@ narwhals data frames. What cannot be read is reported with its line.
 """
 
 from party_sdk.tables.codes import as_date, lone_values
+from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.long_form import LongForm, open_long, read_objects
 from party_sdk.tables.names import IdColumns
-from party_sdk.tables.parsing.dialect import Dialect
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import CheckReport, Finding
-from party_sdk.tables.single_columns import (
-    column_names,
-    first_rows,
-    read_column,
-    sheet_names,
-)
 from party_sdk.tables.spool import ArrowIds
 from party_sdk.tables.table import Table
-from party_sdk.tables.table_opening import examine, open_as, open_table, read_table
+from party_sdk.tables.table_opening import (
+    column_names,
+    examine,
+    first_rows,
+    open_as,
+    open_table,
+    read_column,
+    read_table,
+    sheet_names,
+)
 
 __all__ = [
     "ArrowIds",

@@ -15,7 +15,7 @@ from pyarrow import compute, types
 
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.schema import Field, Schema, day_number, normal
-from party_sdk.tables.parsing.column_kinds import BOOLEANS, Kind
+from party_sdk.tables.cells import BOOLEANS, Kind
 from party_sdk.tables.report import HEADER, form
 
 _YES_AND_NO: Final = BOOLEANS | {
@@ -26,7 +26,7 @@ _YES_AND_NO: Final = BOOLEANS | {
 
 
 _FIRST_DAY: Final = day_number("1000-01-01")
-_EARLY: Final = "a year before 1000: write it with four digits"
+EARLY: Final = "a year before 1000: write it with four digits"
 _DAY_FIRST: Final = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})\b")
 
 
@@ -210,7 +210,7 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
 def _without_early(days: FloatArray) -> tuple[FloatArray, list[Bad]]:
     early = days < _FIRST_DAY
     rows = np.flatnonzero(early).tolist()
-    return np.where(early, np.nan, days), [Bad(row, _EARLY) for row in rows]
+    return np.where(early, np.nan, days), [Bad(row, EARLY) for row in rows]
 
 
 def _day(text: str) -> float:

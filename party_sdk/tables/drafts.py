@@ -20,11 +20,11 @@ from pydantic import BaseModel, ConfigDict
 
 from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Level, Schema, normal
+from party_sdk.tables.cells import read_date, read_number, split_limit
 from party_sdk.tables.codes import lone_values
 from party_sdk.tables.columns import Column, number_of, texts
-from party_sdk.tables.formats.study_files import STUDIES, StudyLabels
+from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.guards import is_total
-from party_sdk.tables.isolation import parent
 from party_sdk.tables.mapping import (
     MOST_LINES,
     ColumnMapping,
@@ -34,14 +34,10 @@ from party_sdk.tables.mapping import (
     Thousands,
     can_be_written,
 )
-from party_sdk.tables.parsing.cell_forms import read_date, read_number, split_limit
-from party_sdk.tables.parsing.dialect import Dialect
-from party_sdk.tables.parsing.encoding import kind_of
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import ColumnReport
-from party_sdk.tables.single_columns import Excerpt, read_cells
-from party_sdk.tables.source_opening import file_of
-from party_sdk.tables.table_opening import examine
+from party_sdk.tables.table_opening import Excerpt, examine, read_cells, read_labels
+from party_sdk.tables.unpacking import Labels
 from party_sdk.tables.variables import DictionaryDraft
 from party_sdk.tables.words import (
     fold,
@@ -184,21 +180,18 @@ def _n_decimals(cells: pa.Array, sign: str) -> int:
     return compute.max(digits).as_py() or 0
 
 
-def codebook_of(table: Any, mapping: TableMapping | None = None) -> StudyLabels:
-    """Return what a file of a study says of its columns; nothing of another table.
+def codebook_of(table: Any, mapping: TableMapping | None = None) -> Labels:
+    """Return what a statistics file says of its columns; nothing of another table.
 
     mapping: gives columns their names; labels of cells that it changes are none.
     """
-    path = file_of(table)
-    if path is None or kind_of(path) not in STUDIES:
-        return StudyLabels({}, {})
-    found = parent.codebook(path)
+    found = read_labels(table)
     if mapping is None:
         return found
     named = {mapping.source_of(name): name for name in mapping.columns}
-    return StudyLabels(
-        {named.get(name, name): title for name, title in found.titles.items()},
-        {
+    return Labels(
+        titles={named.get(name, name): title for name, title in found.titles.items()},
+        labels={
             named.get(name, name): labels
             for name, labels in found.labels.items()
             if not mapping.changes(named.get(name, name))
@@ -365,7 +358,7 @@ def propose(table: Any, how: How, schema: Schema) -> Proposal:
     ids = how.id_columns
     free = [
         name
-        for name in read_cells(table, plain).said.names
+        for name in read_cells(table, plain).names
         if name not in ids and can_be_written(name)
     ]
     about = codebook_of(table)
@@ -447,7 +440,7 @@ def _find_copies(excerpt: Excerpt, ids: Sequence[int]) -> tuple[int, ...]:
         if row in seen and any(row[place] for place in ids):
             copies.append(number)
         seen.add(row)
-    return tuple(excerpt.said.places.of(copies[:MOST_LINES]))
+    return tuple(excerpt.places.of(copies[:MOST_LINES]))
 
 
 class _Match(NamedTuple):
@@ -536,7 +529,7 @@ class _CellDrafter(NamedTuple):
     decimal: str
     dates: str
     codes: frozenset[str]
-    about: StudyLabels
+    about: Labels
 
     def draft(
         self, field: Field, source: str, counts: Mapping[str, int]

@@ -12,8 +12,8 @@ import pyarrow as pa
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.tables.columns import Column
+from party_sdk.tables.files import LARGE_FILE
 from party_sdk.tables.names import UNNAMED, maybe_truth
-from party_sdk.tables.parsing.limits import LARGE_FILE
 
 RUNNING: Final = "running-number"
 LARGE: Final = "large-integers"

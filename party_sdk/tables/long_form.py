@@ -16,11 +16,11 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import did_you_mean
 from clustering_protocols.numerics.data_source import SparseSource
 from party_sdk.tables.columns import Column
+from party_sdk.tables.dialect import from_mapping
 from party_sdk.tables.mapping import TableMapping
-from party_sdk.tables.parsing.dialect import from_mapping
 from party_sdk.tables.read_options import How
-from party_sdk.tables.report import Findings, sentences
-from party_sdk.tables.single_columns import read_cells
+from party_sdk.tables.report import sentences
+from party_sdk.tables.table_opening import read_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +89,12 @@ def open_long(
     columns = [Column(name, "words") for name in names[:2]]
     columns += [Column(name, "number") for name in names[2:]]
     how = How(dialect=from_mapping(dialect), mapping=mapping, allow=allow)
-    found = read_cells(path, how, columns)
-    said = found.said
-    if said.left_out:
-        findings = Findings(said.left_out, said.more_left_out)
-        raise InvalidData(sentences(findings, said.counts))
-    if not found.batches:
+    excerpt = read_cells(path, how, columns)
+    if excerpt.left_out:
+        raise InvalidData(sentences(excerpt.left_out, excerpt.counts))
+    if not excerpt.batches:
         raise InvalidData(f"{path.name!r} has no rows.")
-    table = pa.Table.from_batches(found.batches).rename_columns(names)
+    table = pa.Table.from_batches(excerpt.batches).rename_columns(names)
     return occurrences(table, form, objects)
 
 

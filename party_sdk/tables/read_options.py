@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
+from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.names import IdColumns, normalise_id_columns
-from party_sdk.tables.parsing.dialect import Dialect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

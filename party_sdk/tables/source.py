@@ -8,17 +8,13 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import pyarrow as pa
 
 from clustering_protocols.records.arrays import FloatArray
+from party_sdk.tables.cells import Kind
 from party_sdk.tables.columns import Column
 from party_sdk.tables.names import Names
-from party_sdk.tables.parsing.column_kinds import Kind
-from party_sdk.tables.parsing.row_places import Places
 from party_sdk.tables.report import Findings
+from party_sdk.tables.row_places import Places
 
 Cells: TypeAlias = Sequence[pa.Array]
-
-
-class Again(Exception):
-    """The beginning of a file was not like the rest: it is read again, otherwise."""
 
 
 class Batch(NamedTuple):
@@ -66,17 +62,11 @@ class Source(Protocol):
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield the cells of columns, and those that name the rows, in order.
-
-        Raises Again if all of it has to be read again.
-        """
+        """Yield the cells of columns, and those that name the rows, in order."""
         ...
 
     def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
-        """Yield the cells of columns as the table has them, whatever they hold.
-
-        Raises Again if all of it has to be read again.
-        """
+        """Yield the cells of columns as the table has them, whatever they hold."""
         ...
 
     def read_places(self) -> Places | None:
@@ -84,6 +74,10 @@ class Source(Protocol):
 
         None where loose quotation marks hide it.
         """
+        ...
+
+    def rejected_lines(self) -> frozenset[int]:
+        """Return the lines that cannot be cut into cells: all of the table is read."""
         ...
 
     def normalise(self, column: Column, texts: pa.Array) -> pa.Array:

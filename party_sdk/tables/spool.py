@@ -87,10 +87,6 @@ class ColumnSpool:
                 self._writer = pa.ipc.new_stream(self._file, batch.schema)
             self._writer.write_batch(batch)
 
-    def begin_again(self) -> None:
-        """Forget what was written: all is read once more, otherwise."""
-        self._writer = None
-
     def close(self) -> None:
         """Write the end."""
         with _report_full_disk("columns as text"):

@@ -14,8 +14,8 @@ from pyarrow import compute
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.tables.columns import Column
-from party_sdk.tables.parsing.row_places import Places
 from party_sdk.tables.report import MOST_SHOWN, CheckReport, Findings
+from party_sdk.tables.row_places import Places
 from party_sdk.tables.spool import ArrowIds, Spool, mapped_batches
 
 

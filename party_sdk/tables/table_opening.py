@@ -1,12 +1,18 @@
-"""One way in: a file, a frame or a matrix becomes a source of rows."""
+"""One way in: a file, a frame or a matrix becomes rows, or some columns as they are."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import types
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import (
@@ -15,17 +21,35 @@ from clustering_protocols.numerics.data_source import (
     SparseSource,
 )
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.schema import Schema
-from party_sdk.tables import table_examination
-from party_sdk.tables.isolation import parent
+from clustering_protocols.terms.schema import Schema, normal
+from party_sdk.tables import table_reading
+from party_sdk.tables.arrow_tables import frame_source, parquet_source
+from party_sdk.tables.cells import is_date
+from party_sdk.tables.columns import Column, is_numeric, numbers, texts
+from party_sdk.tables.dialect import from_mapping
+from party_sdk.tables.files import LARGE_FILE, STATISTICS, Limits, kind_of
+from party_sdk.tables.mapped_source import MappedSource
 from party_sdk.tables.mapping import TableMapping, load_mapping
 from party_sdk.tables.names import IdColumns
-from party_sdk.tables.parsing.dialect import from_mapping
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import CheckReport, Findings
-from party_sdk.tables.scratch import new_scratch
-from party_sdk.tables.source_opening import file_of, name_of, open_source
+from party_sdk.tables.row_places import NumberedRows, Places
+from party_sdk.tables.scratch import new_scratch, private_folder
+from party_sdk.tables.source import Source
+from party_sdk.tables.spool import ColumnSpool, mapped_batches
 from party_sdk.tables.table import Table
+from party_sdk.tables.text_files import CopiedSource, TextSource
+from party_sdk.tables.unpacking import (
+    ARROW_COPY,
+    TEXT_COPY,
+    Labels,
+    Question,
+    unpack,
+    unusable,
+)
+
+_COMPARED: Final = 200
+_WHOLE_OR_WORD: Final = re.compile(r"\d+|.*[^\d.,+-].*")
 
 
 def open_table(
@@ -92,22 +116,27 @@ def read_table(table: Any, how: How) -> Table:
 
 
 def examine(table: Any, how: How) -> tuple[CheckReport, Table | None]:
-    """Return how a table is read, and the table unless there are problems.
-
-    What is no plain text is read in a process of its own: see
-    :mod:`~party_sdk.tables.isolation.parent`.
-    """
+    """Return how a table is read, and the table unless there are problems."""
+    file = file_of(table)
     try:
-        with new_scratch() as scratch:
-            if (file := parent.find_isolated_file(table)) is not None:
-                return parent.examine(file, how, scratch)
-            with open_source(table, how, scratch.folder) as source:
-                return table_examination.examine(source, how, file_of(table), scratch)
+        with (
+            new_scratch() as scratch,
+            open_source(table, how, scratch.folder, _used_columns(how)) as source,
+        ):
+            return table_reading.examine(source, how, file, scratch)
     except InvalidData as refused:
         findings = Findings()
         findings.add(refused.detail)
-        problems = tuple(findings.shown)
-        return CheckReport(file=name_of(table), problems=problems), None
+        name = type(table).__name__ if file is None else file.name
+        return CheckReport(file=name, problems=tuple(findings.shown)), None
+
+
+def _used_columns(how: How) -> Collection[str] | None:
+    """Return the columns of a session that are read; None for all that there are."""
+    if how.columns is None and how.schema is None:
+        return None
+    used = () if how.schema is None else how.schema.used.names
+    return [*(how.columns or used), *how.id_columns, *how.match_columns]
 
 
 def _of_array(
@@ -126,3 +155,214 @@ def _of_array(
     from scipy.sparse import issparse
 
     return SparseSource(table, columns=columns) if issparse(table) else None
+
+
+# Sources
+
+
+def file_of(table: Any) -> Path | None:
+    """Return where a table lies; None of a table in memory."""
+    return Path(table) if isinstance(table, str | os.PathLike) else None
+
+
+@contextmanager
+def open_source(
+    table: Any, how: How, folder: Path, columns: Collection[str] | None = None
+) -> Iterator[Source]:
+    """Lend a table as a source of cells, mended as its mapping says.
+
+    folder: for copies, which nobody else may read.
+    columns: of the session, which will be asked for; None for all.
+
+    Raises InvalidData if it is none, is not what the mapping describes, or changes
+        meanwhile.
+    """
+    with _open_unmapped(table, how, folder, columns) as source:
+        if how.mapping is None:
+            yield source
+        else:
+            yield MappedSource(source, how, how.mapping)
+
+
+@contextmanager
+def _open_unmapped(
+    table: Any, how: How, folder: Path, columns: Collection[str] | None
+) -> Iterator[Source]:
+    path = file_of(table)
+    if path is None:
+        yield frame_source(table)
+        return
+    before = _state(path)
+    yield _open_file(path, how, folder, columns)
+    if _state(path) != before:
+        raise InvalidData(f"{path.name!r} was changed while it was read.")
+
+
+def _open_file(
+    path: Path, how: How, folder: Path, columns: Collection[str] | None
+) -> Source:
+    kind, dialect = kind_of(path), how.file_dialect
+    if kind in {"text", "gzip"}:
+        return TextSource(path, kind, dialect, folder, Limits.of(path, how.allow))
+    if columns is not None:
+        columns = [normal(name) for name in columns]
+        if how.mapping is not None:
+            columns = [how.mapping.source_of(name) for name in columns]
+            columns += how.mapping.leave_out.values
+    question = Question(
+        path=path,
+        kind=kind,
+        dialect=dialect,
+        columns=None if columns is None else tuple(columns),
+        large=LARGE_FILE in how.allow,
+    )
+    unpacked = unpack(question, folder)
+    if kind == "parquet":
+        return parquet_source(path, unpacked, folder / ARROW_COPY)
+    if not (folder / TEXT_COPY).is_file():
+        raise unusable(path)
+    rows = NumberedRows(unpacked.first, unpacked.empty)
+    copy = CopiedSource(
+        folder / TEXT_COPY, dialect, rows, unpacked.format, unpacked.decimal
+    )
+    copy.warnings = [*copy.warnings, *unpacked.warnings]
+    return copy
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def read_labels(table: Any) -> Labels:
+    """Return how a statistics file calls columns and values; nothing of another table.
+
+    Raises InvalidData if it cannot be read.
+    """
+    path = file_of(table)
+    if path is None or (kind := kind_of(path)) not in STATISTICS:
+        return Labels()
+    with private_folder() as folder:
+        return unpack(Question(path=path, kind=kind, part="labels"), folder).labels
+
+
+def sheet_names(path: Path) -> tuple[str, ...]:
+    """Return the sheets of a file that hold something; none of another kind of file.
+
+    Raises InvalidData if it cannot be read.
+    """
+    if (kind := kind_of(path)) != "excel":
+        return ()
+    with private_folder() as folder:
+        return unpack(Question(path=path, kind=kind, part="sheets"), folder).sheets
+
+
+# Single columns, as they are
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Some columns of a table.
+
+    names: of all columns.
+    batches: the columns that were asked for, in that order, then those that name rows.
+    places: where the rows stand.
+    left_out: what was wrong with lines and cells that were not read.
+    counts: what ``places`` counts: lines or rows.
+    """
+
+    names: tuple[str, ...]
+    batches: list[pa.RecordBatch]
+    places: Places
+    left_out: Findings
+    counts: str
+
+
+def read_cells(
+    table: Any,
+    how: How,
+    columns: Sequence[Column] = (),
+    naming: Sequence[str] = (),
+) -> Excerpt:
+    """Return columns of a table as they are.
+
+    how: dialect and guards count.
+    columns: numbers and dates are parsed.
+    naming: columns of texts, of which codes of no value stay.
+
+    Raises InvalidData if the table cannot be read, or has no such column.
+    """
+    asked = [*(column.name for column in columns), *naming]
+    with (
+        new_scratch() as scratch,
+        open_source(table, how, scratch.folder, asked) as source,
+    ):
+        source.names.require(asked)
+        spool, findings = ColumnSpool(scratch.cells), Findings()
+        for batch in source.batches(columns, naming) if asked else ():
+            cells = map(_of_one_kind, columns, batch.cells)
+            spool.write([*cells, *batch.names])
+        spool.close()
+        if columns:
+            source.tell(columns, findings)
+        return Excerpt(
+            names=source.names.all,
+            batches=mapped_batches(scratch.cells),
+            places=source.read_places() or source.places,
+            left_out=findings,
+            counts=source.places.word,
+        )
+
+
+def _of_one_kind(column: Column, cells: pa.Array) -> pa.Array:
+    """Return cells whose kind is that of every other batch of their column."""
+    if not column.is_numeric or is_numeric(cells.type):
+        return texts(cells) if types.is_dictionary(cells.type) else cells
+    values, bad = numbers(column, cells)
+    if bad:
+        raise InvalidData(f"{column.name!r} holds cells that are no numbers.")
+    return pa.array(values, from_pandas=True)
+
+
+def column_names(path: Path, how: How = How()) -> list[str]:  # noqa: B008  frozen
+    """Return the names of a file's columns."""
+    return list(read_cells(path, how).names)
+
+
+def first_rows(
+    path: Path, how: How, most: int = 5, most_columns: int = 40
+) -> tuple[list[str], list[list[str]]]:
+    """Return the names of a file's columns and its first rows as texts: for its people.
+
+    Columns that name the rows, or whose values might be ids, are left out.
+    """
+    ids = how.id_columns
+    names = [name for name in column_names(path, how) if name not in ids]
+    names = names[:most_columns]
+    batches = read_cells(path, how, naming=names).batches if names else []
+    if not batches:
+        return names, []
+    columns = [texts(c).to_pylist() for c in batches[0].slice(0, _COMPARED).columns]
+    kept = [place for place, cells in enumerate(columns) if not _may_be_ids(cells)]
+    rows = zip(*(columns[place][:most] for place in kept), strict=True)
+    return [names[place] for place in kept], [
+        [cell or "" for cell in row] for row in rows
+    ]
+
+
+def _may_be_ids(cells: Sequence[str | None]) -> bool:
+    """Return whether texts or whole numbers all differ, as ids do."""
+    given = [cell for cell in cells if cell]
+    whole = all(is_date(cell) or not _WHOLE_OR_WORD.fullmatch(cell) for cell in given)
+    return len(given) > 1 and len(set(given)) == len(given) and not whole
+
+
+def read_column(path: Path, name: str, how: How = How()) -> list[str]:  # noqa: B008  frozen
+    """Return one column of a file as texts, for example the true classes."""
+    batches = read_cells(path, how, naming=[name]).batches
+    return [
+        text or "" for batch in batches for text in texts(batch.column(0)).to_pylist()
+    ]

@@ -12,7 +12,7 @@ from support.repeats import some
 from support.terminal import RISKS, Terminal, opened
 
 from party_sdk.supervisor import OrderFiles
-from party_sdk.tables.parsing.limits import LARGE_FILE
+from party_sdk.tables.files import LARGE_FILE
 
 _OWN_GROWTH_KIB = 400 << 10
 

@@ -13,8 +13,8 @@ import pytest
 from clustering_protocols.common.errors import StorageFull
 from party_sdk.home.files import append_private, overwrite_private, write_private
 from party_sdk.results.output_files import write_whole
-from party_sdk.tables.parsing.encoding import copy_decoded
-from party_sdk.tables.parsing.limits import Limits
+from party_sdk.tables.files import Limits
+from party_sdk.tables.text_files import copy_decoded
 
 Write = Callable[[Path], object]
 WRITES: dict[str, Write] = {

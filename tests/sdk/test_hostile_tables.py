@@ -10,7 +10,7 @@ from support.hostile_tables import HOSTILE, TOO_LARGE, sheet
 
 from clustering_protocols.numerics.data_source import matrix
 from party_sdk.tables import How, examine, open_table
-from party_sdk.tables.parsing.limits import LARGE_FILE, MOST_MEMORY
+from party_sdk.tables.files import LARGE_FILE, MOST_MEMORY
 
 pytestmark = pytest.mark.usefixtures("cold_readers")
 

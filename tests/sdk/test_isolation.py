@@ -17,13 +17,19 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from support.analyst_process import wait_for
-from support.hostile_tables import MEBIBYTE, repeated
+from support.hostile_tables import MEBIBYTE
 
 from clustering_protocols.common.errors import InvalidData, StorageFull
 from clustering_protocols.numerics.data_source import matrix
-from party_sdk.tables import How, column_names, examine, open_table, read_column
-from party_sdk.tables.isolation import parent
-from party_sdk.tables.parsing.limits import LARGE_FILE
+from party_sdk.tables import (
+    How,
+    column_names,
+    examine,
+    open_table,
+    read_column,
+    unpacking,
+)
+from party_sdk.tables.files import LARGE_FILE
 from party_sdk.tables.scratch import PREFIX, private_folder, sweep
 
 pytestmark = pytest.mark.usefixtures("cold_readers")
@@ -51,32 +57,26 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 ANSWERING = """
-import os, signal, sys
-talk, numbers, cells, _ = (os.fdopen(int(word), "r+b") for word in sys.argv[2:])
-talk.truncate(0), talk.seek(0)
+import os, pathlib, signal, sys
+folder = pathlib.Path(sys.argv[1])
+(folder / "question.json").unlink()
 {does}
-for file in (talk, numbers, cells):
-    file.flush()
 os._exit({status})
 """
-REPORT = '{"file": "rows.parquet", "rows": 3}'
-TABLE = (
-    '{"naming": ["id"], "described": [{"name": "x", "kind": "number"}], '
-    '"places": {"first": 1}, "unfit": [], "more_unfit": 0}'
+UNPACKED = (
+    '{"names": ["id", "x"], "kinds": ["words", "number"], "chosen": [0, 1], "first": 1}'
 )
-EXAMINED = f'{{"kind": "examined", "report": {REPORT}, "table": {TABLE}}}'
-IDS = """
+COPY = """
 import pyarrow as pa
-ids = pa.array(["a", "b", "c"], pa.large_string())
+ids = pa.array(["a", "b", "c"], pa.string())
 {spoil}
-batch = pa.record_batch([ids], ["0"])
-with pa.ipc.new_stream(cells, batch.schema) as stream:
-    stream.write_batch(batch)
-numbers.write(bytes(8 * {n}))
+table = pa.table({{"c0": ids, "c1": [1.5, 2.5, 4.0]}})
+with pa.ipc.new_stream(str(folder / "rows.arrow"), table.schema) as stream:
+    stream.write_table(table)
 """
 SPOILED = (
-    "ids = pa.Array.from_buffers(pa.large_string(), 3, [None, "
-    "pa.array([0, 1, 1 << 40, 1 << 41]).buffers()[1], pa.py_buffer(b'abc')])"
+    "ids = pa.Array.from_buffers(pa.string(), 3, [None, "
+    "pa.array([0, 1, 1 << 28, 1 << 29], pa.int32()).buffers()[1], pa.py_buffer(b'abc')])"
 )
 
 
@@ -86,7 +86,7 @@ def answering(does: str, status: int = 0) -> tuple[str, str]:
 
 
 def writing(text: str) -> str:
-    return f"talk.write({text.encode()!r})"
+    return f"(folder / 'answer.json').write_bytes({text.encode()!r})"
 
 
 FALSE: dict[str, tuple[str, str]] = {
@@ -95,16 +95,19 @@ FALSE: dict[str, tuple[str, str]] = {
     "it does not begin": ("-c", "raise SystemExit(3)"),
     "nothing": answering(""),
     "no JSON": answering(writing("{")),
-    "another answer": answering(
-        writing('{"kind": "cells", "names": [], "counts": "r"}')
+    "no copy": answering(writing(UNPACKED)),
+    "another copy": answering(
+        writing(UNPACKED.replace('"chosen": [0, 1]', '"chosen": [0]'))
+        + COPY.format(spoil="")
     ),
-    "rows that are not there": answering(writing(EXAMINED)),
-    "other rows": answering(writing(EXAMINED) + IDS.format(spoil="", n=2)),
-    "ids outside their file": answering(
-        writing(EXAMINED) + IDS.format(spoil=SPOILED, n=3)
+    "columns of no kind": answering(
+        writing(UNPACKED.replace('"words", ', "")) + COPY.format(spoil="")
+    ),
+    "texts outside their file": answering(
+        writing(UNPACKED) + COPY.format(spoil=SPOILED)
     ),
     "an error of no kind": answering(
-        writing('{"kind": "refusal", "problem": "?", "detail": "", "remedy": ""}')
+        writing('{"refusal": {"problem": "?", "detail": "", "remedy": ""}}')
     ),
 }
 
@@ -114,7 +117,7 @@ FALSE: dict[str, tuple[str, str]] = {
 def test_a_reader_that_dies_or_lies_costs_a_sentence(
     rows: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(parent, "READER", FALSE[name])
+    monkeypatch.setattr(unpacking, "READER", FALSE[name])
     report, table = examine(rows, How(id_column="id"))
     assert table is None
     [problem] = report.problems
@@ -125,18 +128,18 @@ def test_a_false_reader_that_tells_the_truth_is_believed(
     rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So the others are refused for their lies."""
-    true = answering(writing(EXAMINED) + IDS.format(spoil="", n=3))
-    monkeypatch.setattr(parent, "READER", true)
+    true = answering(writing(UNPACKED) + COPY.format(spoil=""))
+    monkeypatch.setattr(unpacking, "READER", true)
     read = open_table(rows, id_column="id")
-    assert matrix(read).tolist() == [[0.0]] * 3
+    assert matrix(read).tolist() == [[1.5], [2.5], [4.0]]
     assert read.ids == ("a", "b", "c")
 
 
 def test_a_reader_that_takes_too_long_is_ended(
     rows: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parent, "READER", answering("import time; time.sleep(60)"))
-    monkeypatch.setattr(parent, "MOST_SECONDS", 0.5)
+    monkeypatch.setattr(unpacking, "READER", answering("import time; time.sleep(60)"))
+    monkeypatch.setattr(unpacking, "MOST_SECONDS", 0.5)
     begin = time.monotonic()
     with pytest.raises(InvalidData) as raised:
         open_table(rows)
@@ -148,7 +151,7 @@ def test_a_reader_that_takes_too_long_is_ended(
 BOUNDED = """
 import resource, sys
 from party_sdk.tables import How, examine
-from party_sdk.tables.isolation import parent  # nothing is loaded under the limit
+from party_sdk.tables import table_opening  # nothing is loaded under the limit
 # Anyone who asks has room already, whatever the machine has loaded: the reader has none.
 small, large = [object() for _ in range(1 << 20)], [bytes(100_000) for _ in range(200)]
 held = small[::30_000], large[-1]
@@ -204,11 +207,11 @@ def test_a_reader_that_cannot_load_more_met_its_limit(
     rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The loader of libraries ends a process with a status of its own, 127."""
-    monkeypatch.setattr(parent, "READER", answering("", status=127))
+    monkeypatch.setattr(unpacking, "READER", answering("", status=127))
     [problem] = examine(rows, How(id_column="id"))[0].problems
     assert "4 GiB of memory" in problem.what
     assert LARGE_FILE in problem.what
-    monkeypatch.setattr(parent, "READER", ("-c", "raise SystemExit(127)"))
+    monkeypatch.setattr(unpacking, "READER", ("-c", "raise SystemExit(127)"))
     [problem] = examine(rows, How(id_column="id"))[0].problems
     assert "did not begin (status 127)" in problem.what
     assert "memory" in problem.what, "all of the machine's may be taken"
@@ -220,16 +223,13 @@ def test_a_disk_without_room_for_the_answer_is_named(
 ) -> None:
     """Not even a refusal can be written then."""
     program = (
-        "import os, sys\n"
-        "from party_sdk.tables.isolation import child\n"
-        "inner = child._answer\n"
-        "def answer(*given):\n"
-        "    os.dup2(os.open('/dev/full', os.O_RDWR), int(sys.argv[2]))\n"
-        "    return inner(*given)\n"
-        "child._answer = answer\n"
-        "child.main(*sys.argv[1:])"
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from party_sdk.tables import unpacking\n"
+        "(Path(sys.argv[1]) / 'answer.json').symlink_to('/dev/full')\n"
+        "unpacking.main(sys.argv[1])"
     )
-    monkeypatch.setattr(parent, "READER", ("-c", program))
+    monkeypatch.setattr(unpacking, "READER", ("-c", program))
     with pytest.raises(StorageFull, match="This machine has no room") as raised:
         open_table(rows, id_column="id")
     assert str(temporary) in raised.value.detail
@@ -240,13 +240,12 @@ def test_a_defect_is_told_by_its_place_and_not_by_a_cell(
 ) -> None:
     program = (
         "import sys\n"
-        "from party_sdk.tables import table_examination\n"
-        "from party_sdk.tables.isolation import child\n"
-        f"def examine(*_): raise RuntimeError({SECRET!r})\n"
-        "table_examination.examine = examine\n"
-        "child.main(*sys.argv[1:])"
+        "from party_sdk.tables import unpacking\n"
+        f"def unpack(*_): raise RuntimeError({SECRET!r})\n"
+        "unpacking.Question.unpack = unpack\n"
+        "unpacking.main(sys.argv[1])"
     )
-    monkeypatch.setattr(parent, "READER", ("-c", program))
+    monkeypatch.setattr(unpacking, "READER", ("-c", program))
     path = tmp_path / "rows.parquet"
     parquet.write_table(pa.table({"id": [SECRET], "x": [1.0]}), path)
     report, _ = examine(path, How())
@@ -259,12 +258,8 @@ def test_a_reader_knows_no_passphrase(
     rows: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COTERIE_PASSPHRASE", "correct horse")
-    said = "talk.write(repr('COTERIE_PASSPHRASE' in os.environ).encode())"
-    monkeypatch.setattr(
-        parent,
-        "READER",
-        answering(said + "; os._exit(9 * ('COTERIE_PASSPHRASE' in os.environ))"),
-    )
+    has_none = "os._exit(9 * ('COTERIE_PASSPHRASE' in os.environ))"
+    monkeypatch.setattr(unpacking, "READER", answering(has_none))
     report, _ = examine(rows, How())
     assert "no usable answer" in report.problems[0].what
 
@@ -289,10 +284,12 @@ open_table(sys.argv[1], id_column="id")
 @pytest.fixture
 def reading(tmp_path: Path, temporary: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process whose reader has cells in a copy."""
-    path = tmp_path / "rows.csv.gz"
-    repeated(path, b"PATIENT,2.5,7.25\n", 900 * MEBIBYTE, b"id,x,y\n")
+    path = tmp_path / "rows.parquet"
+    n = 10_000_000
+    ids = pa.array(["PATIENT"] * n).dictionary_encode()
+    parquet.write_table(pa.table({"id": ids, "x": np.arange(n) % 7.5}), path)
     with subprocess.Popen([sys.executable, "-c", READING, str(path)]) as process:
-        wait_for(lambda: list(temporary.glob(f"{PREFIX}*/decoded.csv")))
+        wait_for(lambda: list(temporary.glob(f"{PREFIX}*/rows.arrow")))
         yield process
         process.kill()
 
@@ -333,7 +330,7 @@ def test_what_both_left_behind_goes_with_the_next_start(
     reading.wait()
     os.kill(reader, signal.SIGKILL)
     wait_for(lambda: not is_alive(reader))
-    assert (folder / "decoded.csv").exists()
+    assert (folder / "rows.arrow").exists()
     subprocess.run([sys.executable, "-c", READING, str(rows)], check=True)
     assert not list(temporary.iterdir())
 

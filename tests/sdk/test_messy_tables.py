@@ -21,9 +21,8 @@ from xlsxwriter import Workbook
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Field, Schema
-from party_sdk.tables import How, examine, open_table
-from party_sdk.tables.parsing import duck
-from party_sdk.tables.parsing.dialect import from_mapping
+from party_sdk.tables import How, duck, examine, open_table
+from party_sdk.tables.dialect import from_mapping
 
 MESSY = Path(__file__).parents[1] / "messy"
 GOOD = ["age", "weight", "crp"]

@@ -230,7 +230,7 @@ def test_all_kinds_of_problems_are_told_at_once_by_value(
     path = table(tmp_path, *LINES, *lines)
     words = ("table", path, "--id-column", "patient", "--schema", schema_file)
     said = coterie(*words, expect=5).output
-    assert f"{path.name}: 3 of 7 rows" in said
+    assert f"{path.name}: 6 of 7 rows" in said
     problems = [line for line in said.splitlines() if line.startswith("problem:")]
     expected = [
         "day: '01.13.1970' (1) is not a date (first: line 8)",

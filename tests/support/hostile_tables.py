@@ -116,16 +116,6 @@ def false_footer(path: Path) -> None:
     path.write_bytes(said)
 
 
-def nested(path: Path) -> None:
-    """Write a list in a list, 100,000 times."""
-    path.write_text("[" * 100_000 + "]" * 100_000)
-
-
-def keys(path: Path) -> None:
-    """Write 30,000 objects, each with a key of its own."""
-    path.write_text("[" + ",".join(f'{{"k{i}":1}}' for i in range(30_000)) + "]")
-
-
 def long_line(path: Path) -> None:
     """Write a plain text with a cell of 30 MiB."""
     path.write_bytes(b"id,x,y\n1,2," + b"9" * (30 * MEBIBYTE) + b"\n")
@@ -145,8 +135,6 @@ HOSTILE: dict[str, Callable[[Path], None]] = {
     "outside.xlsx": outside,
     "blanks.xlsx": blanks,
     "footer.parquet": false_footer,
-    "nested.json": nested,
-    "keys.json": keys,
     "line.csv": long_line,
 }
 """Files by name; a smaller one would be read, or refused for what it holds."""

@@ -21,7 +21,7 @@ import pytest
 from party_sdk import cli
 from party_sdk.lab import local_analyst
 from party_sdk.supervisor import order_runner as child, supervisor
-from party_sdk.tables.isolation import child as reader, parent
+from party_sdk.tables import unpacking
 from support.warm import Warm, command, stock
 
 
@@ -69,17 +69,15 @@ class Reader(Warm):
         stdin: int,
         stdout: int,
         stderr: int,
-        pass_fds: Sequence[int],
         env: Mapping[str, str],
     ) -> None:
-        assert tuple(words[1:4]) == parent.READER
+        assert tuple(words[1:4]) == unpacking.READER
         assert (stdin, stdout, stderr) == (subprocess.PIPE, *[subprocess.DEVNULL] * 2)
         stock()
         theirs, self._ours = os.pipe()
         with os.fdopen(theirs, "rb"), Path(os.devnull).open("wb") as nothing:
-            files = [theirs, *[nothing.fileno()] * 2, *pass_fds]
-            places = map(str, range(3, len(files)))
-            super().__init__([str(reader.__file__), words[4], *places], files, env=env)
+            files = [theirs, *[nothing.fileno()] * 2]
+            super().__init__([str(unpacking.__file__), words[4]], files, env=env)
 
     def __enter__(self) -> Reader:
         return self
@@ -99,12 +97,12 @@ COLD_READERS = "TEST_COLD_READERS"
 def install_readers() -> None:
     """Let tables that this process opens be read from the stock."""
     names = {**vars(subprocess), "Popen": Reader}
-    parent.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]  # as much of the module as is used
+    unpacking.subprocess = SimpleNamespace(**names)  # type: ignore[assignment]  # as much of the module as is used
 
 
 def start_readers_cold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let them be read as everybody's are, also by programs that this process starts."""
-    monkeypatch.setattr(parent, "subprocess", subprocess)
+    monkeypatch.setattr(unpacking, "subprocess", subprocess)
     monkeypatch.setenv(COLD_READERS, "1")
 
 

@@ -13,8 +13,8 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
 from party_sdk.disclosures.history import ShownTables
 from party_sdk.tables import How, read_table
+from party_sdk.tables.cells import read_date, read_number, split_limit
 from party_sdk.tables.mapping import TableMapping
-from party_sdk.tables.parsing.cell_forms import read_date, read_number, split_limit
 
 NAN = float("nan")
 FORMS = ["csv", "sheet", "pandas", "parquet"]

@@ -21,7 +21,7 @@ from party_sdk.tables.linkage.key_preview import preview_keys
 from party_sdk.tables.linkage.person_columns import person_columns
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import KeyPreview
-from party_sdk.tables.single_columns import column_names, read_cells
+from party_sdk.tables.table_opening import column_names, read_cells
 
 _PARTS: Final = {
     "number": "{number} | no-punctuation",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from party_sdk.tables.parsing.encoding import FileKind, open_text_file
+from party_sdk.tables.files import FileKind
 
 _PIECE: Final = 1 << 20
 """Characters that are held of a line: one may be the whole file."""
@@ -95,12 +96,13 @@ class FileLines:
 
     def _records(self) -> Iterator[int]:
         quotes, begin, named = 0, 0, False
-        with io.TextIOWrapper(
-            open_text_file(self.path, self.kind),
-            self.encoding,
-            errors="replace",
-            newline=None,
-        ) as text:
+        opening: Any = gzip.open if self.kind == "gzip" else open
+        with (
+            opening(self.path, "rb") as file,
+            io.TextIOWrapper(
+                file, self.encoding, errors="replace", newline=None
+            ) as text,
+        ):
             number = 1
             for piece in iter(lambda: text.readline(_PIECE), ""):
                 is_line, line = piece.endswith("\n"), number

@@ -1,4 +1,4 @@
-"""Cells that a table may not hold, by value: how many rows hold each, and where the first.
+"""What is wrong with the cells of a table, and which values may be codes.
 
 A table with problems is read once more, as texts. Each text that occurs in a batch is
 looked at once, by the functions that read it as a number or a level.
@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from clustering_protocols.terms.schema import Field
 from party_sdk.tables import guards
+from party_sdk.tables.cells import SHORT_YEAR, read_date, read_number, split_limit
 from party_sdk.tables.codes import as_date
 from party_sdk.tables.columns import Column, numbers
-from party_sdk.tables.parsing.cell_forms import read_date, read_number, split_limit
 from party_sdk.tables.report import HEADER, CellProblem
-from party_sdk.tables.source import Again, Source
+from party_sdk.tables.source import Source
 
 _MOST_VALUES: Final = 1_000
 """Different values of one column that are counted one by one; the others together."""
@@ -29,7 +29,9 @@ _MOST_LEVELS: Final = 20
 _NO_NUMBERS: Final = "not numbers"
 _THOUSAND: Final = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
 _ORDERS: Final = ("year-first", "day-first", "month-first")
-_SHORT_YEAR: Final = re.compile(r"0{0,2}\d{1,2}([./-])\d{1,2}\1\d{1,2}")
+_MOST_ROWS: Final = 50_000
+_MOST_CELLS: Final = 10_000_000
+_MOST_TOLD: Final = 10
 
 
 def find_cell_problems(
@@ -39,13 +41,8 @@ def find_cell_problems(
 
     allow: guards that are switched off.
     """
-    read = [column for column in columns if column.is_described]
-    while read:
-        try:
-            return tuple(_problems_of(source, read, allow))
-        except Again:
-            continue
-    return ()
+    described = [column for column in columns if column.is_described]
+    return tuple(_problems_of(source, described, allow)) if described else ()
 
 
 def _problems_of(
@@ -215,6 +212,6 @@ def _hint_for_dates(texts: Sequence[str]) -> str:
     """Return what mends dates: an order, or another form where no order reads them."""
     if any(read_date(text, (order,)) for text in texts for order in _ORDERS):
         return 'dates = ["day-first", "year-first"] in a mapping says their order'
-    if any(_SHORT_YEAR.fullmatch(text.strip()) for text in texts):
+    if any(SHORT_YEAR.fullmatch(text.strip()) for text in texts):
         return "write years with four digits, such as 2026-01-31"
     return "write them as 2026-01-31"

@@ -1,69 +1,52 @@
-"""Files of SPSS, SAS and Stata, read by pyreadstat where it is installed."""
+"""Files of SPSS, SAS and Stata, read by pyreadstat and written as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, takewhile
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.extras import require_extra
-from party_sdk.tables.formats.copied_source import CopiedSource
-from party_sdk.tables.parsing.dialect import Dialect
-from party_sdk.tables.parsing.limits import NUMBER_BYTES, Limits
-from party_sdk.tables.parsing.rows_as_text import write_rows
+from party_sdk.tables.files import NUMBER_BYTES, Limits
+from party_sdk.tables.text_format import write_rows
+from party_sdk.tables.unpacking import Labels, Unpacked
 
-_READERS = {
+_READERS: Final = {
     ".sav": "read_sav", ".zsav": "read_sav",
     ".sas7bdat": "read_sas7bdat", ".dta": "read_dta",
 }  # fmt: skip
-_ROWS = 50_000
-STUDIES: Final = frozenset({"spss", "sas", "stata"})
+_ROWS: Final = 50_000
 
 
-class StudyLabels(NamedTuple):
-    """Titles of columns, and labels of numbers, as a file of a study has them."""
+def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
+    """Write the table of a file as text; user-defined missing values are missing.
 
-    titles: Mapping[str, str]
-    labels: Mapping[str, Mapping[float, str]]
-
-
-def study_source(
-    path: Path, said: Dialect, folder: Path, limits: Limits
-) -> CopiedSource:
-    """Return the table of a file of SPSS, SAS or Stata; user-defined gaps are gaps.
-
-    Raises InvalidParameters if pyreadstat is not installed.
     Raises InvalidData if it is no such file, or a compressed one that holds more cells
         than it may.
     """
     pyreadstat, reader = _reader(path)
     try:
-        # .xpt and .por do not say how many rows they have: it reads on without an end
-        pieces = takewhile(
-            _has_rows,
-            pyreadstat.read_file_in_chunks(
-                reader, str(path), chunksize=_ROWS, output_format="dict"
-            ),
+        pieces = pyreadstat.read_file_in_chunks(
+            reader, str(path), chunksize=_ROWS, output_format="dict"
         )
         first = next(pieces, None)
         names = list(first[0]) if first else []
-        if first is None or not names:
+        if first is None or not any(len(values) for values in first[0].values()):
             raise InvalidData(f"{path.name!r} has no rows.")
-        copy = folder / "study.csv"
-        write_rows(names, _rows(chain([first], pieces), limits), copy)
+        empty = write_rows(names, _rows(chain([first], pieces), limits), copy)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
         raise InvalidData(f"{path.name!r} is no readable {path.suffix} file.") from None
-    return CopiedSource(copy, said)
+    return Unpacked(empty=tuple(empty))
 
 
-def codebook(path: Path) -> StudyLabels:
-    """Return how a file of a study calls its columns and the values in them."""
+def read_labels(path: Path) -> Labels:
+    """Return how a file calls its columns and the values in them."""
     _, read = _reader(path)
     _, about = read(str(path), metadataonly=True, output_format="dict")
     titles = about.column_names_to_labels or {}
-    return StudyLabels(
+    return Labels(
         titles={name: title for name, title in titles.items() if title},
         labels={
             name: {v: text for v, text in of.items() if isinstance(v, int | float)}
@@ -73,7 +56,7 @@ def codebook(path: Path) -> StudyLabels:
 
 
 def require_reader() -> None:
-    """Refuse files of studies where pyreadstat is not installed."""
+    """Refuse these files where pyreadstat is not installed."""
     why = "Files of SPSS, SAS and Stata are read by pyreadstat"
     require_extra("statistics", why, "pyreadstat")
 
@@ -84,10 +67,6 @@ def _reader(path: Path) -> tuple[Any, Any]:
     import pyreadstat
 
     return pyreadstat, getattr(pyreadstat, _READERS[path.suffix.lower()])
-
-
-def _has_rows(piece: tuple[dict[str, Any], Any]) -> bool:
-    return any(len(values) for values in piece[0].values())
 
 
 def _rows(

@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import BATCH_ROWS
-from party_sdk.tables.parsing.dialect import Dialect
-from party_sdk.tables.parsing.limits import MOST_CELL
+from party_sdk.tables.dialect import Dialect
+from party_sdk.tables.files import MOST_CELL
 
 MEMORY_BYTES: Final = 512 << 20
 MOST_COLUMNS: Final = 20_000
@@ -57,30 +57,27 @@ def batch_rows(n_columns: int) -> int:
     return max(1, min(BATCH_ROWS, MOST_NUMBERS // max(1, n_columns)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ReadPlan:
     """How to read a text file in UTF-8.
 
-    types: DuckDB's type of each column of the file.
+    width: how many columns the file has.
     wanted: the positions of the columns to yield.
-    codes: cells that stand for no value, texts too: ``force_not_null`` of DuckDB 2.0
-        takes other columns where not all of them are wanted.
     longest: bytes of the longest line that was seen.
     """
 
     dialect: Dialect
-    types: Sequence[str]
+    width: int
     wanted: Sequence[int]
-    codes: Sequence[str]
     longest: int
 
 
 def read_text(
     connection: duckdb.DuckDBPyConnection, path: Path, plan: ReadPlan
 ) -> Iterator[pa.RecordBatch]:
-    """Yield columns of a text file, in the order of its rows."""
+    """Yield columns of a text file as texts, null where empty, in the order of its rows."""
     dialect = plan.dialect
-    columns = ", ".join(f"'c{i}': '{kind}'" for i, kind in enumerate(plan.types))
+    columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(plan.width))
     options = {
         "columns": f"{{{columns}}}",
         "auto_detect": "false",
@@ -92,40 +89,34 @@ def read_text(
         "quote": _literal(dialect.quote),
         "escape": _literal(dialect.quote),
         "skip": str(dialect.skip or 0),
-        "decimal_separator": _literal(dialect.decimal or "."),
-        "nullstr": _literals(plan.codes),
+        "nullstr": "['']",
         "max_line_size": str(max(MOST_CELL, 4 * plan.longest)),
         "hive_partitioning": "false",
     }
-    if dialect.date_format is not None:
-        options["dateformat"] = _literal(dialect.date_format)
-    told = ", ".join(f"{name} = {value}" for name, value in options.items())
+    arguments = ", ".join(f"{name} = {value}" for name, value in options.items())
     chosen = ", ".join(f"c{i}" for i in plan.wanted)
-    query = f"SELECT {chosen} FROM read_csv($path, {told})"  # noqa: S608  positions alone
-    yield from _batches(connection, query, path, len(plan.wanted))
+    query = f"SELECT {chosen} FROM read_csv($path, {arguments})"  # noqa: S608  positions alone
+    yield from _reader(connection, query, path, len(plan.wanted))
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """What was not read: where it begins, counted from 0, in which record, and why."""
+    """What was not read: the byte where it begins, and why."""
 
     at: int
-    record: int
-    column: int
     why: str
 
 
 def read_rejects(connection: duckdb.DuckDBPyConnection) -> list[Reject]:
     """Return what the last reading rejected, in the order of the file."""
     query = (
-        "SELECT coalesce(byte_position, line_byte_position)::BIGINT - 1, line, "
-        "coalesce(column_idx, 0)::BIGINT - 1, error_type::VARCHAR "
-        "FROM reject_errors ORDER BY 1, 3"
+        "SELECT coalesce(byte_position, line_byte_position)::BIGINT - 1, "
+        "error_type::VARCHAR FROM reject_errors ORDER BY 1"
     )
     return [Reject(*line) for line in connection.execute(query).fetchall()]
 
 
-def parquet_names(
+def parquet_columns(
     connection: duckdb.DuckDBPyConnection, path: Path
 ) -> list[tuple[str, str]]:
     """Return names and types of a Parquet file's columns.
@@ -177,20 +168,25 @@ def read_parquet(
     connection: duckdb.DuckDBPyConnection,
     path: Path,
     casts: Sequence[tuple[int, str]],
-) -> Iterator[pa.RecordBatch]:
-    """Yield columns of a Parquet file by position, cast to types."""
+) -> pa.RecordBatchReader:
+    """Return columns of a Parquet file by position, cast to types; at least one."""
     chosen = ", ".join(
         f"CAST(#{place + 1} AS {kind}) AS c{i}" for i, (place, kind) in enumerate(casts)
     )
     query = f"SELECT {chosen} FROM read_parquet($path, hive_partitioning = false)"  # noqa: S608  positions alone
-    yield from _batches(connection, query, path, len(casts))
+    return _reader(connection, query, path, len(casts))
 
 
-def _batches(
+def _reader(
     connection: duckdb.DuckDBPyConnection, query: str, path: Path, n_columns: int
-) -> Iterator[pa.RecordBatch]:
+) -> pa.RecordBatchReader:
     relation = connection.sql(query, params={"path": literally(path)})
-    yield from relation.to_arrow_reader(batch_rows(n_columns))
+    return relation.to_arrow_reader(batch_rows(n_columns))
+
+
+def is_pattern(path: Path) -> bool:
+    """Return whether DuckDB would look for other files of such names, and may not."""
+    return any(sign in str(path) for sign in "*?[")
 
 
 def literally(path: Path) -> str:
@@ -201,10 +197,6 @@ def literally(path: Path) -> str:
 def _literal(text: str) -> str:
     doubled = text.replace("'", "''")
     return f"'{doubled}'"
-
-
-def _literals(texts: Sequence[str]) -> str:
-    return f"[{', '.join(map(_literal, texts))}]"
 
 
 def unreadable(path: Path, error: Exception) -> InvalidData:

@@ -17,20 +17,14 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import did_you_mean
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.schema import Field, normal
+from party_sdk.tables.cells import Kind, read_date, read_number, split_limit
 from party_sdk.tables.columns import Bad, Column, number_of, numbers, texts
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
 from party_sdk.tables.names import Names
-from party_sdk.tables.parsing.cell_forms import read_date, read_number, split_limit
-from party_sdk.tables.parsing.column_kinds import Kind
-from party_sdk.tables.parsing.row_places import (
-    FileLines,
-    Places,
-    RemainingRows,
-    WholePlaces,
-)
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import Finding, Findings, format_names
-from party_sdk.tables.source import Again, Batch, Cells, Source
+from party_sdk.tables.row_places import FileLines, Places, RemainingRows, WholePlaces
+from party_sdk.tables.source import Batch, Cells, Source
 
 Normalise = Callable[[Column, pa.Array], pa.Array]
 
@@ -375,6 +369,10 @@ class MappedSource:
                 found = [compute.filter(piece, pa.array(keep)) for piece in found]
             yield found
 
+    def rejected_lines(self) -> frozenset[int]:
+        """Return the lines of the table that cannot be cut into cells."""
+        return self._source.rejected_lines()
+
     def read_places(self) -> Places | None:
         """Return where the rows stand that the last pass yielded."""
         inner = self._source.read_places()
@@ -413,7 +411,6 @@ class MappedSource:
             if n_rows:
                 yield mapped
         self._note_end(begin)
-        self._note_rejected(asked)
 
     def _name_column(self, name: str) -> MappedColumn:
         """Return a column of texts as the session has them."""
@@ -441,11 +438,13 @@ class MappedSource:
         lines = sorted(set(self._mapping.leave_out.lines))
         if not lines:
             return np.empty(0, np.int64)
+        rejected_lines = self._source.rejected_lines().intersection(lines)
+        self._rejected = dict.fromkeys(rejected_lines, _NOWHERE)
         found = self._whole.find(lines)
         self._found = found
         self._absent = [line for line in lines if line not in found]
         # a line within a row is none: it is told as absent
-        self._rejected = {line: found.get(line, _NOWHERE) for line in self._rejected}
+        self._rejected = {line: found.get(line, _NOWHERE) for line in rejected_lines}
         rejected = self._rejected_records()
         records = [found[line] for line in found if line not in self._rejected]
         rows = np.array(sorted(records), dtype=np.int64)
@@ -477,18 +476,6 @@ class MappedSource:
         n_records = n_rows + len(self._rejected)
         beyond = [line for line, row in self._found.items() if row >= n_records]
         self._absent += beyond
-
-    def _note_rejected(self, asked: Sequence[Column]) -> None:
-        """Read again where lines were not read that are left out: others moved up."""
-        lines = set(self._mapping.leave_out.lines) - self._rejected.keys()
-        if not lines:
-            return
-        every = _AllFindings()
-        self._source.tell(asked, every)
-        fresh = {each.line for each in every.shown if each.line is not None} & lines
-        if fresh:
-            self._rejected |= dict.fromkeys(fresh, _NOWHERE)
-            raise Again
 
     def tell(self, columns: Sequence[Column], findings: Findings) -> None:
         """Add what was wrong with rows that take part, by the session's names."""

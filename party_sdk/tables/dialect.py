@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final, Self
 
@@ -34,7 +31,6 @@ class Dialect:
     delimiter, quote, decimal: one character each.
     skip: lines before the one with the names of columns.
     dates: ``year-first``, ``day-first`` or ``month-first``.
-    between: what stands between the parts of a date that does not begin with the year.
     missing: cells that stand for no value, beside the empty one, NA, NaN and null.
     sheet: of a file with several sheets.
     """
@@ -45,7 +41,6 @@ class Dialect:
     decimal: str | None = None
     skip: int | None = None
     dates: str | None = None
-    between: str = "."
     missing: tuple[str, ...] = ()
     sheet: str | None = None
 
@@ -72,7 +67,6 @@ class Dialect:
         told = {
             name: value for name, value in asdict(self).items() if value is not None
         }
-        told.pop("between")
         return {name: value for name, value in told.items() if value not in (0, ())}
 
     def words(self) -> Iterator[str]:
@@ -89,14 +83,6 @@ class Dialect:
         """Return the cells that stand for no value."""
         return frozenset({*MISSING, *self.missing})
 
-    @property
-    def date_format(self) -> str | None:
-        """Return how dates are written, for strptime; None of dates by ISO 8601."""
-        if self.dates in {None, "year-first"}:
-            return None
-        order = ("%d", "%m") if self.dates == "day-first" else ("%m", "%d")
-        return self.between.join([*order, "%Y"])
-
 
 def _read(name: str, value: str) -> Any:
     try:
@@ -109,33 +95,13 @@ def _read(name: str, value: str) -> Any:
             raise InvalidParameters("--csv skip is a number of lines.")
         return int(value)
     value = _DELIMITERS.get(value, value) if name == "delimiter" else value
-    if name in {"delimiter", "quote", "between"} and len(value) != 1:
+    if name in {"delimiter", "quote"} and len(value) != 1:
         raise InvalidParameters(f"--csv {name} is one character.")
     if name == "decimal" and value not in {".", ","}:
         raise InvalidParameters("--csv decimal is . or ,")
     if name == "dates" and value not in _DATE_ORDERS:
         raise InvalidParameters(f"--csv dates is {', '.join(_DATE_ORDERS)}.")
     return value
-
-
-def records(text: str, dialect: Dialect) -> list[list[str]]:
-    """Return the cells of a text's lines, the names of columns first."""
-    lines = lines_of(text)[dialect.skip or 0 :]
-    reader = csv.reader(
-        lines, delimiter=dialect.delimiter or ",", quotechar=dialect.quote
-    )
-    return [cells for cells in whole_rows(reader) if cells]
-
-
-def whole_rows(rows: Iterable[list[str]]) -> Iterator[list[str]]:
-    """Yield rows up to a huge field: the reader of the whole file names its line."""
-    with suppress(csv.Error):
-        yield from rows
-
-
-def lines_of(text: str) -> list[str]:
-    """Return the lines of a text, whichever way they end."""
-    return list(io.StringIO(text, newline=None))
 
 
 def from_mapping(given: Mapping[str, str] | Iterable[str] | Dialect | None) -> Dialect:

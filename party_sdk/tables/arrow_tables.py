@@ -1,0 +1,229 @@
+"""Columns with types: Parquet files, which DuckDB unpacks, and data frames."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+from pyarrow import compute
+
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.terms.schema import normal
+from party_sdk.tables import duck
+from party_sdk.tables.cells import Kind
+from party_sdk.tables.columns import Column, kind_of, texts
+from party_sdk.tables.files import MOST_CELL, Limits
+from party_sdk.tables.names import Names
+from party_sdk.tables.report import Findings
+from party_sdk.tables.row_places import NumberedRows, Places
+from party_sdk.tables.source import Batch, Cells
+from party_sdk.tables.unpacking import Unpacked, unusable
+
+
+class ArrowSource:
+    """Columns of Arrow, of which each row is read.
+
+    names, kinds: of all columns.
+    table: those that may be asked for.
+    places: where a column of the table stands, by its position among all.
+    """
+
+    row_places: Places = NumberedRows()
+    warnings: Sequence[str] = ()
+
+    def __init__(
+        self,
+        names: Names,
+        kinds: Sequence[Kind],
+        table: pa.Table,
+        places: Mapping[int, int],
+    ) -> None:
+        self.names, self.kinds = names, kinds
+        self._table, self._places = table, places
+
+    @property
+    def places(self) -> Places:
+        """Return how rows are counted."""
+        return self.row_places
+
+    @property
+    def format_description(self) -> dict[str, Any]:
+        """Return nothing: types speak for themselves."""
+        return {}
+
+    def batches(
+        self, columns: Sequence[Column], naming: Sequence[str]
+    ) -> Iterator[Batch]:
+        """Yield cells as Arrow has them."""
+        named = [*(column.name for column in columns), *naming]
+        places = [self._places[self.names.position(name)] for name in named]
+        size = duck.batch_rows(len(places))
+        for batch in self._table.select(places).to_batches(size):
+            yield Batch(batch.columns[: len(columns)], batch.columns[len(columns) :])
+
+    def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
+        """Yield cells as texts."""
+        for batch in self.batches(columns, ()):
+            yield [texts(piece) for piece in batch.cells]
+
+    def read_places(self) -> Places:
+        """Return how rows are counted: every one was read."""
+        return self.places
+
+    def rejected_lines(self) -> frozenset[int]:
+        """Return nothing: every row can be read."""
+        return frozenset()
+
+    def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
+        """Return texts as they are."""
+        del column
+        return texts
+
+    def tell(self, columns: Sequence[Column], findings: Findings) -> None:
+        """Add nothing: every row was read."""
+
+
+def frame_source(table: Any) -> ArrowSource:
+    """Return a table of pandas, polars or pyarrow in memory as a source.
+
+    Raises InvalidData if it is none, or a column cannot be read.
+    """
+    import narwhals as nw  # not above: files need none
+
+    try:
+        frame = nw.from_native(table, eager_only=True)
+    except TypeError:
+        raise InvalidData(
+            f"{type(table).__name__} is no table that coterie knows: use a path, a "
+            "numpy array, or a pandas, polars or pyarrow table."
+        ) from None
+    except nw.exceptions.DuplicateError:
+        raise InvalidData("Two columns have the same name.") from None
+    names = Names(str(name) for name in frame.columns)
+    # an index of pandas comes as columns behind the others
+    places = list(range(len(frame.columns)))
+    try:
+        arrow: pa.Table = frame.to_arrow().select(places)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise InvalidData(_explain_unknown_kind(frame)) from None
+    kinds = [kind_of(kind) for kind in arrow.schema.types]
+    return ArrowSource(names, kinds, arrow, {place: place for place in places})
+
+
+def _explain_unknown_kind(frame: Any) -> str:
+    """Return which column cannot be read, as far as one alone cannot."""
+    for name in frame.columns:
+        try:
+            frame.select(name).to_arrow()
+        except (pa.ArrowException, TypeError, ValueError):
+            return (
+                f"{name!r}: its values are of several kinds, or of one that is not known, "
+                "such as a sparse one: make it a column of numbers."
+            )
+    return "A column holds values of several kinds, or of one that is not known."
+
+
+def parquet_source(path: Path, unpacked: Unpacked, copy: Path) -> ArrowSource:
+    """Return a Parquet file as a source, given the copy of its columns.
+
+    Raises InvalidData if the copy is none of such columns.
+    """
+    try:
+        with copy.open("rb") as file:
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        with pa.ipc.open_stream(pa.py_buffer(mapped)) as stream:
+            table = stream.read_all()
+        table.validate(full=True)
+    except (FileNotFoundError, pa.ArrowException, ValueError):
+        raise unusable(path) from None
+    names = Names(unpacked.names)
+    n_chosen = len(unpacked.chosen)
+    if table.num_columns != n_chosen or len(unpacked.kinds) != len(names.all):
+        raise unusable(path)
+    places = dict(zip(unpacked.chosen, range(n_chosen), strict=True))
+    return ArrowSource(names, unpacked.kinds, table, places)
+
+
+def unpack_parquet(
+    path: Path, columns: Collection[str] | None, copy: Path, limits: Limits
+) -> Unpacked:
+    """Write columns of a Parquet file as an Arrow stream.
+
+    columns: their names, of which some may be absent; None for all.
+
+    Raises InvalidData if the file cannot be read, or the columns take too much.
+    """
+    path = path.absolute()
+    try:
+        with duck.open_database(path, copy.parent) as connection:
+            described = duck.parquet_columns(connection, path)
+            chosen = [
+                place
+                for place, (name, _) in enumerate(described)
+                if columns is None or (normal(name) or f"Unnamed: {place}") in columns
+            ]
+            kinds = [_kind(kind) for _, kind in described]
+            n_texts = sum(kinds[place] == "words" for place in chosen)
+            names = [described[place][0] for place in chosen]
+            _check_size(connection, path, limits, names, n_texts)
+            casts = [(place, _cast(described[place][1])) for place in chosen]
+            none = pa.RecordBatchReader.from_batches(pa.schema([]), [])
+            rows = duck.read_parquet(connection, path, casts) if casts else none
+            _write_stream(rows, copy, path)
+    except duckdb.Error as error:
+        raise duck.unreadable(path, error) from None
+    all_names = tuple(name for name, _ in described)
+    return Unpacked(names=all_names, kinds=tuple(kinds), chosen=tuple(chosen))
+
+
+def _check_size(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    limits: Limits,
+    names: Sequence[str],
+    n_texts: int,
+) -> None:
+    """Refuse columns that take too much, as rows or as their pages say."""
+    n_rows, n_bytes = duck.parquet_size(connection, path, names)
+    remedy = "Choose fewer columns with --columns"
+    limits.check_rows(n_rows, len(names) - n_texts, n_texts, remedy)
+    limits.check_unpacked(n_bytes, f"{path.name!r} takes", remedy)
+
+
+def _write_stream(batches: pa.RecordBatchReader, copy: Path, path: Path) -> None:
+    with (
+        copy.open("wb") as file,
+        pa.ipc.new_stream(file, batches.schema) as stream,
+    ):
+        for batch in batches:
+            for column in batch.columns:
+                if pa.types.is_string(column.type):
+                    longest = compute.max(compute.binary_length(column)).as_py()
+                    if (longest or 0) > MOST_CELL:
+                        raise InvalidData(
+                            f"{path.name!r} holds a cell of more than two mebibytes."
+                        )
+            stream.write_batch(batch)
+
+
+def _kind(name: str) -> Kind:
+    """Return what a column of one of DuckDB's types holds."""
+    base = name.partition("(")[0]
+    if base in {"DOUBLE", "FLOAT", "DECIMAL"}:
+        return "number"
+    if base.endswith(("INT", "INTEGER")):
+        return "integer"
+    if base == "BOOLEAN":
+        return "boolean"
+    return "date" if base.startswith(("DATE", "TIMESTAMP")) else "words"
+
+
+def _cast(name: str) -> str:
+    """Return as which type a column is written: its own, or text of another kind."""
+    if _kind(name) == "words" or "HUGE" in name:
+        return "VARCHAR"
+    return "TIMESTAMP" if name.startswith("TIMESTAMP") else name

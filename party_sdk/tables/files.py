@@ -1,0 +1,179 @@
+"""What kind of table a file holds, and what reading it may take of this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from clustering_protocols.common.errors import InvalidData
+
+FileKind: TypeAlias = Literal[
+    "text", "gzip", "parquet", "excel", "spss", "sas", "stata"
+]
+STATISTICS: Final = frozenset({"spss", "sas", "stata"})
+"""Kinds of file that have titles of columns and labels of values."""
+_ENDINGS: Final[dict[str, FileKind]] = {
+    ".parquet": "parquet", ".pq": "parquet",
+    ".xlsx": "excel", ".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel",
+    ".sav": "spss", ".zsav": "spss", ".sas7bdat": "sas", ".dta": "stata",
+}  # fmt: skip
+ENDINGS: Final = frozenset({".csv", ".tsv", ".txt", ".gz", *_ENDINGS})
+"""Endings of files that may be tables."""
+
+LARGE_FILE: Final = "large-file"
+"""What lifts these limits: of memory to half of the machine's."""
+MOST_UNPACKED: Final = 1 << 30
+"""Bytes that a file may unpack to, and of each file that a reader's process writes."""
+MOST_MEMORY: Final = 4 << 30
+"""Bytes of memory of its own that a reader's process may take."""
+MOST_CELL: Final = 2 << 20
+"""Bytes of the longest cell of text, or line of a text file."""
+MOST_SECONDS: Final = 900.0
+"""Seconds that a reader's process may run."""
+NUMBER_BYTES: Final = 8
+TEXT_BYTES: Final = 32
+"""Bytes that a cell counts with."""
+UNPACK: Final = "Unpack it yourself"
+"""What to do instead with a compressed text."""
+
+_MEMORY: Final = {"RLIMIT_DATA": "-d", "RLIMIT_AS": "-v"}
+_DISK: Final = {"RLIMIT_FSIZE": "-f"}
+"""Limits of the operating system, each with the option of ``ulimit`` that sets it."""
+
+
+def kind_of(path: Path) -> FileKind:
+    """Return what kind of table a file holds, by its first bytes and its ending.
+
+    Raises InvalidData if there is no such file, or it cannot be read twice.
+    """
+    if not path.exists():
+        raise InvalidData(f"There is no file {path.name!r}.")
+    if not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or device"
+        raise InvalidData(f"{path.name!r} is {what}, and no readable file.")
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError:
+        raise InvalidData(f"{path.name!r} may not be read here.") from None
+    ending = path.suffix.lower()
+    if not head:
+        raise InvalidData(f"{path.name!r} is empty: no readable table.")
+    if head.startswith(b"PAR1"):
+        return "parquet"
+    if head.startswith(b"\x1f\x8b") and _ENDINGS.get(ending) != "parquet":
+        return "gzip"
+    if ending in _ENDINGS:
+        return _ENDINGS[ending]
+    if head.startswith(b"PK"):
+        raise InvalidData(
+            f"{path.name!r} is a zip archive: unpack it, and name the table."
+        )
+    return "text"
+
+
+def most_memory(*, large: bool) -> int:
+    """Return how many bytes of memory of its own a reader's process may take."""
+    if not large or not hasattr(os, "sysconf"):
+        return MOST_MEMORY
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(MOST_MEMORY, total // 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading one file may take, and what to say of a file that takes more.
+
+    name: the file's name, for sentences.
+    large: whether the operator lifts the limits.
+    """
+
+    name: str
+    large: bool = False
+
+    @classmethod
+    def of(cls, path: Path, allow: Sequence[str]) -> Limits:
+        """Return the limits of a file, given the guards that are switched off."""
+        return cls(path.name, LARGE_FILE in allow)
+
+    def check_unpacked(self, n_bytes: int, what: str, remedy: str) -> None:
+        """Refuse a table that unpacks to more than :data:`MOST_UNPACKED`.
+
+        n_bytes: bytes of the whole table, or of what is unpacked already.
+        what: what takes them: the subject of a sentence.
+        remedy: what to do instead: the beginning of a sentence.
+
+        Raises InvalidData.
+        """
+        if self.large or n_bytes <= MOST_UNPACKED:
+            return
+        raise InvalidData(
+            f"{what} more than {_size(MOST_UNPACKED)} once unpacked. {remedy}, "
+            f"or read it with --allow {LARGE_FILE}."
+        )
+
+    def check_rows(
+        self, n_rows: int, n_numbers: int, n_texts: int, remedy: str
+    ) -> None:
+        """Refuse rows that take too much as numbers and texts; see check_unpacked."""
+        self.check_unpacked(
+            n_rows * (NUMBER_BYTES * n_numbers + TEXT_BYTES * n_texts),
+            f"{self.name!r}: {n_rows:,} rows take",
+            remedy,
+        )
+
+    def time_error(self, remedy: str) -> InvalidData:
+        """Return the error for a file whose reading took too long."""
+        return self._error(f"more than {MOST_SECONDS / 60:.0f} minutes", remedy)
+
+    def memory_error(self, remedy: str) -> InvalidData:
+        """Return the error for a file whose reading took too much memory."""
+        own = most_memory(large=self.large)
+        return self._size_error("of memory", own, _MEMORY, remedy)
+
+    def disk_error(self, remedy: str) -> InvalidData:
+        """Return the error for a file whose reading took too much of the disk."""
+        return self._size_error("of the disk", MOST_UNPACKED, _DISK, remedy)
+
+    def is_memory_bounded(self) -> bool:
+        """Return whether this process was started with less than a reader may take."""
+        outer = _outer_limit(_MEMORY)
+        return outer is not None and outer < most_memory(large=self.large)
+
+    def _size_error(
+        self, of_what: str, own: int, outer: dict[str, str], remedy: str
+    ) -> InvalidData:
+        least = _outer_limit(outer)
+        if least is None or least >= own:
+            return self._error(f"more than {_size(own)} {of_what}", remedy)
+        options = " or ".join(f"'ulimit {option}'" for option in outer.values())
+        return InvalidData(
+            f"{self.name!r} takes more than {_size(least)} {of_what}, which is what this "
+            f"command may take, to read. {remedy}, or raise the limit ({options}) that "
+            "the command was started with."
+        )
+
+    def _error(self, what: str, remedy: str) -> InvalidData:
+        if not self.large:
+            remedy = f"{remedy}, or read it with --allow {LARGE_FILE}"
+        return InvalidData(f"{self.name!r} takes {what} to read. {remedy}.")
+
+
+def _outer_limit(names: dict[str, str]) -> int | None:
+    """Return the least hard limit that this process was started with; None without."""
+    try:
+        import resource
+    except ImportError:  # Windows has none of them
+        return None
+    limits = [resource.getrlimit(getattr(resource, name))[1] for name in names]
+    return min(
+        (limit for limit in limits if limit != resource.RLIM_INFINITY), default=None
+    )
+
+
+def _size(n_bytes: int) -> str:
+    unit, shift = ("GiB", 30) if n_bytes >= 1 << 30 else ("MiB", 20)
+    return f"{n_bytes >> shift} {unit}"

@@ -1,1 +1,0 @@
-"""One module for each kind of table: text, sheets, study files, typed columns, queries."""

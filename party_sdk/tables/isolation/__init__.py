@@ -1,1 +1,0 @@
-"""Files that are no plain text are read in a process of their own, under limits."""

@@ -1,1 +1,0 @@
-"""How files are written: encodings, dialects, titles, kinds of columns, places of rows."""

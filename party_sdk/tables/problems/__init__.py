@@ -1,1 +1,0 @@
-"""What is wrong with cells, value by value: for the operator's own screen."""

@@ -1,0 +1,239 @@
+"""How a text file is written: found in its beginning, and written for a copy."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import date, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from party_sdk.tables.cells import is_date, is_number
+from party_sdk.tables.dialect import Dialect
+
+HEAD_ROWS: Final = 200
+"""Rows that are looked at."""
+_MOST_TITLES: Final = 30
+_SIGNS: Final = (Dialect(decimal="."), Dialect(decimal=","))
+_POINT: Final = re.compile(r"[+-]?\d+\.\d+(?:[eE][+-]?\d+)?")
+_COMMA: Final = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
+_SHORT_DATE: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
+
+
+def detect(text: str, given: Dialect) -> tuple[Dialect, list[str]]:
+    """Return how a text is written, and sentences on rows that were read as titles.
+
+    text: whole lines from the beginning of a file.
+    given: what the operator says, which stays.
+    """
+    lines = [line.rstrip("\n") for line in _lines(text)]
+    skip = _lines_before(lines) if given.skip is None else given.skip
+    delimiter = given.delimiter or _sep_line(lines)
+    delimiter = delimiter or _find_delimiter(lines[skip:], given.quote)
+    dialect = replace(given, skip=skip, delimiter=delimiter)
+    if given.decimal is None:
+        dialect = replace(dialect, decimal=decimal_sign(records(text, dialect)))
+    dialect = _with_dates(dialect, records(text, dialect))
+    return _below_titles(text, dialect) if given.skip is None else (dialect, [])
+
+
+def records(text: str, dialect: Dialect) -> list[list[str]]:
+    """Return the cells of a text's lines, the names of columns first."""
+    return [cells for _, cells in _records(text, dialect) if cells]
+
+
+def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
+    """Yield cells with the number of lines up to their end.
+
+    They end before a huge field: the reader of the whole file names its line.
+    """
+    reader = csv.reader(
+        _lines(text)[dialect.skip or 0 :],
+        delimiter=dialect.delimiter or ",",
+        quotechar=dialect.quote,
+    )
+    with suppress(csv.Error):
+        for cells in reader:
+            yield reader.line_num, cells
+
+
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text, whichever way they end."""
+    return list(io.StringIO(text, newline=None))
+
+
+def _sep_line(lines: Sequence[str]) -> str | None:
+    """Return the delimiter that a first line 'sep=;' names, as Excel writes it."""
+    first = lines[0] if lines else ""
+    return first[4] if len(first) == 5 and first.startswith("sep=") else None
+
+
+def _lines_before(lines: Sequence[str]) -> int:
+    if _sep_line(lines):
+        return 1
+    for number, line in enumerate(lines):
+        if line and not line.startswith("#"):
+            return number
+    return 0
+
+
+def _find_delimiter(lines: Sequence[str], quote: str) -> str:
+    """Return the delimiter that cuts most lines into the same number of cells.
+
+    It cuts the line of names so too: a decimal comma cuts rows of numbers as evenly
+    as the semicolon between them.
+    """
+    scores = {}
+    for delimiter in (",", ";", "\t", "|"):
+        reader = csv.reader(lines[:HEAD_ROWS], delimiter=delimiter, quotechar=quote)
+        try:
+            rows = [cells for cells in reader if cells]
+        except csv.Error:
+            continue
+        if not rows:
+            continue
+        usual, count = Counter(map(len, rows)).most_common(1)[0]
+        if usual < 2:
+            continue
+        alike = count / len(rows)
+        unnamed = abs(usual - len(rows[count_titles(rows)]))
+        scores[delimiter] = (alike >= 0.5, -unnamed, alike > 0.9, usual)
+    return max(scores, key=lambda d: scores[d], default=",")
+
+
+def decimal_sign(rows: Sequence[Sequence[str]]) -> str:
+    """Return which sign more numbers with a fraction have, below the first row."""
+    counts: Counter[str] = Counter()
+    for cells in rows[1:]:
+        for cell in cells:
+            counts["."] += _POINT.fullmatch(cell.strip()) is not None
+            counts[","] += _COMMA.fullmatch(cell.strip()) is not None
+    return "," if counts[","] > counts["."] else "."
+
+
+def _with_dates(dialect: Dialect, rows: Sequence[Sequence[str]]) -> Dialect:
+    """Say in which order dates are written, where the beginning of the file shows it.
+
+    1.2.2026 is the first of February wherever points are used; of 1/2/2026 nobody knows.
+    """
+    dates = [
+        match
+        for cells in rows[1:]
+        for cell in cells
+        if (match := _SHORT_DATE.fullmatch(cell.strip()))
+    ]
+    if not dates:
+        return dialect
+    order = dialect.dates
+    if order is None and dates[0][2] == ".":
+        order = "day-first"
+    if order is None:
+        day_first = any(int(match[1]) > 12 for match in dates)
+        month_first = any(int(match[3]) > 12 for match in dates)
+        if day_first != month_first:
+            order = "day-first" if day_first else "month-first"
+    return replace(dialect, dates=order)
+
+
+# Rows above the names of columns: titles of extracts, dates, and who made them
+
+
+def count_titles(rows: Sequence[Sequence[str]]) -> int:
+    """Return how many rows stand above the one with the names of columns.
+
+    A title fills at most half as many cells as the rows usually do. The names are the
+    first row that fills more, and none of them is a number or a date; if one is, nothing
+    is a title.
+
+    rows: from the beginning of a table; an empty text is no cell.
+    """
+    filled = [sum(bool(cell.strip()) for cell in cells) for cells in rows[:HEAD_ROWS]]
+    usual = median([count for count in filled if count] or [0])
+    for place, count in enumerate(filled[: _MOST_TITLES + 1]):
+        if 2 * count > usual:
+            return place if all(map(_may_name, rows[place])) else 0
+    return 0
+
+
+def title_warning(n: int, word: str) -> str:
+    """Return the sentence on lines or rows that were read as titles."""
+    which = (
+        f"{word.capitalize()} 1 is" if n == 1 else f"{word.capitalize()}s 1 to {n} are"
+    )
+    return (
+        f"{which} read as a title: the names of columns stand in {word} {n + 1} "
+        f"(--csv skip={n})."
+    )
+
+
+def _below_titles(text: str, dialect: Dialect) -> tuple[Dialect, list[str]]:
+    head = []
+    for record in _records(text, dialect):
+        head.append(record)
+        if len(head) == HEAD_ROWS:
+            break
+    n = count_titles([cells for _, cells in head])
+    if not n:
+        return dialect, []
+    skip = (dialect.skip or 0) + head[n - 1][0]
+    return replace(dialect, skip=skip), [title_warning(skip, "line")]
+
+
+def _may_name(cell: str) -> bool:
+    return not is_date(cell) and not any(is_number(cell, sign) for sign in _SIGNS)
+
+
+# Copies
+
+
+def write_rows(
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    copy: Path,
+    first: int = 1,
+    decimal: str = ".",
+) -> list[int]:
+    """Write rows as text, one line each; return the numbers of empty ones, left out.
+
+    first: the number of the first row.
+    decimal: the sign of numbers.
+    """
+    empty = []
+    with copy.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        for number, row in enumerate(rows, first):
+            cells = [as_text(value, decimal) for value in row]
+            if any(cells):
+                writer.writerow(cells)
+            else:
+                empty.append(number)
+    return empty
+
+
+def as_text(value: Any, decimal: str = ".") -> str:
+    """Return a value as a text file has it: without loss, on one line."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        if math.isnan(value):
+            return ""
+        return (
+            str(int(value))
+            if value.is_integer() and abs(value) < 2**53
+            else repr(value).replace(".", decimal)
+        )
+    if isinstance(value, datetime) and not (value.hour or value.minute or value.second):
+        value = value.date()
+    if isinstance(value, date):
+        return value.isoformat()
+    return " ".join(str(value).splitlines())

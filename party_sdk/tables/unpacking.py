@@ -1,0 +1,331 @@
+"""A process of its own unpacks workbooks, statistics files and Parquet.
+
+Only a library can take these files apart, and a broken or hostile one may crash it, or
+take all memory. The process gets a private folder with a question. It writes a copy of the
+table there, as CSV or as an Arrow stream, and an answer in JSON; it has limits of memory,
+disk and time. Whatever ends it, the command says so in a sentence and continues.
+
+    python -m party_sdk.tables.unpacking FOLDER
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict
+
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError, InvalidData
+from party_sdk.home.disk_room import is_full, no_room, report_full_disk
+from party_sdk.home.process_exit import place_of
+from party_sdk.tables.cells import Kind
+from party_sdk.tables.dialect import Dialect
+from party_sdk.tables.files import (
+    MOST_MEMORY,
+    MOST_SECONDS,
+    MOST_UNPACKED,
+    STATISTICS,
+    FileKind,
+    Limits,
+    most_memory,
+)
+
+READER: Final = ("-P", "-m", "party_sdk.tables.unpacking")
+"""What Python is told to run: nothing of the working folder is imported."""
+TEXT_COPY: Final = "rows.csv"
+ARROW_COPY: Final = "rows.arrow"
+_QUESTION: Final = "question.json"
+_ANSWER: Final = "answer.json"
+_MOST_ANSWERED: Final = 1 << 28
+_OUT_OF_MEMORY, _OUT_OF_ROOM, _DISK_FULL = 77, 78, 79
+"""Status of a process that met a limit and could say so."""
+_REMEDIES: Final[dict[FileKind, str]] = {
+    "excel": "Delete what stands far from the table, save the sheet as CSV",
+    "parquet": "Choose fewer columns with --columns, save the table as CSV",
+}
+_WRITTEN: Final = "What is read of the table goes there; TMPDIR names another folder."
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Refusal(_Message):
+    """An error that an operator can mend; none of its words is a cell."""
+
+    problem: str
+    detail: str
+    remedy: str
+
+
+class Labels(_Message):
+    """Titles of columns, and labels of numbers, as a statistics file has them."""
+
+    titles: dict[str, str] = {}
+    labels: dict[str, dict[float, str]] = {}
+
+
+class Unpacked(_Message):
+    """What there is to say of a file, beside the copy of its rows.
+
+    names, kinds: of all columns of a Parquet file.
+    chosen: the places of those that the copy holds, in its order.
+    first: the number of the first row; ``empty``: of rows that hold nothing.
+    format: what was chosen in the file, such as its sheet.
+    decimal: the sign of numbers in a copy as text.
+    sheets: of a workbook: those that hold something.
+    """
+
+    names: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ()
+    chosen: tuple[int, ...] = ()
+    first: int = 1
+    empty: tuple[int, ...] = ()
+    format: dict[str, str | int] = {}
+    decimal: str = "."
+    warnings: tuple[str, ...] = ()
+    sheets: tuple[str, ...] = ()
+    labels: Labels = Labels()
+    refusal: Refusal | None = None
+
+
+class Question(_Message):
+    """Which part of a file is asked for.
+
+    columns: of a Parquet file; None for all.
+    large: whether the operator lifts the limits.
+    """
+
+    path: Path
+    kind: FileKind
+    part: Literal["rows", "sheets", "labels"] = "rows"
+    dialect: Dialect = Dialect()
+    columns: tuple[str, ...] | None = None
+    large: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        """Return what reading the file may take."""
+        return Limits(self.path.name, self.large)
+
+    def unpack(self, folder: Path) -> Unpacked:
+        """Write the rows into a folder, and return the rest.
+
+        Raises CoterieError if the file cannot be read.
+        """
+        # not above: which library is needed depends on the kind of file
+        if self.kind == "parquet":
+            from party_sdk.tables.arrow_tables import unpack_parquet
+
+            return unpack_parquet(
+                self.path, self.columns, folder / ARROW_COPY, self.limits
+            )
+        if self.kind == "excel":
+            from party_sdk.tables.workbooks import sheet_names, unpack_sheet
+
+            if self.part == "sheets":
+                return Unpacked(sheets=sheet_names(self.path))
+            return unpack_sheet(self.path, self.dialect, folder / TEXT_COPY)
+        from party_sdk.tables.statistics_files import read_labels, unpack_study
+
+        if self.part == "labels":
+            return Unpacked(labels=read_labels(self.path))
+        return unpack_study(self.path, folder / TEXT_COPY, self.limits)
+
+
+def unpack(question: Question, folder: Path) -> Unpacked:
+    """Let a process of its own unpack a file into a folder, and return what it says.
+
+    On Windows this process does it.
+
+    Raises CoterieError: as :meth:`Question.unpack`.
+    Raises InvalidData if the process ends before it has answered, or takes too long or
+        too much, or if this process has no memory to start it or to read its answer.
+    """
+    if question.kind in STATISTICS:
+        from party_sdk.tables.statistics_files import require_reader
+
+        require_reader()
+    if sys.platform == "win32":
+        return question.unpack(folder)
+    limits = question.limits
+    remedy = _REMEDIES.get(question.kind, "Save the table as CSV")
+    with _explain_memory(limits, remedy):
+        with report_full_disk(folder, _WRITTEN):
+            (folder / _QUESTION).write_bytes(_text_of(question))
+        try:
+            status = _run(folder, None if limits.large else MOST_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise limits.time_error(remedy) from None
+        _check_status(status, question, folder, remedy)
+        answer = _read_answer(folder, question)
+    if answer.refusal is None:
+        return answer
+    error = CoterieError.of(
+        Problem.of_slug(answer.refusal.problem), answer.refusal.detail
+    )
+    error.remedy = answer.refusal.remedy
+    raise error
+
+
+def unusable(path: Path) -> InvalidData:
+    """Return the error for a process that answers what cannot be."""
+    return InvalidData(f"The process that read {path.name!r} gave no usable answer.")
+
+
+def _text_of(question: Question) -> bytes:
+    try:
+        return question.model_dump_json().encode()
+    except ValueError:  # pydantic's own, for a name that is no Unicode
+        raise InvalidData(
+            f"{question.path.name!a} is a name that is no text: rename the file."
+        ) from None
+
+
+def _run(folder: Path, seconds: float | None) -> int:
+    """Return the status with which the process ended."""
+    # no secret; each thread takes addresses, which count against the limit of memory
+    own = {k: v for k, v in os.environ.items() if not k.startswith("COTERIE_")}
+    few = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "2", "MALLOC_ARENA_MAX": "2"}
+    with subprocess.Popen(  # noqa: S603  this interpreter, and no shell
+        [sys.executable, *READER, str(folder)],
+        stdin=subprocess.PIPE,  # nothing is written: it is open as long as this process
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,  # what libraries say there may hold cells
+        env={**own, **few},
+    ) as process:
+        try:
+            return process.wait(seconds)
+        finally:
+            process.kill()
+
+
+def _check_status(status: int, question: Question, folder: Path, remedy: str) -> None:
+    """Raise what ended the process, unless it came to its end."""
+    limits = question.limits
+    if status == _OUT_OF_ROOM:
+        raise limits.disk_error(remedy)
+    if status == _DISK_FULL:
+        raise no_room(folder, _WRITTEN)
+    if status == _OUT_OF_MEMORY or status < 0:
+        raise limits.memory_error(remedy)
+    if status:
+        # A library that finds no memory ends with a status of its loader's: before the
+        # question is read under an outer limit alone, afterwards under any.
+        has_begun = not (folder / _QUESTION).exists()
+        if has_begun or limits.is_memory_bounded():
+            raise limits.memory_error(remedy)
+        raise InvalidData(
+            f"The process that reads {limits.name!r} did not begin (status {status}). "
+            "Free memory on this machine and try again, or install Coterie anew."
+        )
+
+
+def _read_answer(folder: Path, question: Question) -> Unpacked:
+    try:
+        with (folder / _ANSWER).open("rb") as file:
+            answer = Unpacked.model_validate_json(file.read(_MOST_ANSWERED))
+        if answer.refusal is not None:
+            Problem.of_slug(answer.refusal.problem)
+    except (FileNotFoundError, LookupError, ValueError):
+        raise unusable(question.path) from None
+    return answer
+
+
+@contextmanager
+def _explain_memory(limits: Limits, remedy: str) -> Iterator[None]:
+    """Say of this process's own allocations what is said of the other's."""
+    try:
+        yield
+    except MemoryError:
+        raise limits.memory_error(remedy) from None
+    except OSError as error:  # a process is not started, or a file not mapped
+        if error.errno != errno.ENOMEM:
+            raise
+        raise limits.memory_error(remedy) from None
+
+
+# In the other process
+
+
+def main(place: str) -> NoReturn:
+    """Answer the question in a folder."""
+    folder = Path(place)
+    threading.Thread(target=_end_with_parent, args=[folder], daemon=True).start()
+    question = Question.model_validate_json((folder / _QUESTION).read_bytes())
+    (folder / _QUESTION).unlink()
+    _limit(large=question.large)
+    answer = _answer(question, folder)
+    try:
+        (folder / _ANSWER).write_bytes(answer.model_dump_json().encode())
+    except MemoryError:
+        os._exit(_OUT_OF_MEMORY)
+    except OSError as error:
+        os._exit(_DISK_FULL if is_full(error) else _OUT_OF_ROOM)
+    os._exit(0)  # nothing here has to be taken apart
+
+
+def _answer(question: Question, folder: Path) -> Unpacked:
+    try:
+        return question.unpack(folder)
+    except MemoryError:
+        os._exit(_OUT_OF_MEMORY)
+    except CoterieError as error:
+        said = (error.problem.slug, error.detail, error.remedy)
+    except Exception as error:  # noqa: BLE001  its text may hold values of cells
+        code = error.errno if isinstance(error, OSError) else None
+        if code == errno.ENOMEM:
+            os._exit(_OUT_OF_MEMORY)
+        if code == errno.EFBIG:
+            os._exit(_OUT_OF_ROOM)
+        if isinstance(error, OSError) and is_full(error):
+            os._exit(_DISK_FULL)
+        defect = InvalidData(f"{question.path.name!r} was not read: {place_of(error)}.")
+        said = (defect.problem.slug, defect.detail, defect.remedy)
+    problem, detail, remedy = said
+    return Unpacked(refusal=Refusal(problem=problem, detail=detail, remedy=remedy))
+
+
+def _limit(*, large: bool) -> None:
+    """Bound what this process may take; nothing of it is written where it crashes.
+
+    Maps of files count as addresses and not as memory. macOS keeps neither limit.
+    """
+    import resource
+
+    limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: most_memory(large=large)}
+    if not large:
+        limits[resource.RLIMIT_AS] = 2 * MOST_MEMORY
+        limits[resource.RLIMIT_FSIZE] = MOST_UNPACKED
+        # of all threads together: the command that waits ends this process before
+        limits[resource.RLIMIT_CPU] = int(4 * MOST_SECONDS)
+    for which, most in limits.items():
+        _, hard = resource.getrlimit(which)
+        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(which, (least, least))
+    # where memory runs out all the same, this process ends first
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _end_with_parent(folder: Path) -> None:
+    os.read(sys.stdin.fileno(), 1)  # no buffer: it would be locked when this one ends
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    from importlib import import_module
+
+    # the classes that other modules know, and not those of this program
+    import_module("party_sdk.tables.unpacking").main(sys.argv[1])
