@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from analyst_service.contributions import tasks, uploads
-from analyst_service.contributions.responses import UploadResponse, answer_upload
 from analyst_service.contributions.service import AnswerPlace, TaskRequest
 from analyst_service.middleware.request_limits import Visit
 from analyst_service.requests import negotiation
@@ -17,7 +16,10 @@ from analyst_service.requests.deps import (
     ServiceDep,
     SessionID,
 )
+from analyst_service.storage.models import Contribution
+from clustering_protocols.terms.signed_logs import sign_receipt
 from clustering_protocols.wire.answers import Receipt
+from clustering_protocols.wire.http_headers import receipt_headers, wait_seconds
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}", tags=["rounds"], route_class=AdmittingRoute
@@ -85,9 +87,36 @@ async def put_contribution(
     """
     body = await uploads.open_body(request, service.settings)
     place = AnswerPlace(session_id, round_, attempt)
-    return await answer_upload(
-        UploadResponse(
-            service, request, response, TaskRequest(caller, session_id), prefer
-        ),
-        lambda: uploads.store(service, caller, place, body),
+    step_aside = Visit.of(request.scope).step_aside
+    # before the answer is stored: what follows may follow at once
+    with service.notifier.subscribe(caller.session_id or "") as waiter:
+        stored, is_new = await uploads.store(service, caller, place, body)
+        response.status_code = 201 if is_new else 200
+        receipt = sign_receipt(service.institution, _receipt_of(stored, session_id))
+        if (seconds := wait_seconds(prefer)) is None:
+            return receipt
+        asking = TaskRequest(caller, session_id)
+        task = await tasks.wait_for_next(
+            service, asking, waiter, seconds, step_aside, is_new=is_new
+        )
+    told = receipt_headers(receipt)
+    if task is None:
+        return Response(status_code=204, headers=told)
+    sent = await negotiation.send_task(service, task.digest, request.headers)
+    sent.status_code = response.status_code
+    sent.headers.update(told)
+    return sent
+
+
+def _receipt_of(contribution: Contribution, session: str) -> Receipt:
+    return Receipt(
+        session=session,
+        slot=contribution.slot,
+        round=contribution.round,
+        attempt=contribution.attempt,
+        digest=contribution.digest,
+        size=contribution.size,
+        received_at=contribution.received_at,
+        sequence=contribution.sequence,
+        entry=contribution.entry,
     )

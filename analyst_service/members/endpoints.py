@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Literal
 
 from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.members.schemas import (
-    CodeWrite,
-    DeclineWrite,
-    InvitationWrite,
-    JoinWrite,
-    preview_of,
-)
 from analyst_service.members.service import MemberService
 from analyst_service.monitoring.administrative_acts import STRANGER, Act, log_act
 from analyst_service.requests.deps import (
@@ -26,13 +20,78 @@ from analyst_service.requests.deps import (
 )
 from analyst_service.requests.strict_json import Posted
 from analyst_service.storage.models import Session
+from clustering_protocols import session_terms
 from clustering_protocols.common.errors import (
     InvitationExpired,
     InvitationUsed,
     KeyNotAuthentic,
     NotFound,
 )
+from clustering_protocols.terms.agreements import Member
+from clustering_protocols.terms.risks import sentences_of
+from clustering_protocols.terms.terms import Name, Text, read_terms
 from clustering_protocols.wire.answers import Codes, Joined, Preview
+from clustering_protocols.wire.states import SessionState, SlotState
+
+_CODE = Field(min_length=16, max_length=128, description="From the invitation.")
+
+
+class InvitationWrite(BaseModel):
+    """For whom to make invitations."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    slots: list[Name] | None = Field(
+        default=None, description="By default every slot that nobody has taken."
+    )
+
+
+class CodeWrite(BaseModel):
+    """A one-time code."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = _CODE
+
+
+class DeclineWrite(BaseModel):
+    """A code, and why its party does not join."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = _CODE
+    state: Literal[SlotState.REFUSED, SlotState.DECLINED] = Field(
+        description="Whether a check of the party refused, or its people declined."
+    )
+    reason: Text = Field(description="The name of the check; or what people say.")
+
+
+class JoinWrite(BaseModel):
+    """A code, and the party's line of the roster."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = _CODE
+    member: Member
+    proof: str = Field(
+        pattern=r"^[0-9a-f]{128}$",
+        description="Ed25519 signature (hex) with the member's key over the join: see "
+        "docs/security.md.",
+    )
+
+
+def preview_of(session: Session, slot: str, joins: int) -> Preview:
+    """Return the preview of a slot."""
+    terms = read_terms(session.terms)
+    return Preview(
+        session=session.name,
+        slot=slot,
+        state=SessionState(session.state),
+        terms=session.terms.decode(),
+        risks=sentences_of(session_terms.risks_in(terms)),
+        joins=joins,
+    )
+
 
 router = APIRouter(tags=["members"], route_class=AdmittingRoute)
 

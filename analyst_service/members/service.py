@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
 
+import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import AuthService, Caller, Role, digest_of
 from analyst_service.clock import Clock
-from analyst_service.members.repository import InvitationRepository
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.settings import Settings
@@ -43,6 +43,22 @@ TOKEN_SECONDS: Final = 90 * 86_400
 _LABEL_BYTES = 8
 
 
+def revoke_unused(
+    transaction: Transaction, session_id: str, slots: Collection[str], now: datetime
+) -> None:
+    """End earlier invitations of slots that were not used."""
+    transaction.execute(
+        sa.update(Invitation)
+        .where(
+            Invitation.session_id == session_id,
+            Invitation.slot.in_(slots),
+            Invitation.used_at.is_(None),
+            Invitation.revoked_at.is_(None),
+        )
+        .values(revoked_at=now)
+    )
+
+
 class MemberService:
     """Invitations and members in one transaction."""
 
@@ -51,7 +67,7 @@ class MemberService:
     ) -> None:
         self._sessions = SessionService(transaction, clock)
         self._rows = SessionRepository(transaction)
-        self._invitations = InvitationRepository(transaction)
+        self._transaction = transaction
         self._auth = AuthService(transaction, clock)
         self._audit = Audit(transaction)
         self._clock = clock
@@ -77,7 +93,7 @@ class MemberService:
             )
         if taken := set(wanted) - set(free):
             raise InvalidParameters(f"Taken already: {', '.join(sorted(taken))}.")
-        self._invitations.revoke_unused(session.id, set(wanted), self._clock.now())
+        revoke_unused(self._transaction, session.id, set(wanted), self._clock.now())
         for slot in wanted:
             self._put(free[slot], SlotState.INVITED)
         return {slot: self._new_code(session.id, slot) for slot in wanted}
@@ -91,7 +107,7 @@ class MemberService:
 
     def place(self, code: str) -> tuple[str, str] | None:
         """Return the session's id and the slot of a code; None for one of nobody."""
-        found = self._invitations.by_digest(digest_of(code))
+        found = self._by_code(code)
         return None if found is None else (found.session_id, found.slot)
 
     def shut_out(self, session_id: str, slot: str | None = None) -> int:
@@ -104,7 +120,7 @@ class MemberService:
         if session is None:
             return 0
         now = self._clock.now()
-        for ended in self._invitations.revoke_used(session_id, slot, now):
+        for ended in self._revoke_used(session_id, slot, now):
             self._audit.append(session_id, "revoked", now, slot=ended)
         return self._auth.revoke_tokens(session_id, slot)
 
@@ -199,7 +215,7 @@ class MemberService:
     def _new_code(self, session_id: str, slot: str) -> str:
         code = secrets.token_urlsafe(24)
         now = self._clock.now()
-        self._invitations.add(
+        self._transaction.add(
             Invitation(
                 code_digest=digest_of(code),
                 session_id=session_id,
@@ -208,10 +224,34 @@ class MemberService:
                 expires_at=now + timedelta(seconds=INVITATION_SECONDS),
             )
         )
+        self._transaction.flush()
         return code
 
+    def _by_code(self, code: str) -> Invitation | None:
+        """Return the invitation of a code, as it is now."""
+        return self._transaction.get(
+            Invitation, digest_of(code), populate_existing=True
+        )
+
+    def _revoke_used(
+        self, session_id: str, slot: str | None, now: datetime
+    ) -> list[str]:
+        """End the invitations with which slots were taken; return those slots."""
+        ended = self._transaction.scalars(
+            sa.update(Invitation)
+            .where(
+                Invitation.session_id == session_id,
+                sa.true() if slot is None else Invitation.slot == slot,
+                Invitation.used_at.is_not(None),
+                Invitation.revoked_at.is_(None),
+            )
+            .values(revoked_at=now)
+            .returning(Invitation.slot)
+        )
+        return sorted(ended)
+
     def _find(self, code: str) -> Invitation:
-        found = self._invitations.by_digest(digest_of(code))
+        found = self._by_code(code)
         if found is None:
             raise NotFound("No invitation has this code.")
         if found.revoked_at is not None and found.used_at is not None:

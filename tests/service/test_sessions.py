@@ -21,8 +21,7 @@ from support.analyst_process import wait_for
 from support.databases import each_on_a_database
 
 from analyst_service.auth.service import Role
-from analyst_service.members.repository import InvitationRepository
-from analyst_service.members.service import INVITATION_SECONDS
+from analyst_service.members.service import INVITATION_SECONDS, revoke_unused
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.storage import models
 from clustering_protocols import simulation
@@ -686,7 +685,5 @@ def test_an_invitation_that_ends_during_a_join_is_refused(
     with ThreadPoolExecutor(1) as threads:
         with held_up(session, n_requests=1) as transaction:
             joining = threads.submit(session.try_join, A)
-            InvitationRepository(transaction).revoke_unused(
-                session.id, [A], shared_api.clock.now()
-            )
+            revoke_unused(transaction, session.id, [A], shared_api.clock.now())
         assert_problem(joining.result(30), Problem.INVITATION_EXPIRED)
