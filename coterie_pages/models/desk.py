@@ -288,11 +288,11 @@ class RunOutcome(RunReport, Screen):
     note: what a spreadsheet may do to ids in that file; empty where it does nothing.
     labels_new_rows: whether the result labels new rows.
     unlinked: whether it can be said which rows match keys linked to nobody.
-    exports: files for other programs, such as ``table.xlsx``.
+    formats: of the table with clusters, as it can be downloaded.
     """
 
     template = "desk/outcome.html.j2"
-    exports: tuple[str, ...] = ()
+    formats: tuple[str, ...] = ()
     labels: bool = False
     note: str = ""
     undrawn: str = ""

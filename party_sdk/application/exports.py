@@ -16,45 +16,31 @@ from party_sdk.party.folder import PartyFolder
 
 if TYPE_CHECKING:
     from coterie_pages.models.own_runs import OwnRun, RunOverlap
-    from party_sdk.results.exports.export_files import Export
+    from party_sdk.results.exports import ExportColumn
 
 
-def export_result(home: Home, folder: PartyFolder, rows: Rows | None) -> Export:
-    """Return the own table with clusters, and the profile, to be written.
-
-    rows: the party's table; without it the profile alone is exported.
+def export_table(home: Home, folder: PartyFolder, rows: Rows) -> list[ExportColumn]:
+    """Return the own table with the cluster of each row, to be written.
 
     Raises NotReady if there is no result yet.
     Raises GuardRefused if the table is another than the one that took part.
     Raises InvalidParameters if it is a table of counts.
     """
-    from coterie_pages.views.result_views import outcomes_in
-    from party_sdk.reports.run_reports import check_own_table, pair_profiles
-    from party_sdk.results.exports.export_files import Export
-    from party_sdk.results.exports.labelled_tables import columns_of
+    from party_sdk.reports.run_reports import check_own_table
+    from party_sdk.results.exports import export_columns
     from party_sdk.tables import Table
 
-    names = folder.cluster_names
     with home.resume(folder.session, folder.slot, Policy()) as member:
         result = member.result()
-        profiles, columns = result.profiles, []
-        if rows is not None:
-            named = home.map_rows(folder, rows)
-            data = named.open(member.slot_fields, folder.load_identity().columns)
-            if not isinstance(data, Table):
-                raise InvalidParameters(
-                    "A table of counts is not exported: take the labels."
-                )
-            check_own_table(member, data)
-            profiles = pair_profiles(member, result, data)
-            columns = columns_of(data, result.labels, result.memberships, names)
-        return Export(
-            session=folder.session,
-            stem=f"{folder.session}-{folder.slot}",
-            columns=columns,
-            profiles=profiles,
-            outcomes=outcomes_in(member.terms, profiles),
-            names=names,
+        named = home.map_rows(folder, rows)
+        data = named.open(member.slot_fields, folder.load_identity().columns)
+        if not isinstance(data, Table):
+            raise InvalidParameters(
+                "A table of counts is not exported: take the labels."
+            )
+        check_own_table(member, data)
+        return export_columns(
+            data, result.labels, result.memberships, folder.cluster_names
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.terminal import Terminal
-from support.verdicts import ATTACKED, Verdict, attacked, check
+from support.verdicts import RIGHT, Verdict, attacked, check
 
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.preparation import Preparation
@@ -19,9 +19,9 @@ from clustering_protocols.terms.terms import Layout
 from tests.attacks.honest_sessions import completed, house_in, play
 
 VERDICTS: dict[str, Verdict] = {
-    "label of a level": ATTACKED,
-    "title": ATTACKED,
-    "unit": ATTACKED,
+    "label of a level": RIGHT,
+    "title": RIGHT,
+    "unit": RIGHT,
 }
 """By what the coordinator writes: whether it begins a cell beside a party's rows."""
 TEXTS = {
@@ -81,10 +81,9 @@ def test_texts_of_others_begin_no_cell_as_formulas(
         terminal = Terminal(monkeypatch, tmp_path)
         terminal.environment["COTERIE_HOME"] = str(house.home_of("r2c1"))
         out = tmp_path / "exports"
-        words = ["--data", own, "--id-column", "patient", "--out", out]
-        said = terminal(
-            "party", "export", "wards", "r2c1", *words, "--format", "csv"
-        ).output
+        out.mkdir()
+        words = ["--data", own, "--id-column", "patient", "--out", out / "rows.csv"]
+        said = terminal("party", "export", "wards", "r2c1", *words).output
 
     cells = set()
     for path in out.glob("*.csv"):

@@ -109,12 +109,12 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     result = browser.get(place)
     assert "Your rows, drawn" in result.text
     assert "What was sent" in texts(result)
-    table = browser.get(f"{place}/exports/table/csv")
+    table = browser.get(f"{place}/export?format=csv")
     assert "attachment" in table.headers["Content-Disposition"]
     kept = browser.desk.home / "table.csv"
     kept.write_bytes(table.content)
     assert [line["id"] for line in read(kept)] == [f"p{n:02}" for n in range(12)]
-    assert browser.get(f"{place}/exports/table/exe").status_code >= 400
+    assert browser.get(f"{place}/export?format=exe").status_code >= 400
     named = browser.follow(browser.post(f"{place}/names", {"name-0": "First <b>"}))
     assert "cluster 0: First <b>" in texts(named)
     wrong = browser.post(f"{place}/names", {"name-0": "x" * 41})

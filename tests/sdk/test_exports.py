@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyreadstat
 import pytest
 from python_calamine import CalamineWorkbook
 from support.analyst_process import Analyst
-from support.needs import R, leave_out
 
-from party_sdk.results.exports.r_scripts import r_script
+from party_sdk.results.exports import ExportColumn, write_export
 from tests.sdk.test_reports import Desk
 
 N = 90
@@ -78,11 +74,12 @@ def ran(analyst_of_the_file: Analyst, tmp_path_factory: pytest.TempPathFactory) 
     desk.run()
     desk("party", "name", "s-exp", "--name", "0=Young", "--name", "2=Old & ill")
     out = folder / "out"
-    kinds = [
-        w for f in ("csv", "xlsx", "parquet", "sav", "dta") for w in ("--format", f)
-    ]
-    told = desk("party", "export", "s-exp", *desk.rows, "--out", out, *kinds, "--json")
-    assert len(json.loads(told)["files"]) == 8
+    out.mkdir()
+    for ending in ("csv", "xlsx", "parquet", "sav", "dta"):
+        file = out / f"wards.{ending}"
+        assert desk(
+            "party", "export", "s-exp", *desk.rows, "--out", file
+        ).strip() == str(file)
     return desk
 
 
@@ -97,13 +94,13 @@ CALLED = ["cluster 0: Young", "cluster 1", "cluster 2: Old & ill"]
 def test_clusters_are_numbered_by_size_and_have_their_names(
     ran: Desk, out: Path
 ) -> None:
-    found = pd.read_csv(out / "s-exp-r1c1-table.csv")
+    found = pd.read_csv(out / "wards.csv")
     assert found["cluster"].value_counts().tolist() == [45, 30, 15]
     assert [CALLED[label] for label in ran.labels()] == found["cluster"].tolist()
 
 
 def test_the_text_holds_the_table_as_it_was(out: Path) -> None:
-    found = pd.read_csv(out / "s-exp-r1c1-table.csv")
+    found = pd.read_csv(out / "wards.csv")
     expected = pd.read_csv(out.parent / "rows.csv")
     assert list(found.columns) == [*expected.columns, "cluster"]
     pd.testing.assert_frame_equal(found[expected.columns], expected)
@@ -112,7 +109,7 @@ def test_the_text_holds_the_table_as_it_was(out: Path) -> None:
 @pytest.mark.parametrize("ending", ["sav", "dta"])
 def test_study_files_have_value_labels(out: Path, ending: str) -> None:
     read = getattr(pyreadstat, f"read_{ending}")
-    frame, meta = read(str(out / f"s-exp-r1c1-table.{ending}"))
+    frame, meta = read(str(out / f"wards.{ending}"))
     labels = meta.variable_value_labels
     assert labels["cluster"] == dict(enumerate(CALLED))
     assert labels["ward"] == {0: "surgery", 1: "medicine"}
@@ -128,102 +125,12 @@ def test_study_files_have_value_labels(out: Path, ending: str) -> None:
 
 
 def test_parquet_has_categories_and_sheets_have_words(out: Path) -> None:
-    frame = pd.read_parquet(out / "s-exp-r1c1-table.parquet")
+    frame = pd.read_parquet(out / "wards.parquet")
     assert list(frame["cluster"].cat.categories) == CALLED
-    book = CalamineWorkbook.from_path(str(out / "s-exp-r1c1-table.xlsx"))
+    book = CalamineWorkbook.from_path(str(out / "wards.xlsx"))
     rows = book.get_sheet_by_index(0).to_python()
     assert rows[0][-1] == "cluster"
     assert [row[-1] for row in rows[1:]] == frame["cluster"].astype(str).tolist()
-
-
-def test_the_profile_is_that_of_pandas(out: Path) -> None:
-    """Of the own rows, to which the one party of this session's profile belongs."""
-    found = pd.read_csv(out / "s-exp-r1c1-profile.csv")
-    rows = pd.read_csv(out / "s-exp-r1c1-table.csv")
-    by_cluster = rows.groupby("cluster")["age"]
-    ages = found[found["variable"] == "age"].set_index("cluster")
-    np.testing.assert_allclose(ages["mean"], by_cluster.mean()[ages.index], rtol=1e-6)
-    np.testing.assert_allclose(
-        ages["standard_deviation"], by_cluster.std(ddof=0)[ages.index], rtol=1e-6
-    )
-    shares = found[(found["variable"] == "ward") & (found["level"] == "surgery")]
-    own = (rows["ward"] == "surgery").groupby(rows["cluster"]).mean()
-    np.testing.assert_allclose(
-        shares.set_index("cluster")["share"], own[shares["cluster"]], rtol=1e-6
-    )
-    died = found[(found["variable"] == "died") & (found["level"] == "yes")]
-    assert (died["interval_low"] < died["share"]).all()
-    assert (died["share"] < died["interval_high"]).all()
-    assert found["unit"][found["variable"] == "age"].unique().tolist() == ["years"]
-
-
-def test_the_script_names_files_and_columns_that_are_there(out: Path) -> None:
-    script = (out / "s-exp-r1c1.R").read_text()
-    for name in re.findall(r'read\.csv\("([^"]+)"', script):
-        assert (out / name).is_file()
-    profile = pd.read_csv(out / "s-exp-r1c1-profile.csv")
-    columns = re.search(r'c\("variable"[^)]*\)', script)
-    assert columns is not None
-    assert set(re.findall(r'"(\w+)"', columns[0])) <= set(profile.columns)
-    for called in CALLED:
-        assert json.dumps(called) in script
-
-
-def run_r(script: Path, locale: str = "C.UTF-8") -> str:
-    """Run a script in its folder, and return what it prints."""
-    program = shutil.which("Rscript")
-    if program is None:
-        leave_out(R, "exported scripts are not run")
-    done = subprocess.run(
-        [program, "--vanilla", script.name],
-        cwd=script.parent,
-        env={"PATH": os.environ["PATH"], "LC_ALL": locale},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr
-    return done.stdout
-
-
-def test_the_script_runs_and_reads_what_was_exported(out: Path, tmp_path: Path) -> None:
-    shutil.copytree(out, tmp_path, dirs_exist_ok=True)
-    script = tmp_path / "s-exp-r1c1.R"
-    with script.open("a") as file:
-        file.write(
-            "write.csv(data.frame(n = tapply(rows$age, rows$cluster, length), "
-            'age = tapply(rows$age, rows$cluster, mean)), "read.csv")\n'
-            'stopifnot(identical(rows[["ward"]][1], "surgery") ||'
-            ' identical(rows[["ward"]][1], "medicine"), is.na(rows$died[5]),'
-            ' is.numeric(rows[["hba1c value"]]), is.numeric(profile$mean))\n'
-        )
-    printed = run_r(script)
-    for called, size in zip(CALLED, (45, 30, 15), strict=True):
-        assert called in printed
-        assert str(size) in printed
-    read = pd.read_csv(tmp_path / "read.csv", index_col=0)
-    expected = pd.read_csv(out / "s-exp-r1c1-table.csv").groupby("cluster")["age"]
-    assert read["n"].to_dict() == expected.size().to_dict()
-    np.testing.assert_allclose(read["age"], expected.mean()[read.index], rtol=1e-12)
-
-
-@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
-def test_the_script_takes_names_as_they_are(tmp_path: Path, locale: str) -> None:
-    """Quotes, backslashes and other alphabets, whatever the machine's own letters."""
-    called = ['cluster 0: "Old"; quit(status=9)', "cluster 1: a\\nb\\", "Ältere 老 😀"]
-    frame = pd.DataFrame({"größe": [1, 2, 3, 4], "cluster": [*called, called[2]]})
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    profile = {"variable": "größe", "level": "", "cluster": called, "mean": 1.5}
-    pd.DataFrame(profile).assign(share=None, difference=2.0, rows_of="own rows").to_csv(
-        tmp_path / "profile.csv", index=False
-    )
-    script = tmp_path / "read.R"
-    text = r_script("s-1", "rows.csv", "profile.csv", "cluster", called)
-    text += "cat(table(rows$cluster), anyNA(rows$cluster), sum(rows[[1]]))\n"
-    script.write_text(text, encoding="utf-8")
-    assert run_r(script, locale).splitlines()[-1] == "1 1 2 FALSE 10"
 
 
 def test_names_stand_in_the_report_and_nowhere_else(ran: Desk, out: Path) -> None:
@@ -240,10 +147,36 @@ def test_another_table_and_files_that_are_there_are_refused(
 ) -> None:
     other = tmp_path / "other.csv"
     table().iloc[::-1].to_csv(other, index=False)
-    rows = ("--data", str(other), "--id-column", "id", "--out", tmp_path)
+    rows = ("--data", str(other), "--id-column", "id", "--out", tmp_path / "w.sav")
     ran("party", "export", "s-exp", *rows, expect=3)
-    ran("party", "export", "s-exp", *ran.rows, "--out", out, expect=3)
-    assert not list(tmp_path.glob("*.sav"))
+    ran("party", "export", "s-exp", *ran.rows, "--out", out / "wards.csv", expect=3)
+    ran("party", "export", "s-exp", *ran.rows, "--out", tmp_path / "w.json", expect=5)
+    assert not list(tmp_path.glob("w.*"))
+
+
+def test_texts_of_others_begin_no_cell_like_a_formula(tmp_path: Path) -> None:
+    ids = pa.array(["=own", "-1"])
+    levels = {0: "=1+1", 1: "-5", 2: "@SUM(1)"}
+    columns = [
+        ExportColumn(name="id", values=ids, levels={}),
+        ExportColumn(name="+ward", values=np.array([0.0, 2.0]), levels=levels),
+        ExportColumn(name="dose", values=np.array([-1.5, np.nan]), levels={}),
+    ]
+    for ending in ("csv", "xlsx", "parquet"):
+        write_export(tmp_path / f"rows.{ending}", columns)
+    assert (tmp_path / "rows.csv").read_text().splitlines() == [
+        '"id","\'+ward","dose"',
+        '"=own","\'=1+1",-1.5',
+        '"-1","\'@SUM(1)",',
+    ]
+    book = CalamineWorkbook.from_path(str(tmp_path / "rows.xlsx"))
+    rows = book.get_sheet_by_index(0).to_python()
+    assert rows[0] == ["id", "'+ward", "dose"]
+    assert rows[1] == ["=own", "'=1+1", -1.5]
+    assert pd.read_parquet(tmp_path / "rows.parquet")["+ward"].tolist() == [
+        "=1+1",
+        "@SUM(1)",
+    ]
 
 
 @pytest.mark.parametrize(

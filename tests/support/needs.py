@@ -42,8 +42,7 @@ CEPH = Need(
     "COTERIE_REQUIRE_CEPH",
     "install ceph-mon, ceph-osd, radosgw and ceph-common",
 )
-R = Need("R", "COTERIE_REQUIRE_R", "install r-base-core")
-ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, NODE, CEPH, R)
+ALL = (POSTGRESQL, NGINX, COMPOSE, PROMTOOL, CHROMIUM, NODE, CEPH)
 
 
 def leave_out(need: Need, why: str) -> NoReturn:

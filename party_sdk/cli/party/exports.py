@@ -10,11 +10,11 @@ import click
 
 from party_sdk.cli.options.completion import optional_slot_argument
 from party_sdk.cli.options.invitation import invited_argument
-from party_sdk.cli.options.tables import own_rows_options
+from party_sdk.cli.options.tables import data_options
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.cli.terminal.output_files import force_option
-from party_sdk.results.output_files import write_whole
+from party_sdk.results.output_files import keep_others, try_outputs, write_whole
 
 if TYPE_CHECKING:
     from party_sdk.application.home import Home
@@ -24,52 +24,37 @@ if TYPE_CHECKING:
 @click.command()
 @invited_argument
 @optional_slot_argument
-@own_rows_options
+@data_options
 @click.option(
     "--out",
-    "folder",
-    type=click.Path(path_type=Path),
-    default=Path(),
-    help="The folder to write into; the current one by default.",
-)
-@click.option(
-    "--format",
-    "formats",
-    multiple=True,
-    default=("csv",),
-    show_default=True,
-    metavar="NAME",
-    help="csv, xlsx, parquet, sav (SPSS) or dta (Stata); again for several.",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    required=True,
+    help="The file: .csv, .xlsx, .parquet, .sav (SPSS) or .dta (Stata).",
 )
 @force_option
 @here_options(maps=True)
-@json_option
 def export(
     session: str,
     slot: str | None,
-    rows: GivenTable | None,
-    folder: Path,
-    formats: tuple[str, ...],
+    rows: GivenTable,
+    file: Path,
     here: Home,
     *,
     force: bool,
-    as_json: bool,
 ) -> None:
-    """Write your table with the cluster of each row, and the profile.
+    """Write your table with the cluster of each row.
 
-    SESSION is its id, or your invitation; SLOT is needed where you sat at several. Name
-    your table with --data. Levels and clusters get value labels. With csv an R script
-    reads both files. Nothing is sent.
+    SESSION is its id, or your invitation; SLOT is needed where you sat at several. Levels
+    and clusters get value labels in .sav and .dta. Nothing is sent.
     """
-    from party_sdk.application.exports import export_result
+    from party_sdk.application.exports import export_table
+    from party_sdk.results.exports import write_export
 
-    made = export_result(here, here.archive.one_of(session, slot), rows)
-    written = made.write(folder, formats, force=force)
-    if as_json:
-        say(json.dumps({"files": [str(path) for path in written]}))
-        return
-    for path in written:
-        say(f"{path}")
+    try_outputs([file], Path(rows.path), force=force)
+    keep_others([file], None, force=force)
+    write_export(file, export_table(here, here.archive.one_of(session, slot), rows))
+    say(f"{file}")
 
 
 @click.command()

@@ -59,7 +59,7 @@ room: Final = Room(
         Route(f"{PLACE}/report.html", run_results.get_report_file),
         Route(f"{PLACE}/labels", run_results.get_labels),
         Route(f"{PLACE}/unlinked", run_results.get_unlinked),
-        Route(f"{PLACE}/exports/{{part}}/{{ending}}", run_results.get_export),
+        Route(f"{PLACE}/export", run_results.get_export),
         Route(f"{PLACE}/names", run_results.post_names, methods=["POST"]),
         Route(f"{PLACE}/new-rows", run_results.get_new_rows),
         Route(f"{PLACE}/new-rows", run_results.post_new_rows, methods=["POST"]),

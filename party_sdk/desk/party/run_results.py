@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 FORMATS: Final = ("xlsx", "csv", "sav", "dta", "parquet")
 _FORGOTTEN = "Labels were forgotten: rows can no longer be drawn."
 _NO_TABLE = "The command line ran it: its report draws them (party report --data)."
-_SCRIPT: Final = "R"
 _ENDINGS: Final = frozenset({".csv", ".xlsx", ".parquet"})
 
 
@@ -52,21 +51,17 @@ def outcome(
         note=note,
         undrawn=undrawn,
         labels_new_rows=_labels_new_rows(kept),
-        exports=_exports(kept, report),
+        formats=FORMATS if _has_export(kept, report) else (),
         unlinked=report.complete and _links_by_keys(kept),
     )
     return render_page(request, model, notice=notice)
 
 
-def _exports(kept: AddressedParty, report: RunReport) -> tuple[str, ...]:
-    """Return which files for other programs there are, below the party's address."""
-    if not kept.files.folder.exists or not report.complete:
-        return ()
+def _has_export(kept: AddressedParty, report: RunReport) -> bool:
+    """Return whether the table with clusters can be downloaded."""
     order = kept.order
     has_table = order is not None and order.table is not None
-    tables = [f"table.{ending}" for ending in FORMATS] if has_table else []
-    profiles = ["profile.csv", "profile.xlsx"] if report.profiles else []
-    return (*tables, *profiles, *(["script.R"] if tables and profiles else []))
+    return has_table and kept.files.folder.exists and report.complete
 
 
 def _labels_new_rows(kept: AddressedParty) -> bool:
@@ -181,24 +176,22 @@ def _report(kept: AddressedParty) -> tuple[RunReport, str]:
 
 
 def get_export(request: Request) -> Response:
-    """Return one file of an export: the table, the profile, or the script."""
-    from party_sdk.application.exports import export_result
+    """Return the table with the cluster of each row, as the format that is chosen."""
+    from party_sdk.application.exports import export_table
+    from party_sdk.results.exports import write_export
 
     kept = kept_of(request)
-    part, ending = request.path_params["part"], request.path_params["ending"]
     order, folder = kept.order, kept.files.folder
-    table = None if order is None or order.table is None else order.table
-    rows = None if table is None else table.to_named_table()
-    made = export_result(kept.desk.own_home, folder, rows)
-    known = made.files(["csv" if ending == _SCRIPT else ending])
-    name = f"{made.stem}.R" if ending == _SCRIPT else f"{made.stem}-{part}.{ending}"
-    if name not in known:
-        raise NotReady("This result has no such file.")
+    if order is None or order.table is None:
+        raise NotReady("The desk knows no table of this party yet: name it first.")
+    columns = export_table(kept.desk.own_home, folder, order.table.to_named_table())
+    ending = request.query_params.get("format", "csv")
+    name = f"{folder.session}-{folder.slot}-clusters.{ending}"
     with TemporaryDirectory() as place:
-        path = Path(place) / name
-        made.write_file(path)
+        path = Path(place) / Path(name).name
+        write_export(path, columns)
         content = path.read_bytes()
-    return file(content, name, "application/octet-stream")
+    return file(content, path.name, "application/octet-stream")
 
 
 def get_runs(request: Request) -> Response:

@@ -1,0 +1,215 @@
+"""The own table with the cluster of each row, for a spreadsheet, SPSS, Stata or R.
+
+Levels and clusters are whole numbers with value labels where a kind of file has them
+(.sav, .dta), categories in Parquet, and words in text and sheets.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.extras import require_extra
+from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.numerics.profiles import NO_YES
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from coterie_pages.formatting import cluster_title
+from party_sdk.home.disk_room import report_full_disk
+from party_sdk.results.label_files import id_columns, write_arrow
+from party_sdk.results.row_labels import check_size, free_name
+from party_sdk.tables import Table
+
+FORMATS: Final = ("csv", "xlsx", "parquet", "sav", "dta")
+_STATISTICS: Final = frozenset({".sav", ".dta"})
+_LONGEST_NAME: Final = {".sav": 64, ".dta": 32}
+_EPOCH: Final = np.datetime64("1970-01-01", "D")
+_FORMULA: Final = re.compile(r"[=+\-@\t\r](?![\d.]+$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ExportColumn:
+    """One column of a file.
+
+    values: float64 (n,), NaN for no value; of levels their places; of dates days since
+        1970-01-01. Of ids an array of texts.
+    title: what the column means.
+    levels: what whole numbers stand for; empty for other columns.
+    """
+
+    name: str
+    values: FloatArray | pa.Array
+    title: str = ""
+    levels: Mapping[int, str]
+    is_date: bool = False
+
+    def arrow(self) -> pa.Array:
+        """Return the column for text, sheets and Parquet: words where it has levels."""
+        if not isinstance(self.values, np.ndarray):
+            return self.values
+        missing = np.isnan(self.values)
+        if self.is_date:
+            return pa.array(self._days(), mask=missing)
+        if self.levels:
+            codes = sorted(self.levels)
+            places = np.searchsorted(codes, np.where(missing, codes[0], self.values))
+            return pa.DictionaryArray.from_arrays(
+                pa.array(places.astype(np.int32), mask=missing),
+                pa.array([self.levels[code] for code in codes], pa.string()),
+            )
+        given = self.values[~missing]
+        if (given == np.rint(given)).all() and (np.abs(given) < 2**53).all():
+            whole = np.where(missing, 0, self.values).astype(np.int64)
+            return pa.array(whole, mask=missing)
+        return pa.array(self.values, from_pandas=True)
+
+    def for_statistics(self) -> Any:
+        """Return the column for SPSS and Stata."""
+        import pandas as pd
+
+        if not isinstance(self.values, np.ndarray):
+            return self.values.to_pylist()
+        missing = np.isnan(self.values)
+        if self.is_date:
+            days = self._days().astype(object)
+            days[missing] = None
+            return pd.Series(days, dtype=object)
+        if self.levels and not missing.any():
+            return self.values.astype(np.int32)
+        return self.values
+
+    def _days(self) -> Any:
+        days = np.nan_to_num(np.asarray(self.values))
+        return _EPOCH + days.astype("timedelta64[D]")
+
+
+def export_columns(
+    table: Table,
+    labels: IntArray,
+    memberships: FloatArray | None,
+    names: Sequence[str] = (),
+) -> list[ExportColumn]:
+    """Return a party's table, variable by variable, with the clusters at its end.
+
+    names: of the clusters, by number; '' for those without one.
+
+    Raises InvalidData if the table has another number of rows than there are labels.
+    """
+    check_size(table.n_rows, len(labels))
+    columns = [
+        ExportColumn(name=name, values=values, levels={})
+        for name, values in id_columns(labels, table.ids, table.naming).items()
+    ]
+    taken = {column.name for column in columns}
+
+    def add(name: str, values: FloatArray, title: str, **more: Any) -> None:
+        free = free_name(name, taken)
+        taken.add(free)
+        more.setdefault("levels", {})
+        columns.append(ExportColumn(name=free, values=values, title=title, **more))
+
+    for column, values in zip(table.described, matrix(table).T, strict=True):
+        field = column.field
+        levels: dict[int, str] = {}
+        if field is not None and field.is_category:
+            levels = dict(enumerate(field.labels))
+        elif column.type == "boolean":
+            levels = dict(enumerate(NO_YES))
+        title = "" if field is None else field.title
+        if field is not None and field.unit:
+            title = f"{title or column.name}, {field.unit}"
+        add(column.name, values, title, levels=levels, is_date=column.is_date)
+    clusters = range(max(len(names), 1 + int(labels.max(initial=-1))))
+    titles = {cluster: cluster_title(cluster, names) for cluster in clusters}
+    numbers = np.where(labels < 0, np.nan, labels)
+    add("cluster", numbers, "Cluster", levels=titles)
+    for cluster, degrees in enumerate([] if memberships is None else memberships.T):
+        of_cluster = titles.get(cluster, f"cluster {cluster}")
+        add(f"membership_{cluster}", degrees, f"Membership of {of_cluster}")
+    return columns
+
+
+def write_export(path: Path, columns: Sequence[ExportColumn]) -> None:
+    """Write a table as the ending of a path says: whole, or not at all.
+
+    Raises InvalidParameters if the ending is none of :data:`FORMATS`, or what writes such
+        a file is not installed.
+    Raises StorageFull if there is no room.
+    """
+    ending = path.suffix.lower()
+    if ending[1:] not in FORMATS:
+        raise InvalidParameters(
+            f"No table is written as {ending!r}: take {', '.join(FORMATS)}."
+        )
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        with report_full_disk(path.parent, f"{path.name!r} was to be written."):
+            if ending in _STATISTICS:
+                _write_statistics(fresh, ending, columns)
+            else:
+                write_arrow(_arrow_table(columns, ending), fresh, ending)
+            fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _arrow_table(columns: Sequence[ExportColumn], ending: str) -> pa.Table:
+    """Return a table in which no text but the own ids begins like a formula."""
+    if ending == ".parquet":
+        return pa.table({column.name: column.arrow() for column in columns})
+    arrays: dict[str, pa.Array] = {}
+    for column in columns:
+        array = column.arrow()
+        if isinstance(array, pa.DictionaryArray):
+            texts = pa.array(
+                map(_plain_text, array.dictionary.to_pylist()), pa.string()
+            )
+            array = texts.take(array.indices)
+        arrays[free_name(_plain_text(column.name), arrays)] = array
+    return pa.table(arrays)
+
+
+def _plain_text(text: str) -> str:
+    """Return a text of others that no spreadsheet works out."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _write_statistics(path: Path, ending: str, columns: Sequence[ExportColumn]) -> None:
+    """Write a file of SPSS or Stata: numbers with value labels, and variable labels."""
+    require_extra(
+        "statistics", "Files of SPSS and Stata are written by pyreadstat", "pyreadstat"
+    )
+    import pandas as pd
+    import pyreadstat
+
+    names = list(_valid_names([each.name for each in columns], _LONGEST_NAME[ending]))
+    named = dict(zip(names, columns, strict=True))
+    frame = pd.DataFrame({name: each.for_statistics() for name, each in named.items()})
+    labels: dict[str, dict[int | float, str]] = {
+        name: {code: each.levels[code] for code in each.levels}
+        for name, each in named.items()
+        if each.levels
+    }
+    titles: list[str | None] = [(each.title or each.name)[:80] for each in columns]
+    write = pyreadstat.write_sav if ending == ".sav" else pyreadstat.write_dta
+    write(frame, str(path), column_labels=titles, variable_value_labels=labels)
+
+
+def _valid_names(names: Sequence[str], longest: int) -> Iterator[str]:
+    """Yield names that SPSS and Stata take; the old name is the variable's label."""
+    taken: set[str] = set()
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", name).strip("_")[: longest - 3] or "v"
+        if not plain[0].isalpha():
+            plain = f"v_{plain}"
+        fresh, number = plain, 2
+        while fresh.lower() in taken:
+            fresh, number = f"{plain}{number}", number + 1
+        taken.add(fresh.lower())
+        yield fresh
