@@ -265,7 +265,7 @@ class Home:
             for sentence in id_warnings(member.terms, member.invitation.slot, data):
                 on_warning(sentence)
         result = member.run(data, on_progress=on_progress)
-        outputs.write(member, result, data, self.path)
+        outputs.write(member, result, data)
         return result
 
     def label(

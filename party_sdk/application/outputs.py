@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from party_sdk.admission.table_admission import SlotFields, open_by
-from party_sdk.results.output_files import keep_others, remember_outputs, write_whole
+from party_sdk.results.output_files import keep_others, remember_outputs
 
 # Libraries of tables and pictures are imported when rows are read and drawn
 if TYPE_CHECKING:
@@ -66,35 +66,24 @@ class Outputs:
 
     labels: Path | None = None
     picture: Path | None = None
-    report: Path | None = None
     force: bool = False
 
     @property
     def paths(self) -> tuple[Path | None, ...]:
         """Return all files."""
-        return self.labels, self.picture, self.report
+        return self.labels, self.picture
 
     def check(self, folder: Path) -> None:
         """Refuse files that are not this session's; ``folder`` remembers them."""
         keep_others(self.paths, folder, force=self.force)
 
-    def write(
-        self, member: Party, result: Result, data: DataSource, home: Path
-    ) -> None:
-        """Write all files of a result.
-
-        home: whose acquaintances are named in the report.
-        """
+    def write(self, member: Party, result: Result, data: DataSource) -> None:
+        """Write all files of a result."""
         with remember_outputs(self.paths, member.folder.path):
             if self.labels is not None:
                 result.save(self.labels)
             if self.picture is not None:
                 _draw(member, result, data, self.picture)
-            if self.report is not None:
-                from coterie_pages.pages import page
-                from party_sdk.reports.run_reports import run_report
-
-                write_whole(page(run_report(member, home)).encode(), self.report)
 
 
 def _draw(member: Party, result: Result, data: DataSource, path: Path) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -33,10 +33,8 @@ from clustering_protocols.shared_stages.row_selection import Arrival
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
 from clustering_protocols.terms.session_risks import SHOWN_TOGETHER
-from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.answers import Preview
 from clustering_protocols.wire.states import SessionState
-from party_sdk.admission.table_admission import arrival_of
 from party_sdk.analyst_client.analyst import Analyst, end_of
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
@@ -174,27 +172,86 @@ class Party(PartyAtHome):
     def enrol(self, data: DataSource) -> Arrival:
         """Take the slot: tell the analyst sizes and public keys; return what arrives.
 
-        A join whose response was lost is repeated with the same keys.
+        The keys follow from entropy that is on disk already, so that a join whose
+        response was lost is repeated with the same keys.
         """
-        joined = self._identity.token is not None
-        try:
-            arrival = self._enrolment.enrol(data)
-        finally:
-            self._identity = self.folder.load_identity()
-        if joined:
+        known = self.folder.load_identity()
+        if known.token is None:  # what was accepted then is accepted
+            self._policy.check_terms(self.terms)
+        arrival, digest = self._arrival(data), data_digest(data)
+        self._check_table(arrival, digest)
+        if known.token is not None:
+            self._identity = known
             self._go_on()
+            return arrival
+        # first, so that a party that is known to have joined knows its rows, too
+        self.folder.save_arrived(arrival.arrived)
+        member = known.member or self._enter_roster(data, arrival)
+        update = {
+            "member": member,
+            "data_digest": digest,
+            "columns": tuple(data.columns),
+            "choices": fingerprint(self._choices),
+        }
+        self._remember(known.model_copy(update=update))
+        line = member.model_dump_json().encode()
+        self.folder.ledger.note_joining(sha256(line).hexdigest())
+        try:
+            token = take_slot(self._analyst, self.invitation, self._entropy, member)
+        except (GuardRefused, ShapeConflict):
+            # the slot is free still: other data may come
+            self._remember(known)
+            raise
+        self._remember(self._identity.model_copy(update={"token": token}))
         return arrival
 
-    @property
-    def _enrolment(self) -> Enrolment:
-        return Enrolment(
-            invitation=self.invitation,
-            folder=self.folder,
-            analyst=self._analyst,
-            policy=self._policy,
-            choices=self._choices,
-            institution=self._meeting.institution,
+    def _check_table(self, arrival: Arrival, digest: str) -> None:
+        """Refuse rows that may not take part, or are not those that joined."""
+        terms, data = self.terms, arrival.data
+        self._policy.check_rows(terms, data.n_rows)
+        check_choices(terms.protocol.name, self._choices)
+        self.folder.shown.check(
+            use_of(self.folder, terms, data.columns),
+            data,
+            terms.described_names(self.folder.slot),
+            allowed=self._allows_shown_together,
         )
+        check_same_rows(self.folder.load_identity().data_digest, digest)
+        self._intersection(arrival).check()
+        self.folder.spending.check(
+            digest,
+            self.folder.use,
+            check_terms(terms).epsilon_per_person,
+            self._policy.epsilon_total,
+        )
+
+    def _enter_roster(self, data: DataSource, arrival: Arrival) -> Member:
+        """Return this party's line of the roster."""
+        return roster_entries.enrol(
+            self.invitation.secret,
+            self._identity.terms.encode(),
+            self.folder.slot,
+            self._entropy,
+            self._meeting.institution,
+            n_rows=arrival.data.n_rows,
+            n_columns=len(self.terms.columns(self.folder.slot, data.columns)),
+        )
+
+    def _intersection(self, arrival: Arrival) -> Intersection:
+        """Return what this session is among those that intersect the table's ids."""
+        return self.folder.intersections.of(
+            self.terms,
+            self.folder.slot,
+            arrival.data.ids,
+            self.folder.use,
+            self._policy.intersections_limit,
+        )
+
+    @property
+    def _allows_shown_together(self) -> bool:
+        """Return whether the party allows what sessions show together."""
+        given = (self._choices, self.folder.load_identity().choices)
+        return any(bool(choices.get(SHOWN_TOGETHER)) for choices in given)
 
     def _go_on(self) -> None:
         """Keep to the choices that this party began with."""
@@ -293,14 +350,14 @@ class Party(PartyAtHome):
         self._be_told(analyst)
         agreement = self._agreement(analyst, watch)
         party = self._engine(agreement)
-        self._enrolment.intersection(arrival).count()
+        self._intersection(arrival).count()
         rounds = Responder(
             folder=self.folder,
             analyst=analyst,
             terms=self.terms,
             policy=replace(self._policy, sums_limit=self._sums_limit),
             oversight=self._oversight,
-            shown_together=self._enrolment.allows_shown_together,
+            shown_together=self._allows_shown_together,
         )
         rounds.send_again()
         task: bytes | None = None
@@ -315,7 +372,7 @@ class Party(PartyAtHome):
         outcome = self._conclude(result, arrival.data)
         self.folder.ledger.sync()
         if outcome.predict is not None:  # before the result, behind which nothing comes
-            self._summary.keep(arrival.data)
+            self._keep_moments(arrival.data)
         self.folder.save_result(result)  # not before it has been checked
         # what was sent and got can no longer be opened; reading the result takes no key
         self._remember(self._identity.model_copy(update={"entropy": ""}))
@@ -378,115 +435,3 @@ class Party(PartyAtHome):
     def _remember(self, identity: Identity) -> None:
         self.folder.save_identity(identity)
         self._identity = identity
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enrolment:
-    """A party takes its slot with a table.
-
-    choices: what the party decides alone.
-    institution: who signs the line of the roster.
-    """
-
-    invitation: Invitation
-    folder: PartyFolder
-    analyst: Analyst
-    policy: Policy
-    choices: Mapping[str, Any]
-    institution: Institution
-
-    @property
-    def terms(self) -> Terms:
-        """Return the terms that were accepted."""
-        return read_terms(self.folder.load_identity().terms.encode())
-
-    @property
-    def allows_shown_together(self) -> bool:
-        """Return whether the party allows what sessions show together."""
-        given = (self.choices, self.folder.load_identity().choices)
-        return any(bool(choices.get(SHOWN_TOGETHER)) for choices in given)
-
-    def enrol(self, data: DataSource) -> Arrival:
-        """Take the slot, unless it is taken already; return what arrives of the rows.
-
-        The keys follow from entropy that is on disk already, so that a join whose
-        response was lost is repeated with the same keys.
-        """
-        known = self.folder.load_identity()
-        if known.token is None:  # what was accepted then is accepted
-            self.policy.check_terms(self.terms)
-        arrival, digest = (
-            arrival_of(self.terms, self.folder.slot, data),
-            data_digest(data),
-        )
-        self._check_table(arrival, digest)
-        if known.token is not None:
-            return arrival
-        # first, so that a party that is known to have joined knows its rows, too
-        self.folder.save_arrived(arrival.arrived)
-        member = known.member or self._enter_roster(data, arrival)
-        update = {
-            "member": member,
-            "data_digest": digest,
-            "columns": tuple(data.columns),
-            "choices": fingerprint(self.choices),
-        }
-        self.folder.save_identity(known.model_copy(update=update))
-        try:
-            self._take_slot(member)
-        except (GuardRefused, ShapeConflict):
-            # the slot is free still: other data may come
-            self.folder.save_identity(known)
-            raise
-        return arrival
-
-    def intersection(self, arrival: Arrival) -> Intersection:
-        """Return what this session is among those that intersect the table's ids."""
-        return self.folder.intersections.of(
-            self.terms,
-            self.folder.slot,
-            arrival.data.ids,
-            self.folder.use,
-            self.policy.intersections_limit,
-        )
-
-    def _check_table(self, arrival: Arrival, digest: str) -> None:
-        """Refuse rows that may not take part, or are not those that joined."""
-        terms, data = self.terms, arrival.data
-        self.policy.check_rows(terms, data.n_rows)
-        check_choices(terms.protocol.name, self.choices)
-        self.folder.shown.check(
-            use_of(self.folder, terms, data.columns),
-            data,
-            terms.described_names(self.folder.slot),
-            allowed=self.allows_shown_together,
-        )
-        check_same_rows(self.folder.load_identity().data_digest, digest)
-        self.intersection(arrival).check()
-        self.folder.spending.check(
-            digest,
-            self.folder.use,
-            check_terms(terms).epsilon_per_person,
-            self.policy.epsilon_total,
-        )
-
-    def _enter_roster(self, data: DataSource, arrival: Arrival) -> Member:
-        """Return this party's line of the roster."""
-        identity = self.folder.load_identity()
-        return roster_entries.enrol(
-            self.invitation.secret,
-            identity.terms.encode(),
-            self.folder.slot,
-            bytes.fromhex(identity.entropy),
-            self.institution,
-            n_rows=arrival.data.n_rows,
-            n_columns=len(self.terms.columns(self.folder.slot, data.columns)),
-        )
-
-    def _take_slot(self, member: Member) -> None:
-        line = member.model_dump_json().encode()
-        self.folder.ledger.note_joining(sha256(line).hexdigest())
-        identity = self.folder.load_identity()
-        entropy = bytes.fromhex(identity.entropy)
-        token = take_slot(self.analyst, self.invitation, entropy, member)
-        self.folder.save_identity(identity.model_copy(update={"token": token}))

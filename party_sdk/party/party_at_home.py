@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -71,7 +71,7 @@ class PartyAtHome:
     def _complete(self, found: Result) -> Result:
         """Return a result that reads other tables as this party's own was read."""
         mapping = self.folder.mappings.last()
-        return replace(found, _compare=self._summary.compare, _mapping=mapping)
+        return replace(found, _compare=self._compare, _mapping=mapping)
 
     def _open(
         self,
@@ -182,9 +182,38 @@ class PartyAtHome:
         """
         return self.result().predict(table, id_column=id_column, agree=agree)
 
-    @property
-    def _summary(self) -> TrainedSummary:
-        return TrainedSummary(self.folder, self.terms, self.invitation.slot)
+    def _keep_moments(self, data: DataSource) -> None:
+        """Store moments of the rows that arrived, to compare new rows with them."""
+        rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
+        is_prepared = self.terms.plan(self.invitation.slot) is not None
+        variables = measure_variables(data) if is_prepared else None
+        self.folder.save_moments(measure_prepared(rows), variables)
+
+    def _compare(self, data: DataSource, sizes: IntArray) -> Comparison:
+        """Return new rows beside the trained ones.
+
+        sizes: int64 (k,); own trained rows in each cluster.
+
+        Raises NotReady if nothing of the trained rows is stored here.
+        Raises InvalidData if no row has the values that it needs.
+        """
+        from party_sdk.results.comparison import Comparison  # only for new rows
+
+        trained = self.folder.load_moments()
+        if trained is None:
+            raise NotReady("This home keeps no summary of the trained rows.")
+        numbers = np.arange(data.n_rows, dtype=np.int64)
+        rows, numbers = self.select_clustered(data, numbers)
+        return Comparison(
+            terms=self.terms,
+            slot=self.invitation.slot,
+            trained=trained,
+            variables=self.folder.load_variables(),
+            sizes=sizes,
+            table=data,
+            rows=rows,
+            numbers=numbers,
+        )
 
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
         """Return what a result says, in the order of the table; data as they arrived."""
@@ -231,53 +260,3 @@ class PartyAtHome:
     @property
     def _entropy(self) -> bytes:
         return bytes.fromhex(self._identity.entropy)
-
-
-# What a comparison needs is imported when there are new rows
-
-
-@dataclass(frozen=True, slots=True)
-class TrainedSummary:
-    """What a party keeps of its rows once a session is over, to compare new ones with."""
-
-    folder: PartyFolder
-    terms: Terms
-    slot: str
-
-    def keep(self, data: DataSource) -> None:
-        """Keep a summary of the rows that arrived at the session."""
-        rows, _ = self._prepare(data)
-        is_prepared = self.terms.plan(self.slot) is not None
-        variables = measure_variables(data) if is_prepared else None
-        self.folder.save_moments(measure_prepared(rows), variables)
-
-    def compare(self, data: DataSource, sizes: IntArray) -> Comparison:
-        """Return new rows beside the trained ones.
-
-        sizes: int64 (k,); own trained rows in each cluster.
-
-        Raises NotReady if nothing of the trained rows is stored here.
-        Raises InvalidData if no row has the values that it needs.
-        """
-        from party_sdk.results.comparison import Comparison
-
-        rows, numbers = self._prepare(data)
-        trained = self.folder.load_moments()
-        if trained is None:
-            raise NotReady("This home keeps no summary of the trained rows.")
-        return Comparison(
-            terms=self.terms,
-            slot=self.slot,
-            trained=trained,
-            variables=self.folder.load_variables(),
-            sizes=sizes,
-            table=data,
-            rows=rows,
-            numbers=numbers,
-        )
-
-    def _prepare(self, data: DataSource) -> tuple[DataSource, IntArray]:
-        """Return rows as the columns that were clustered, and their numbers."""
-        memory = self.folder.load_standing().answered.after
-        numbers = np.arange(data.n_rows, dtype=np.int64)
-        return select_clustered(self.terms, self.slot, memory, data, numbers)
