@@ -24,10 +24,11 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.linkage_trial import LinkageTrial, try_match_keys
 from clustering_protocols.records.arrays import IntArray
+from party_sdk.lab.made_people import make_hospitals
 from party_sdk.tables import How
 from party_sdk.tables.linkage import link_ids, propose_match_keys
-from party_sdk.tables.linkage_trials import LinkageTrial, make_hospitals, try_match_keys
 
 Rows = Sequence[dict[str, str]]
 GOALS = {"made": (0.95, 0.95), "FEBRL 4": (0.96, 0.91)}

@@ -34,8 +34,8 @@ from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
 )
 from clustering_protocols.shared_stages.alignment.match_keys.match_key import columns_of
 from clustering_protocols.shared_stages.alignment.params import Alignment
+from party_sdk.lab.made_people import COLUMNS, make_register
 from party_sdk.tables.linkage import candidate_keys, person_columns
-from party_sdk.tables.linkage_trials import COLUMNS, make_register
 
 
 def values_of(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.schema import Schema
     from party_sdk.tables import CheckReport, How
     from party_sdk.tables.drafts import ColumnProposal, LevelProposal, Proposal
-    from party_sdk.tables.linkage import KeyPreview
+    from party_sdk.tables.report import KeyPreview
 
 INPUT_UNUSABLE = 5
 _MOST_CELLS = 20

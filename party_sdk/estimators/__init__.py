@@ -4,13 +4,13 @@ One process plays all parties and the analyst. A real session takes parties of t
 see :func:`party_sdk.lab.local_session` for all of them on one machine.
 """
 
+from party_sdk.estimators.base import CannotCluster
 from party_sdk.estimators.clusterers import (
     FederatedCoClustering,
     FederatedFuzzyCMeans,
     FederatedKMeans,
     FederatedSpectralClustering,
 )
-from party_sdk.estimators.errors import CannotCluster
 
 __all__ = [
     "CannotCluster",

@@ -14,10 +14,11 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.estimators.base import (
     CentreDistances,
     FederatedClusterer,
+    as_value_errors,
     centres,
+    check_no_more,
     labels_new_rows,
 )
-from party_sdk.estimators.errors import as_value_errors, check_no_more
 from party_sdk.lab import Said, SimulatedSession
 from party_sdk.tables import IdColumns
 

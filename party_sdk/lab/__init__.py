@@ -9,23 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from party_sdk.lab.local_sessions import LocalSession, local_session
-    from party_sdk.lab.rehearsal import rehearse
-    from party_sdk.lab.trials.layouts import (
+    from party_sdk.lab.parties import (
+        AgreedFields,
+        Deal,
         Lattice,
         Said,
+        deal,
+        fields_of_groups,
         read_layout,
         regular,
         usual_lattice,
     )
-    from party_sdk.lab.trials.parties import AgreedFields, Deal
-    from party_sdk.lab.trials.simulated_session import (
+    from party_sdk.lab.rehearsal import rehearse
+    from party_sdk.lab.simulated_session import (
         SimulatedRun,
         SimulatedSession,
+        Whole,
         play,
         simulate,
     )
-    from party_sdk.lab.trials.split import deal, fields_of_groups
-    from party_sdk.lab.trials.whole_table import Whole
 
 __all__ = [
     "AgreedFields",
@@ -50,16 +52,24 @@ __all__ = [
 _MODULES = {
     "local_sessions": ("LocalSession", "local_session"),
     "rehearsal": ("rehearse",),
-    "trials.layouts": ("Lattice", "Said", "read_layout", "regular", "usual_lattice"),
-    "trials.parties": ("AgreedFields", "Deal"),
-    "trials.simulated_session": (
+    "parties": (
+        "AgreedFields",
+        "Deal",
+        "Lattice",
+        "Said",
+        "deal",
+        "fields_of_groups",
+        "read_layout",
+        "regular",
+        "usual_lattice",
+    ),
+    "simulated_session": (
         "SimulatedRun",
         "SimulatedSession",
+        "Whole",
         "play",
         "simulate",
     ),
-    "trials.split": ("deal", "fields_of_groups"),
-    "trials.whole_table": ("Whole",),
 }
 
 

@@ -32,7 +32,7 @@ from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.home.policy import Policy
 from party_sdk.lab.local_analyst import local_analyst
-from party_sdk.lab.trials.layouts import Lattice, read_layout
+from party_sdk.lab.parties import Lattice, read_layout
 from party_sdk.party.participant import Party
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from support.desks import DeskBrowser
 from support.standing import supervised
 
 from party_sdk.home.policy import Policy
+from party_sdk.lab.made_people import make_hospitals
 from party_sdk.supervisor import OrderFiles
-from party_sdk.tables.linkage_trials import make_hospitals
 from tests.desk.plans import NEW, hidden, invitations, plan
 
 CELLS = ("given_name", "surname", "birth_date", "sex", "postcode")

@@ -25,7 +25,7 @@ from coterie_pages.terminal_text import sheet_lines
 from coterie_pages.views.terms_sheet import sheet_of
 from party_sdk.advice import Situation, advise, check_sizes, size_warnings
 from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
-from party_sdk.lab.trials.simulated_session import simulate
+from party_sdk.lab.simulated_session import simulate
 
 ROWS = Layout.lattice(3)
 WIDE, _ = make_blobs(120, 40, centers=3, cluster_std=9.0, random_state=2)

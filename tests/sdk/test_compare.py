@@ -308,29 +308,9 @@ def test_a_large_table_is_drawn_from_and_that_is_said(
 def test_several_tables_are_compared_apart(
     coterie: Run, blobs: Path, iris: Path
 ) -> None:
-    picture = blobs.with_name("both.svg")
-    shown = coterie("compare", blobs, iris, *QUICK, "--picture", picture).stdout
+    shown = coterie("compare", blobs, iris, *QUICK).stdout
     assert f"{blobs} dc 2x2" in shown
     assert f"{iris} dc 2x2" in shown
-    assert "iris.csv" in picture.read_text()
-
-
-def test_a_picture_is_written(coterie: Run, blobs: Path) -> None:
-    picture = blobs.with_name("a.svg")
-    coterie("compare", blobs, *QUICK, "--picture", picture)
-    assert picture.read_bytes().startswith(b"<?xml")
-    before = picture.read_bytes()
-    shown = coterie("compare", blobs, *QUICK, "--picture", picture, expect=3)
-    assert "--force" in shown.stderr
-    assert picture.read_bytes() == before
-
-
-def test_a_picture_that_cannot_be_written_is_refused(coterie: Run, blobs: Path) -> None:
-    shown = coterie("compare", blobs, *QUICK, "--picture", "a.doc", expect=5)
-    assert "No picture is written as '.doc'" in shown.stderr
-    coterie("compare", blobs, *QUICK, "--picture", "no/a.svg", expect=5)
-    shown = coterie("compare", blobs, *QUICK, "--picture", "a.png", expect=5)
-    assert "a.svg" in shown.stderr
 
 
 def test_a_terminal_shows_how_far_it_is(

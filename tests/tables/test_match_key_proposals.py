@@ -10,14 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.terminal import Terminal
 
+from benchmarks.linkage_trial import try_match_keys
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.shared_stages.alignment.identifiers import join
 from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
     columns_of,
     read_match_key,
 )
+from party_sdk.lab.made_people import make_hospitals
 from party_sdk.tables import How
 from party_sdk.tables.linkage import (
     candidate_keys,
@@ -25,7 +26,6 @@ from party_sdk.tables.linkage import (
     person_columns,
     propose_match_keys,
 )
-from party_sdk.tables.linkage_trials import make_hospitals, try_match_keys
 
 FEBRL = Path(sys.prefix) / "febrl4"
 Row = Mapping[str, str]
@@ -158,16 +158,3 @@ def test_proposed_keys_link_febrl_4(tmp_path: Path, recall: float, apart: str) -
     found = try_match_keys(keys, ids, (people[0], people[1]))
     assert found.recall >= recall
     assert found.precision >= 0.999
-
-
-def test_the_example_says_how_well_its_people_are_linked(
-    terminal: Terminal, tmp_path: Path
-) -> None:
-    told = terminal("example", tmp_path / "made").stdout
-    assert "12 proposed match keys link 441 rows" in told
-    assert "recall 0.980, precision 1.000" in told
-    north = tmp_path / "made" / "people" / "north.csv"
-    keys = terminal("table", north, "--link").stdout.splitlines()
-    assert keys == proposed(north)
-    shown = terminal.json("table", north, "--link")
-    assert [each["key"] for each in shown if each["serves"]] == keys

@@ -13,7 +13,7 @@ from clustering_protocols import simulation
 from clustering_protocols.numerics import scores
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from party_sdk.cli.lab.case_results import CaseFailure, CaseResult
+from party_sdk.cli.lab.cases import CaseFailure, CaseResult
 from party_sdk.lab import regular
 
 POOLED, ALONE, AVERAGE = "pooled k-means", "each party alone", "federated average"

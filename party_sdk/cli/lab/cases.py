@@ -1,30 +1,39 @@
-"""Cases: a method on a table that is split some way, for several numbers of clusters."""
+"""Cases of a comparison: a protocol, a table and a layout, and what came of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
-from clustering_protocols import catalogue as registry, session_terms
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols import catalogue, catalogue as registry, session_terms
+from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.contract import Params
+from clustering_protocols.numerics import scores
+from clustering_protocols.numerics.data_source import keep_rows, matrix
+from clustering_protocols.quality.gap import says_one
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.simulation import ANALYST
 from clustering_protocols.simulation.agreement import SIMULATION
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.terms import read_terms
-from party_sdk.cli.lab.trial import TrialTable
 from party_sdk.coordinator.option_parsing import read_runs, read_values
 from party_sdk.lab import (
+    AgreedFields,
     Lattice,
+    SimulatedRun,
     SimulatedSession,
     deal,
     fields_of_groups,
     play,
     regular,
 )
+from party_sdk.tables import How, Table, column_names, open_as, read_column
 
 EACH: Final = 2
 """How many columns parties have by default: some methods refuse a party with one."""
@@ -221,3 +230,190 @@ def _check_kind(table: TrialTable, protocol: str) -> None:
     kinds = {method.data for method in registry.protocol(protocol).methods}
     if kinds == {"counts"} and np.nanmin(table.X) < 0:
         raise InvalidParameters("It is for counts; the table has numbers below 0.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrialTable:
+    """A table on which methods are tried.
+
+    source: all of it.
+    X: float64 (n, m); the rows that are tried: all, or some of them; with a dictionary
+        of fields.
+    classes: int64 (n,).
+    """
+
+    how: How
+    source: Table
+    X: FloatArray = field(repr=False)
+    classes: IntArray | None = field(repr=False)
+
+    @property
+    def columns(self) -> Sequence[str]:
+        """Return the names of what is clustered."""
+        return self.source.columns
+
+    @property
+    def agreed_fields(self) -> AgreedFields:
+        """Return dictionary and preparation of the whole table, where there are any."""
+        schema, preparation = self.how.schema, self.how.preparation
+        return AgreedFields(
+            dictionary=None if schema is None else [schema.used],
+            preparation=None if preparation is None else [preparation],
+        )
+
+
+def read(
+    data: Path,
+    how: How,
+    truth: str | None,
+    *,
+    row_limit: int | None = None,
+    seed: int = 0,
+) -> TrialTable:
+    """Return a table; of one with more rows than the limit some, drawn by the seed."""
+    classes = _classes(data, how, truth)
+    source = open_as(data, _without(data, how, truth))
+    if row_limit is None or source.n_rows <= row_limit:
+        return TrialTable(how=how, source=source, X=matrix(source), classes=classes)
+    drawn = np.random.default_rng(seed).permutation(source.n_rows)[:row_limit]
+    rows = np.sort(drawn).astype(np.int64)
+    return TrialTable(
+        how=how,
+        source=source,
+        X=matrix(keep_rows(source, rows)),
+        classes=None if classes is None else classes[rows],
+    )
+
+
+def _classes(data: Path, how: How, truth: str | None) -> IntArray | None:
+    """Return the true classes as numbers, where a column holds them."""
+    if truth is None:
+        return None
+    found = np.unique(read_column(data, truth, how), return_inverse=True)
+    return found[1].astype(np.int64)
+
+
+def _without(data: Path, how: How, truth: str | None) -> How:
+    """Leave the true classes out of what is clustered."""
+    if truth is None or how.columns is not None or how.schema is not None:
+        return how
+    left_out = {truth, *how.id_columns}
+    names = column_names(data, how)
+    return replace(how, columns=[name for name in names if name not in left_out])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CaseResult:
+    """What came of a case."""
+
+    case: Case
+    session: SimulatedSession
+
+    @property
+    def rule(self) -> str | None:
+        """Return the figure that chose the run; None of one run."""
+        several = self.case.evaluation
+        return (
+            None if several is None else several.rule(self.session.results[0].figures)
+        )
+
+    @cached_property
+    def truth(self) -> Mapping[str, Mapping[str, float]]:
+        """Return agreement with the true classes, where they are known.
+
+        ``truth`` is that of the session, ``pooled_truth`` that of the pooled run.
+        """
+        classes, whole = self.case.table.classes, self.session.whole
+        if classes is None:
+            return {}
+        found = {"truth": whole.labels, "pooled_truth": whole.pooled}
+        return {
+            name: scores.agreement_with(classes, labels)
+            for name, labels in found.items()
+        }
+
+    @property
+    def no_clusters(self) -> bool | None:
+        """Return whether the gap statistic says one cluster; None where it is unknown."""
+        return says_one([run.figures for run in self.session.runs if run.figures])
+
+    @property
+    def sent_bytes(self) -> int:
+        """Return what all roles sent."""
+        return sum(cost.sent_bytes for cost in self.session.costs.values())
+
+    @property
+    def seconds(self) -> tuple[float, float]:
+        """Return the seconds of the analyst, and of the slowest party."""
+        costs = dict(self.session.costs)
+        analyst = costs.pop(ANALYST).seconds
+        return analyst, max(cost.seconds for cost in costs.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseFailure:
+    """A case that ended without a result, and why."""
+
+    case: Case
+    reason: str
+
+
+def run(case: Case, seed: int) -> CaseResult | CaseFailure:
+    """Return what comes of a case, or why nothing does."""
+    try:
+        return CaseResult(case=case, session=case.play(seed))
+    except CoterieError as error:
+        return CaseFailure(case=case, reason=error.detail)
+
+
+# As JSON
+
+
+def documents(results: Sequence[CaseResult | CaseFailure]) -> Iterator[dict[str, Any]]:
+    """Yield each case as JSON values."""
+    for result in results:
+        case = result.case
+        yield {
+            "file": case.file,
+            "protocol": case.protocol,
+            "layout": case.layout,
+            "params": catalogue.find_changed_params(case.params),
+            **(
+                document(result)
+                if isinstance(result, CaseResult)
+                else {"error": result.reason}
+            ),
+            "risks": dict(case.risks),
+            "risks_of_several_runs": list(case.of_runs),
+        }
+
+
+def document(result: CaseResult) -> dict[str, Any]:
+    """Return what came of a case as JSON values."""
+    analyst, slowest = result.seconds
+    session = result.session
+    return {
+        "lanes": [_run_document(run) for run in session.runs],
+        "chosen": session.runs[session.chosen].n_clusters,
+        "chosen_by": result.rule,
+        "no_clusters": result.no_clusters,
+        "warnings": list(session.warnings),
+        "fidelity": session.fidelity,
+        "objective_ratio": session.objective_ratio,
+        "objective_ratio_same_rules": session.objective_ratio_same_rules,
+        **result.truth,
+        "rounds": session.rounds,
+        "sent_bytes": result.sent_bytes,
+        "seconds": {
+            "analyst": round(analyst, 6),
+            "slowest_party": round(slowest, 6),
+        },
+    }
+
+
+def _run_document(run: SimulatedRun) -> dict[str, Any]:
+    if run.figures is None:
+        return {"n_clusters": run.n_clusters}
+    found = dict(run.figures)
+    with_rows = found.pop("n_clusters")
+    return {"n_clusters": run.n_clusters, "clusters_with_rows": with_rows, **found}

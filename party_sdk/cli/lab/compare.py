@@ -19,13 +19,10 @@ from party_sdk.cli.options.preparation import preparation_option
 from party_sdk.cli.options.sections import choose_option, missing_option
 from party_sdk.cli.options.tables import reading_options
 from party_sdk.cli.terminal.output import json_option, say
-from party_sdk.cli.terminal.output_files import force_option
 from party_sdk.coordinator.option_parsing import read_values
-from party_sdk.results.output_files import keep_others, try_outputs
 
 if TYPE_CHECKING:
-    from party_sdk.cli.lab.case_results import CaseFailure, CaseResult
-    from party_sdk.cli.lab.cases import Case, LeftOut, Wish
+    from party_sdk.cli.lab.cases import Case, CaseFailure, CaseResult, LeftOut, Wish
     from party_sdk.tables import How
 
 _WITHOUT_RESULT = 4
@@ -97,12 +94,6 @@ def _read_lattices(
     show_default=True,
     help="Seed of the draw of rows, of split and session.",
 )
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    help="Write a picture of the figures over the number of clusters (SVG).",
-)
-@force_option
 @json_option
 @click.pass_context
 def compare(
@@ -114,9 +105,7 @@ def compare(
     missing: Literal["drop", "mean", "median"] | None,
     truth: str | None,
     row_limit: int,
-    picture: Path | None,
     *,
-    force: bool,
     as_json: bool,
     **wish: Any,
 ) -> None:
@@ -130,20 +119,16 @@ def compare(
     Beneath stands what k-means gives without a session: on pooled rows, to each party
     alone, and by averaging what parties find.
     """
-    from party_sdk.cli.lab import baselines, trial
-    from party_sdk.cli.lab.case_results import CaseFailure, run
-    from party_sdk.cli.lab.cases import plan
+    from party_sdk.cli.lab import baselines
+    from party_sdk.cli.lab.cases import CaseFailure, plan, read, run
     from party_sdk.coordinator.option_parsing import read_preparation
 
-    for file in files:
-        try_outputs([picture], file, force=force)
-    keep_others([picture], None, force=force)
     schemas = None if how.schema is None else [how.schema]
     prepared = read_preparation(preparation_files, missing, schemas)
     how = replace(how, preparation=prepared[0] if prepared else None)
     seed = wish["seed"]
     tables = {
-        str(file): trial.read(file, how, truth, row_limit=row_limit, seed=seed)
+        str(file): read(file, how, truth, row_limit=row_limit, seed=seed)
         for file in files
     }
     if not as_json:
@@ -154,8 +139,6 @@ def compare(
         say(f"{len(cases)} {many}, {_numbers(cases)} clusters", err=True)
     with _show_progress(cases, as_json=as_json) as followed:
         results = [run(case, seed) for case in followed]
-    if picture is not None:
-        _draw(results, picture)
     beside = list(baselines.baselines(results, seed))
     if as_json:
         told = {"baselines": baselines.documents(beside)}
@@ -250,21 +233,12 @@ def _name(case: Case | None) -> str:
 # What came of it
 
 
-def _draw(results: list[CaseResult | CaseFailure], picture: Path) -> None:
-    from party_sdk.cli.lab.case_picture import draw
-    from party_sdk.cli.lab.case_results import CaseResult
-
-    done = [result for result in results if isinstance(result, CaseResult)]
-    if done:
-        draw(done, picture)
-
-
 def _document(
     tables: Any, results: list[CaseResult | CaseFailure], others: list[LeftOut]
 ) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from party_sdk.cli.lab.case_results import documents
+    from party_sdk.cli.lab.cases import documents
 
     return {
         "tables": {

@@ -55,13 +55,11 @@ def example(folder: Path) -> None:
 
 
 def _write_people(folder: Path) -> None:
-    """Write two hospitals and who is who, and say how well match keys link them."""
+    """Write two hospitals, and who is who."""
     import numpy as np
     import pyarrow as pa
 
-    from party_sdk.tables import How
-    from party_sdk.tables.linkage import link_ids, propose_match_keys
-    from party_sdk.tables.linkage_trials import make_hospitals, try_match_keys
+    from party_sdk.lab.made_people import make_hospitals
 
     north, south = hospitals = make_hospitals(N_PEOPLE, COMMON, seed=SEED)
     measured = (("glucose", "insulin", "weight"), ("pulse", "systolic", "diastolic"))
@@ -72,14 +70,6 @@ def _write_people(folder: Path) -> None:
         _write(path, pa.table({**cells, **values}))
     _, own, others = np.intersect1d(north.people, south.people, return_indices=True)
     _write(folder / "truth.csv", pa.table({"north": own + 1, "south": others + 1}))
-    proposed = propose_match_keys(paths[0], How())
-    keys = [each.key for each in proposed if each.serves]
-    ids = (link_ids(paths[0], How(), keys), link_ids(paths[1], How(), keys))
-    found = try_match_keys(keys, ids, (north.people, south.people))
-    click.echo(
-        f"{len(keys)} proposed match keys link {found.linked} rows of {folder}: recall "
-        f"{found.recall:.3f}, precision {found.precision:.3f}"
-    )
 
 
 def _cut(table: pa.Table, rows: IntArray, names: list[str]) -> pa.Table:

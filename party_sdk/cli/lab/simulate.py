@@ -87,7 +87,7 @@ def simulate(
     numbers of clusters (--param n_clusters=2..8), the quality measures of all runs are
     shown, and the run that counts. 'coterie compare' tries several methods and splits.
     """
-    from party_sdk.cli.lab import simulation_report
+    from party_sdk.cli.lab.case_table import simulate as play
     from party_sdk.coordinator.option_parsing import read_preparation, read_values
     from party_sdk.lab import usual_lattice
 
@@ -95,7 +95,7 @@ def simulate(
     prepared = read_preparation(preparation_files, missing, schemas)
     try_outputs([labels, manifest], data, force=force)
     keep_others([labels, manifest], None, force=force)
-    trial = simulation_report.simulate(
+    trial = play(
         protocol,
         data,
         replace(how, preparation=prepared[0] if prepared else None),

@@ -37,7 +37,7 @@ from party_sdk.home.policy import describe_quota
 
 if TYPE_CHECKING:
     from party_sdk.desk.coordinator.drafts import Draft
-    from party_sdk.tables.linkage import KeyPreview
+    from party_sdk.tables.report import KeyPreview
 
 _USUAL_PARTIES: Final = 3
 _MOST_COLUMNS: Final = 50

@@ -15,7 +15,7 @@ from coterie_pages.models.match_keys import KeyLine
 from party_sdk.desk.responses import Form
 
 if TYPE_CHECKING:
-    from party_sdk.tables.linkage import KeyPreview
+    from party_sdk.tables.report import KeyPreview
 
 _BY_FIELDS: Final = ("sheet", "skip")
 _ENDINGS: Final = frozenset(

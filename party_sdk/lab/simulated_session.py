@@ -19,20 +19,25 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.objectives import Objectives
-from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
-from clustering_protocols.simulation import Cost, SimulationResult
+from clustering_protocols.simulation import Cost, SessionEvaluation, SimulationResult
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Layout
 from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
-from party_sdk.lab.trials.layouts import Said, layout_of_one
-from party_sdk.lab.trials.manifests import build_manifest
-from party_sdk.lab.trials.parties import AgreedFields, Deal, bring_tables, has_names
-from party_sdk.lab.trials.split import deal
-from party_sdk.lab.trials.whole_table import Whole, put_together
+from party_sdk.lab.parties import (
+    AgreedFields,
+    Deal,
+    Said,
+    bring_tables,
+    deal,
+    has_names,
+    layout_of_one,
+)
 from party_sdk.results.label_files import naming_of
+from party_sdk.results.manifests import describe_session, describe_table, digest_matrix
 from party_sdk.results.results import Result
 from party_sdk.tables import IdColumns, open_table
 
@@ -358,3 +363,98 @@ def _of_objectives(found: Objectives | None) -> Iterator[str]:
             f"The objective is {ratio:.2f} times that of the pooled method with ten "
             "starts (objective ratio)."
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Whole:
+    """What nobody sees in a session that is no simulation: all rows beside their labels.
+
+    X: float64 (n, m); NaN where nobody holds a value.
+    named: whether the tables name them; of matrices they are ``x0 …``.
+    order: int64 (m,); these columns as parties hold them, column group by column group.
+    numbers: bool (m,); which columns are numbers, not places of levels.
+    labels, pooled: int64 (n,); of the session, and of the same clustering of the pooled
+        tables; -1 for rows that did not take part. ``pooled`` is -1 throughout where
+        nobody holds what would be pooled.
+    memberships: float64 (n, n_clusters).
+    """
+
+    X: FloatArray
+    columns: Sequence[str]
+    named: bool
+    order: IntArray
+    numbers: Any
+    labels: IntArray
+    pooled: IntArray
+    memberships: FloatArray | None
+
+
+def put_together(
+    held: Deal, simulated: SimulationResult, measured: SessionEvaluation
+) -> Whole:
+    """Return the rows of all parties beside the labels of a simulated session."""
+    parts = held.parts
+    order = np.concatenate(list(parts.columns))
+    numbers = np.ones(len(order), dtype=bool)
+    for group, schema in zip(parts.columns, held.agreed.dictionary or (), strict=False):
+        numbers[group] = [
+            not field.is_category and field.role == "cluster" for field in schema.fields
+        ]
+    return Whole(
+        X=held.pooled_values,
+        columns=held.columns,
+        named=held.named,
+        order=order,
+        numbers=numbers,
+        labels=measured.labels,
+        pooled=measured.pooled,
+        memberships=_memberships(held, simulated),
+    )
+
+
+def _memberships(held: Deal, simulated: SimulationResult) -> FloatArray | None:
+    """Return those of all rows; zeros of rows that did not take part."""
+    found: FloatArray | None = None
+    for slot, outcome in simulated.outcomes.items():
+        if outcome.memberships is None:
+            return None
+        if found is None:
+            found = np.zeros((len(held.pooled_values), outcome.memberships.shape[1]))
+        found[held.parts.held[slot]] = np.nan_to_num(outcome.memberships)
+    return found
+
+
+def build_manifest(
+    played: SimulatedSession,
+    held: Deal,
+    simulated: SimulationResult,
+    seed: int,
+    choices: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return terms, seeds, versions, digests and the result, as JSON values.
+
+    choices: what every party decided alone.
+    """
+    session, labels = simulated.trace.session, played.whole.labels
+    figures = played.figures
+    return {
+        "kind": "simulation-manifest",
+        **describe_session(session.terms, session.agreement_digest),
+        "seed": seed,
+        "dealt_by_seed": held.table is not None,
+        "choices": dict(choices),
+        "tables": {
+            slot: describe_table(data) for slot, data in held.parts.data.items()
+        },
+        "result": {
+            "n_clusters": played.n_clusters,
+            "sizes": np.bincount(labels[labels >= 0]).tolist(),
+            "noise_rows": int(np.count_nonzero(labels < 0)),
+            "labels_sha256": digest_matrix(labels),
+            "figures": None if figures is None else figures.model_dump(mode="json"),
+            "fidelity": played.fidelity,
+            "objective_ratio": played.objective_ratio,
+            "objective_ratio_same_rules": played.objective_ratio_same_rules,
+            "rounds": played.rounds,
+        },
+    }

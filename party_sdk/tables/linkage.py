@@ -1,0 +1,248 @@
+"""Match keys at home: proposed from a table, shown on it, and rows that they left out.
+
+A key is proposed if the table has its columns, enough rows have a value, and nearly no
+two rows share one. Whether two parties then find the same people shows only between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.contract import Params
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import IntArray
+from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
+    KeyValues,
+    key_values,
+)
+from clustering_protocols.shared_stages.alignment.match_keys.match_key import columns_of
+from clustering_protocols.shared_stages.alignment.params import AlignedParams, Alignment
+from party_sdk.tables.columns import texts, without_codes
+from party_sdk.tables.read_options import How
+from party_sdk.tables.report import KeyPreview
+from party_sdk.tables.table import Table
+from party_sdk.tables.table_opening import column_names, read_cells
+from party_sdk.tables.words import fold, fold_words
+
+_ROLES: Final = {
+    "number": "ssn socsecid socialsecuritynumber insurancenumber insuranceno kvnr "
+    "versichertennummer versicherungsnummer nhsnumber nir ahv ahvnr bsn codicefiscale dni",
+    "given": "given givenname firstname first forename vorname prénom prenom nombre nome "
+    "voornaam",
+    "surname": "surname lastname last familyname family nachname familienname nom apellido "
+    "apellidos cognome achternaam",
+    "birth": "birthdate dateofbirth dob birth birthday geburtsdatum gebdatum geboren "
+    "datenaissance datedenaissance naissance fechanacimiento fechadenacimiento nacimiento "
+    "datadinascita nascita geboortedatum",
+    "sex": "sex gender geschlecht sexe genre sexo género sesso genere geslacht",
+    "postcode": "postcode postalcode zip zipcode plz postleitzahl codepostal codigopostal "
+    "cap",
+    "city": "city town suburb place ort stadt wohnort ville ciudad città citta stad "
+    "woonplaats",
+    "house": "streetnumber housenumber houseno hausnummer hausnr",
+    "street": "street address address1 streetname strasse straße anschrift adresse rue "
+    "calle dirección via indirizzo straat",
+    "phone": "phone telephone mobile telefon handy téléphone teléfono telefono telefoon",
+    "mail": "mail email emailaddress",
+}
+_OF_NAMES: Final = {
+    fold(word): role for role, words in _ROLES.items() for word in words.split()
+}
+
+
+def person_columns(names: Iterable[str]) -> dict[str, str]:
+    """Return which column holds each role, such as ``surname``.
+
+    A whole name counts before a word of one, and the first column where two fit.
+    """
+    given = list(names)
+    whole = {n: role for n in given if (role := _OF_NAMES.get(fold(n))) is not None}
+    found = {role: name for name, role in reversed(whole.items())}
+    for name in given:
+        roles = {_OF_NAMES[word] for word in fold_words(name) if word in _OF_NAMES}
+        if name not in whole and len(roles) == 1:
+            found.setdefault(roles.pop(), name)
+    return found
+
+
+_PARTS: Final = {
+    "number": "{number} | no-punctuation",
+    "given": "{given} | transliterate | no-punctuation",
+    "surname": "{surname} | transliterate | no-punctuation",
+    "names": "{given}, {surname} | transliterate | sorted-names",
+    "given sound": "{given} | soundex",
+    "surname sound": "{surname} | soundex",
+    "given start": "{given} | transliterate | first:3",
+    "surname start": "{surname} | transliterate | first:3",
+    "birth": "{birth} | date",
+    "year": "{birth} | year",
+    "year and month": "{birth} | year-month",
+    "month and day": "{birth} | month-day",
+    "sex": "{sex} | first:1",
+    "postcode": "{postcode} | no-punctuation",
+    "city": "{city} | transliterate | no-punctuation",
+    "street": "{street} | transliterate | no-punctuation",
+    "phone": "{phone} | digits",
+    "mail": "{mail}",
+}
+_KEYS: Final = (
+    ("number",),
+    ("given", "surname", "birth"),
+    ("names", "birth"),
+    ("given sound", "surname sound", "birth"),
+    ("surname", "birth", "postcode"),
+    ("given", "birth", "postcode"),
+    ("given", "surname", "street"),
+    ("birth", "city"),
+    ("surname", "street", "postcode"),
+    ("given", "street", "postcode"),
+    ("birth", "street"),
+    ("given", "surname", "phone"),
+    ("birth", "phone"),
+    ("birth", "mail"),
+    ("surname", "mail"),
+    ("given start", "surname start", "birth"),
+    ("given", "surname", "year and month", "postcode"),
+    ("given", "surname", "month and day", "postcode"),
+    ("given sound", "birth", "sex", "postcode"),
+    ("given", "surname", "year", "postcode"),
+    ("given", "surname", "city"),
+    ("birth", "postcode", "sex"),
+    ("birth", "postcode"),
+)
+"""What makes a key, the surest first; one that the columns do not make is left out."""
+
+
+def propose_match_keys(table: Any, how: How) -> tuple[KeyPreview, ...]:
+    """Return match keys of the columns that name people in a table, the surest first.
+
+    Also those whose values too many rows share: see :attr:`KeyPreview.serves`.
+
+    Raises InvalidData if the table has no such columns, or cannot be read.
+    """
+    roles = person_columns(column_names(table, how))
+    keys = candidate_keys(roles)
+    if not keys:
+        raise InvalidData(
+            "No columns name people: a key takes names, a birth date, an address. Rename "
+            "columns, or write keys yourself, e.g. 'surname | soundex + birth_date | date'."
+        )
+    return preview_of(table, how, keys)
+
+
+def preview_of(table: Any, how: How, keys: Sequence[str]) -> tuple[KeyPreview, ...]:
+    """Return how a table's rows look by match keys, normalised as usual.
+
+    Raises InvalidData if the table lacks a column, or cannot be read.
+    Raises ValueError if a key is none.
+    """
+    ids = link_ids(table, how, keys)
+    return preview_keys(key_values(ids, keys, Alignment().normalisation))
+
+
+def candidate_keys(roles: Mapping[str, str]) -> list[str]:
+    """Return the keys that columns of these roles make."""
+    found = []
+    for parts in _KEYS:
+        said = [_PARTS[part] for part in parts]
+        try:
+            found.append(" + ".join(each.format_map(roles) for each in said))
+        except KeyError:
+            continue
+    return found
+
+
+def link_ids(table: Any, how: How, keys: Sequence[str]) -> list[str]:
+    """Return the ids of a table's rows where keys link them: their columns' cells."""
+    codes, columns = how.file_dialect.codes, columns_of(keys)
+    ids: list[str] = []
+    for batch in read_cells(table, how, naming=columns).batches:
+        cells = [
+            without_codes(texts(each), codes).to_pylist() for each in batch.columns
+        ]
+        ids += [join(row) for row in zip(*cells, strict=True)]
+    return ids
+
+
+_N_FIRST: Final = 3
+
+
+def preview_keys(found: Sequence[KeyValues]) -> tuple[KeyPreview, ...]:
+    """Return how rows look by each key."""
+    return tuple(
+        KeyPreview(
+            key=each.key,
+            n_rows=len(each.values),
+            n_filled=each.n_filled,
+            n_unique=each.n_unique,
+            first=tuple(each.show(row) for row in range(len(each.values))[:_N_FIRST]),
+        )
+        for each in found
+    )
+
+
+_MOST_TOLD: Final = 10
+
+
+class UnlinkedRow(NamedTuple):
+    """A row that is linked to nobody.
+
+    line: where it stands in the table; its number, where there are no lines.
+    lacks: the numbers, from 1, of the keys of which it has no value, or a shared one.
+    """
+
+    line: int
+    lacks: tuple[int, ...]
+
+
+def unlinked_rows(
+    params: Params, data: DataSource, labels: IntArray
+) -> list[UnlinkedRow]:
+    """Return the rows without a label, where rows are linked by match keys."""
+    if (
+        not isinstance(params, AlignedParams)
+        or not params.linked_by
+        or data.ids is None
+    ):
+        return []
+    said = params.alignment
+    found = key_values(data.ids, said.match_keys, said.normalisation)
+    rows = np.flatnonzero(labels < 0).tolist()
+    lines = data.places.of(rows) if isinstance(data, Table) else [r + 1 for r in rows]
+    return [
+        UnlinkedRow(
+            line,
+            tuple(n for n, key in enumerate(found, 1) if key.values[row] is None),
+        )
+        for row, line in zip(rows, lines, strict=True)
+    ]
+
+
+def write_unlinked(rows: Sequence[UnlinkedRow]) -> bytes:
+    """Return all of them as a table (CSV): their lines, and the keys that they lack."""
+    lines = [f"{row.line},{' '.join(map(str, row.lacks))}" for row in rows]
+    return "\n".join(["line,keys without a value", *lines, ""]).encode()
+
+
+def tell_unlinked(rows: Sequence[UnlinkedRow]) -> list[str]:
+    """Return what an operator reads: those that lack most keys first, ten at most."""
+    if not rows:
+        return []
+    ordered = sorted(rows, key=lambda row: (-len(row.lacks), row.line))
+    told = [
+        f"  line {row.line}: no value, or a shared one, of key "
+        f"{', '.join(map(str, row.lacks))}"
+        for row in ordered[:_MOST_TOLD]
+        if row.lacks
+    ]
+    n_whole = sum(not row.lacks for row in rows)
+    more = "" if len(rows) <= _MOST_TOLD else "; --json lists all"
+    return [
+        f"unlinked rows: {len(rows)}, of which {n_whole} have a value of every key{more}",
+        *told,
+    ]
