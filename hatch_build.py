@@ -13,11 +13,11 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-PLACE = "coterie_build/commit"
+PLACE = "coterie/commit"
 
 
 class CommitHook(BuildHookInterface[Any]):
-    """Adds one file, which :func:`coterie_build.find_commit` reads."""
+    """Adds one file, which :func:`coterie.build.find_commit` reads."""
 
     PLUGIN_NAME = "custom"
 
@@ -26,7 +26,7 @@ class CommitHook(BuildHookInterface[Any]):
         root = Path(self.root)
         if version == "editable" or (root / PLACE).exists():
             return
-        program = runpy.run_path(str(root / "coterie_build" / "__init__.py"))
+        program = runpy.run_path(str(root / "coterie" / "build.py"))
         commit = os.environ.get("COTERIE_COMMIT") or program["find_commit"]()
         if commit:
             self._folder = tempfile.TemporaryDirectory()

@@ -105,7 +105,7 @@ def _say_start(host: str, port: int, settings: Settings, *, is_tls: bool) -> Non
 
     from sqlalchemy import make_url
 
-    from coterie_build import read_build
+    from coterie.build import read_build
 
     build = read_build()
     url = make_url(settings.database)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from coterie_build import find_migrations, find_schema
+from coterie.build import find_migrations, find_schema
 
 if TYPE_CHECKING:
     from alembic.config import Config

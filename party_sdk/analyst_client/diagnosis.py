@@ -27,7 +27,7 @@ from clustering_protocols.common.errors import (
     Internal,
     Unavailable,
 )
-from coterie_build import read_build
+from coterie.build import read_build
 from party_sdk.analyst_client.answer_limits import fetch
 from party_sdk.analyst_client.certificates import refusal
 from party_sdk.analyst_client.connections import (

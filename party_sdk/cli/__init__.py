@@ -9,7 +9,7 @@ from party_sdk.cli.terminal.output import ExplainedGroup, say
 
 def _show_version(context: click.Context, _: click.Parameter, value: object) -> None:
     if value and not context.resilient_parsing:
-        from coterie_build import read_build
+        from coterie.build import read_build
 
         say(f"coterie, version {read_build()}")
         context.exit()

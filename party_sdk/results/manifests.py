@@ -21,7 +21,7 @@ from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.canonical import canonical_json, digest
 from clustering_protocols.terms.terms import Terms
-from coterie_build import read_build
+from coterie.build import read_build
 
 LIBRARIES: Final = ("numba", "numpy", "scikit-learn", "scipy")
 """Whose releases may change the last digits of a result."""

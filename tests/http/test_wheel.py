@@ -26,7 +26,6 @@ from tests.http.environments import environment, needed
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
     "coterie",
-    "coterie_build",
     "analyst_service",
     "party_sdk",
     "coterie_pages",

@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 from support.analyst_process import Analyst
 
-import coterie_build
-from coterie_build import find_commit, find_schema, read_build
+from coterie import build as module
+from coterie.build import find_commit, find_schema, read_build
 from party_sdk.analyst_client.diagnosis import look_at_home
 from party_sdk.cli import main
 
@@ -34,7 +34,7 @@ def git(folder: Path, *words: str) -> str:
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository of its own, in which the package stands."""
     root = tmp_path / "checkout"
-    package = root / "coterie_build"
+    package = root / "coterie"
     root.mkdir()
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, root)
@@ -42,13 +42,13 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for other in project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]:
         (root / other).mkdir(exist_ok=True)
         (root / other / "__init__.py").touch()
-    shutil.copytree(ROOT / "coterie_build", package, dirs_exist_ok=True)
+    shutil.copy(ROOT / "coterie" / "build.py", package)
     (root / "alembic").mkdir()
     (root / "alembic" / "env.py").touch()
     git(root, "init", "--quiet")
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--message", "first")
-    monkeypatch.setattr(coterie_build, "_HERE", package)
+    monkeypatch.setattr(module, "_HERE", package)
     return root
 
 
@@ -68,7 +68,7 @@ def test_without_git_or_a_repository_the_commit_is_unknown(
     assert find_commit() is None
     assert "(commit unknown, schema " in str(read_build())
     monkeypatch.undo()
-    monkeypatch.setattr(coterie_build, "_HERE", checkout / "coterie_build")
+    monkeypatch.setattr(module, "_HERE", checkout / "coterie")
     shutil.rmtree(checkout / ".git")
     assert find_commit() is None
 
@@ -93,7 +93,7 @@ def build(source: Path, target: str, folder: Path, **environment: str) -> Path:
 
 
 def commit_of(wheel: Path) -> str:
-    return zipfile.ZipFile(wheel).read("coterie_build/commit").decode().strip()
+    return zipfile.ZipFile(wheel).read("coterie/commit").decode().strip()
 
 
 def test_a_wheel_from_sources_still_holds_the_commit(
@@ -114,7 +114,7 @@ def test_who_builds_without_git_may_say_the_commit(
     named = build(checkout, "wheel", tmp_path / "named", COTERIE_COMMIT="0123abcd")
     assert commit_of(named) == "0123abcd"
     unnamed = build(checkout, "wheel", tmp_path / "unnamed")
-    assert "coterie_build/commit" not in zipfile.ZipFile(unnamed).namelist()
+    assert "coterie/commit" not in zipfile.ZipFile(unnamed).namelist()
 
 
 def test_the_command_and_the_doctor_say_the_build(tmp_path: Path) -> None:

@@ -29,7 +29,6 @@ OURS = {
     "analyst_service",
     "clustering_protocols",
     "coterie",
-    "coterie_build",
     "coterie_pages",
     "party_sdk",
     "support",

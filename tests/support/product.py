@@ -11,7 +11,6 @@ PRODUCT = (
     "analyst_service",
     "clustering_protocols",
     "coterie",
-    "coterie_build",
     "coterie_pages",
     "party_sdk",
 )

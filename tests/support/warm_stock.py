@@ -32,7 +32,6 @@ OURS = (
     "analyst_service",
     "coterie_pages",
     "coterie",
-    "coterie_build",
 )
 THEIRS = (
     "alembic.command",
