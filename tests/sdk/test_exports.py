@@ -154,6 +154,7 @@ def test_another_table_and_files_that_are_there_are_refused(
     assert not list(tmp_path.glob("w.*"))
 
 
+@pytest.mark.threat(177)
 def test_texts_of_others_begin_no_cell_like_a_formula(tmp_path: Path) -> None:
     ids = pa.array(["=own", "-1"])
     levels = {0: "=1+1", 1: "-5", 2: "@SUM(1)"}
