@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 
 from analyst_service.contributions import tasks, uploads
-from analyst_service.contributions.service import AnswerPlace, TaskRequest
+from analyst_service.contributions.service import TaskRequest
 from analyst_service.middleware.request_limits import Visit
 from analyst_service.requests import negotiation
 from analyst_service.requests.deps import (
@@ -86,11 +86,12 @@ async def put_contribution(
     One request a round is enough for who prefers to wait for the next task.
     """
     body = await uploads.open_body(request, service.settings)
-    place = AnswerPlace(session_id, round_, attempt)
     step_aside = Visit.of(request.scope).step_aside
     # before the answer is stored: what follows may follow at once
     with service.notifier.subscribe(caller.session_id or "") as waiter:
-        stored, is_new = await uploads.store(service, caller, place, body)
+        stored, is_new = await uploads.store(
+            service, caller, session_id, round_, attempt, body
+        )
         response.status_code = 201 if is_new else 200
         receipt = sign_receipt(service.institution, _receipt_of(stored, session_id))
         if (seconds := wait_seconds(prefer)) is None:

@@ -39,27 +39,6 @@ from clustering_protocols.wire.states import SessionState
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPlace:
-    """Which answer is meant: the slot comes from the credential, never from the path.
-
-    The session is named as its parties do.
-    """
-
-    session: str
-    round: int
-    attempt: int
-
-
-@dataclass(frozen=True, slots=True)
-class UploadRequirements:
-    """What an upload is checked against."""
-
-    session_id: str
-    agreement: bytes
-    task_digest: str
-
-
-@dataclass(frozen=True, slots=True)
 class TaskRequest:
     """Who asks for a task, and of which session."""
 
@@ -68,20 +47,29 @@ class TaskRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class AnnouncedUpload:
-    """Bytes that have been announced."""
+class Upload:
+    """An answer on its way: the slot comes from the credential, never from the path.
+
+    session: its name, as its parties know it.
+    digest, size: SHA-256 (hex) and bytes, as announced.
+    keep: makes the bytes a blob, once they have come and were checked.
+    """
 
     caller: Caller
-    place: AnswerPlace
+    session: str
+    round: int
+    attempt: int
     digest: str
     size: int
+    keep: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedUpload(AnnouncedUpload):
-    """Checked bytes that are to be stored; ``keep`` makes them a blob."""
+class UploadRequirements:
+    """What an upload is checked against."""
 
-    keep: Callable[[], None]
+    agreement: bytes
+    task_digest: str
 
 
 Stored = tuple[Contribution, bool]  # and whether it is new
@@ -138,7 +126,7 @@ class ContributionService:
         self._audit.extend("task-sent", now, said)
 
     def admit(
-        self, arriving: Sequence[AnnouncedUpload]
+        self, arriving: Sequence[Upload]
     ) -> list[Contribution | UploadRequirements | CoterieError]:
         """Return what each is asked; or, of a repeat, what is stored; or the refusal.
 
@@ -149,17 +137,15 @@ class ContributionService:
         sessions = self._own(each.caller for each in arriving)
         open_here = self._rows.find_tasks(sessions)
 
-        def admit_one(each: AnnouncedUpload) -> Contribution | UploadRequirements:
-            session = self._sessions.visible(
-                each.caller, each.place.session, known=sessions
-            )
+        def admit_one(each: Upload) -> Contribution | UploadRequirements:
+            session = self._sessions.visible(each.caller, each.session, known=sessions)
             where = _where_of(session, each)
             asked = open_here.get(where)
             if asked is None or asked.is_answered:
                 stored = self._rows.contribution(where)
                 if stored is not None:
                     return same_bytes(stored, each.digest)
-            found = self._require_open(session, each.place, where, asked)
+            found = self._require_open(session, where, asked)
             self._quotas.check_bytes(session, each.size, self._quota)
             return found
 
@@ -169,7 +155,7 @@ class ContributionService:
         """Return whether one of these has an answer of every slot that was asked."""
         return self._rows.any_complete(session_ids)
 
-    def store(self, arrived: Sequence[CheckedUpload]) -> list[Stored | CoterieError]:
+    def store(self, arrived: Sequence[Upload]) -> list[Stored | CoterieError]:
         """Store checked contributions; return each, or why it is refused."""
         valid = self._auth.still_valid(each.caller for each in arrived)
         now = self._clock.now()
@@ -178,16 +164,14 @@ class ContributionService:
         open_here = self._rows.find_tasks(sessions)
         fresh: dict[str, list[Contribution]] = {}
 
-        def store_one(each: CheckedUpload) -> Stored:
+        def store_one(each: Upload) -> Stored:
             check_valid(each.caller, valid)
-            session = self._sessions.visible(
-                each.caller, each.place.session, known=sessions
-            )
+            session = self._sessions.visible(each.caller, each.session, known=sessions)
             where = _where_of(session, each)
             known = answers.get(where) or self._stored_before(session, where)
             if known is not None:
                 return same_bytes(known, each.digest), False
-            self._require_open(session, each.place, where, open_here.get(where))
+            self._require_open(session, where, open_here.get(where))
             more = sum(
                 one.size
                 for session_id, rows in fresh.items()
@@ -198,7 +182,9 @@ class ContributionService:
                 session, each.size, self._quota, more=more, lock=True
             )
             each.keep()
-            answers[where] = _contribution(where, each, now)
+            answers[where] = Contribution(
+                **where._asdict(), digest=each.digest, size=each.size, received_at=now
+            )
             fresh.setdefault(session.id, []).append(answers[where])
             return answers[where], True
 
@@ -209,16 +195,15 @@ class ContributionService:
     def _require_open(
         self,
         session: Session,
-        place: AnswerPlace,
         where: SlotAttempt,
         task: SlotTask | None,
     ) -> UploadRequirements:
         """Return what is asked, if this round and attempt are open for the slot."""
-        check_open(session, place)
+        check_open(session, where)
         if task is None or session.agreement is None:
             self._sessions.require_going(session, where.slot)
             raise RoundClosed(_describe_open_round(session))
-        return UploadRequirements(session.id, session.agreement, task.digest)
+        return UploadRequirements(session.agreement, task.digest)
 
     def _stored_before(
         self, session: Session, where: SlotAttempt
@@ -259,9 +244,8 @@ class ContributionService:
 _SAID = ("slot", "round", "attempt", "digest")
 
 
-def _where_of(session: Session, arriving: AnnouncedUpload) -> SlotAttempt:
-    place = arriving.place
-    return SlotAttempt(session.id, place.round, place.attempt, slot_of(arriving.caller))
+def _where_of(session: Session, upload: Upload) -> SlotAttempt:
+    return SlotAttempt(session.id, upload.round, upload.attempt, slot_of(upload.caller))
 
 
 def check_valid(caller: Caller, valid: Container[str]) -> None:
@@ -277,14 +261,6 @@ def same_bytes(found: Contribution, digest: str) -> Contribution:
             f"Round {found.round}, attempt {found.attempt} was answered before."
         )
     return found
-
-
-def _contribution(
-    where: SlotAttempt, arrived: CheckedUpload, now: datetime
-) -> Contribution:
-    return Contribution(
-        **where._asdict(), digest=arrived.digest, size=arrived.size, received_at=now
-    )
 
 
 def check_draft(
@@ -304,15 +280,15 @@ def slot_of(caller: Caller) -> str:
     return caller.slot
 
 
-def check_open(session: Session, place: AnswerPlace) -> None:
+def check_open(session: Session, where: SlotAttempt) -> None:
     """Refuse what is for another round or attempt than the open one."""
     require_alive(session)
     if session.state == SessionState.RECRUITING:
         raise NotReady("The session is recruiting; no round is open yet.")
     if (session.state, session.round, session.attempt) != (
         SessionState.COLLECTING,
-        place.round,
-        place.attempt,
+        where.round,
+        where.attempt,
     ):
         raise RoundClosed(_describe_open_round(session))
 

@@ -19,11 +19,9 @@ from analyst_service.auth.service import Caller
 from analyst_service.blobs import BlobDraft
 from analyst_service.blobs.claims import claim
 from analyst_service.contributions.service import (
-    AnnouncedUpload,
-    AnswerPlace,
-    CheckedUpload,
     ContributionService,
     Stored,
+    Upload,
     UploadRequirements,
     check_draft,
 )
@@ -115,49 +113,39 @@ def _check_length(headers: Mapping[str, str], max_bytes: int) -> int:
 
 
 async def store(
-    service: Service, caller: Caller, place: AnswerPlace, body: Body
-) -> tuple[Contribution, bool]:
+    service: Service,
+    caller: Caller,
+    session: str,
+    round_: int,
+    attempt: int,
+    body: Body,
+) -> Stored:
     """Receive a contribution and store it; return it and whether it is new.
 
     What cannot be stored is refused before the body is read; a body that was stored
     before is read all the same, for it may not be what it says it is.
     """
-    admitted = await admit(
-        service, AnnouncedUpload(caller, place, body.announced, body.length)
-    )
-    if isinstance(admitted, UploadRequirements):
-        service.require_room(body.length)
     draft = service.blobs.draft()
     try:
-        last = await receive(body.pieces, draft, body.length)
+        upload = Upload(
+            caller, session, round_, attempt, body.announced, body.length, draft.keep
+        )
+        admitted = await service.admitting.do(partial(_admit, service), upload)
         asked = admitted if isinstance(admitted, UploadRequirements) else None
+        if asked is not None:
+            service.require_room(body.length)
+        last = await receive(body.pieces, draft, body.length)
         whole = partial(seal, draft, last, body.announced, asked, service.blobs.map)
         await run_in_threadpool(whole)
         if isinstance(admitted, Contribution):
             return admitted, False
-        arriving = AnnouncedUpload(caller, place, body.announced, body.length)
-        return await keep(service, arriving, draft)
+        return await service.storing.do(partial(_keep, service), upload)
     finally:
         draft.discard()
 
 
-async def admit(
-    service: Service, arriving: AnnouncedUpload
-) -> Contribution | UploadRequirements:
-    """Return what announced bytes are checked against, or what is stored already."""
-    return await service.admitting.do(partial(_admit, service), arriving)
-
-
-async def keep(service: Service, arriving: AnnouncedUpload, draft: BlobDraft) -> Stored:
-    """Store sealed and checked bytes as the contribution that they are."""
-    arrived = CheckedUpload(
-        arriving.caller, arriving.place, arriving.digest, draft.size, draft.keep
-    )
-    return await service.storing.do(partial(_keep, service), arrived)
-
-
 def _admit(
-    service: Service, arriving: Sequence[AnnouncedUpload]
+    service: Service, arriving: Sequence[Upload]
 ) -> list[Contribution | UploadRequirements | CoterieError]:
     with service.database.read() as transaction:
         return _contributions(service, transaction).admit(arriving)
@@ -168,9 +156,7 @@ def _contributions(service: Service, transaction: Transaction) -> ContributionSe
     return ContributionService(transaction, service.clock, quota)
 
 
-def _keep(
-    service: Service, arrived: Sequence[CheckedUpload]
-) -> list[Stored | CoterieError]:
+def _keep(service: Service, arrived: Sequence[Upload]) -> list[Stored | CoterieError]:
     """Make checked bytes blobs, and store their rows: one transaction for all."""
 
     def keep(transaction: Transaction) -> tuple[list[Stored | CoterieError], bool]:
@@ -235,8 +221,7 @@ def check_digest(announced: str, found: str) -> None:
 
 
 def _read_digest(headers: Mapping[str, str]) -> str:
-    return digest_in(headers.get("content-digest", "")) or _refuse_without_digest()
-
-
-def _refuse_without_digest() -> str:
-    raise Malformed("Expected 'Content-Digest: sha-256=:…:' (RFC 9530).")
+    digest = digest_in(headers.get("content-digest", ""))
+    if digest is None:
+        raise Malformed("Expected 'Content-Digest: sha-256=:…:' (RFC 9530).")
+    return digest

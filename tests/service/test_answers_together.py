@@ -13,11 +13,7 @@ import sqlalchemy as sa
 from analyst_service.auth.service import AuthService, Caller
 from analyst_service.contributions import tasks, uploads
 from analyst_service.contributions.repository import OpenTask
-from analyst_service.contributions.service import (
-    AnswerPlace,
-    CheckedUpload,
-    TaskRequest,
-)
+from analyst_service.contributions.service import TaskRequest, Upload
 from analyst_service.storage.models import Contribution
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -51,14 +47,12 @@ def caller_of(session: ByHand, slot: str) -> Caller:
         return auth.authenticate(f"Bearer {session.tokens[slot]}")
 
 
-def arrived(session: ByHand, slot: str, content: bytes) -> CheckedUpload:
+def arrived(session: ByHand, slot: str, content: bytes) -> Upload:
     draft = session.api.service.blobs.draft()
     draft.write(content)
     digest, here = draft.seal(), packets.read(content).address
-    place = AnswerPlace(here.session, here.round, here.attempt)
-    return CheckedUpload(
-        caller_of(session, slot), place, digest, draft.size, draft.keep
-    )
+    where = here.session, here.round, here.attempt
+    return Upload(caller_of(session, slot), *where, digest, draft.size, draft.keep)
 
 
 def events(session: ByHand) -> Counter[str]:
@@ -81,8 +75,8 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
     contents = {slot: session.reply(slot) for slot in (A, B)}
     one, two = (arrived(session, slot, contents[slot]) for slot in (A, B))
     stranger = replace(two.caller, credential_id="revoked")
-    late = replace(two, place=AnswerPlace(two.place.session, 7, 1), keep=never)
-    elsewhere = replace(two, place=AnswerPlace("another", 1, 1), keep=never)
+    late = replace(two, round=7, keep=never)
+    elsewhere = replace(two, session="another", keep=never)
     found = uploads._keep(
         session.api.service,
         [
