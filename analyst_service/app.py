@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache, partial
 from importlib.metadata import version
 from typing import Any, Final
@@ -21,16 +21,7 @@ from analyst_service.members.endpoints import router as members
 from analyst_service.middleware.bodies import BoundedBodies
 from analyst_service.middleware.request_limits import RequestLimits
 from analyst_service.middleware.request_log import RequestLog
-from analyst_service.monitoring.metrics import (
-    CertificateDays,
-    FreeSpace,
-    LastBackup,
-    LongestWaits,
-    Metrics,
-    Readiness,
-    SessionGauges,
-    end_if_readable,
-)
+from analyst_service.monitoring.metrics import Found, Gauges, Metrics, end_if_readable
 from analyst_service.notices.endpoints import router as notices
 from analyst_service.notices.sender import Sender
 from analyst_service.openapi import describe
@@ -97,26 +88,46 @@ def create_app(
             metrics=metrics,
         )
         app.state.service = service
-        standing = (
-            SessionGauges(partial(count_sessions, database)),
-            FreeSpace(blobs.free_bytes),
-            Readiness(service.is_ready),
-            LongestWaits(partial(longest_waits, database, service.clock)),
-            CertificateDays(shown_ends, service.clock),
-            LastBackup(settings.backup_mark),
-        )
-        for each in standing:
-            metrics.registry.register(each)
+        gauges = Gauges(look_ups(service))
+        metrics.registry.register(gauges)
         try:
             with Driver(service), Sweeper(service), Sender(service):
                 yield
         finally:
-            for each in standing:
-                metrics.registry.unregister(each)
+            metrics.registry.unregister(gauges)
             database.close()
 
-    def shown_ends() -> datetime | None:
-        return certificate_ends or end_if_readable(settings.certificate_file)
+    def look_ups(service: Service) -> dict[str, tuple[str, Callable[[], Found]]]:
+        database, mark = service.database, settings.backup_mark
+
+        def certificate_days() -> float | None:
+            ends = certificate_ends or end_if_readable(settings.certificate_file)
+            left = None if ends is None else ends - service.clock.now()
+            return None if left is None else left / timedelta(days=1)
+
+        return {
+            "coterie_sessions": (
+                "Sessions by state.",
+                partial(count_sessions, database),
+            ),
+            "coterie_longest_wait_seconds": (
+                "Seconds since the session moved that has stood longest in a state.",
+                partial(longest_waits, database, service.clock),
+            ),
+            "coterie_free_bytes": ("Room left for blobs.", service.blobs.free_bytes),
+            "coterie_ready": (
+                "1 while the analyst is ready.",
+                lambda: float(service.is_ready()),
+            ),
+            "coterie_certificate_days": (
+                "Days until the certificate ends that parties are shown.",
+                certificate_days,
+            ),
+            "coterie_last_backup_timestamp_seconds": (
+                "When the last 'coterie backup' ended (POSIX); 0 for never.",
+                lambda: mark.stat().st_mtime if mark.exists() else 0.0,
+            ),
+        }
 
     metrics = Metrics()
     app = FastAPI(

@@ -15,8 +15,6 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from analyst_service.clock import Clock
-
 _STEP_BUCKETS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3600)
 
 
@@ -66,104 +64,30 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-class Readiness(Collector):
-    """Whether requests should be sent here, as `/readyz` says."""
-
-    def __init__(self, is_ready: Callable[[], bool]) -> None:
-        self._is_ready = is_ready
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the figure."""
-        yield GaugeMetricFamily(
-            "coterie_ready", "1 while the analyst is ready.", float(self._is_ready())
-        )
+Found = float | Mapping[str, float] | None
 
 
-class FreeSpace(Collector):
-    """Room for blobs; asks the file system when it is scraped."""
+class Gauges(Collector):
+    """Figures that are looked up when they are scraped.
 
-    def __init__(self, free_bytes: Callable[[], int]) -> None:
-        self._free_bytes = free_bytes
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the figure."""
-        yield GaugeMetricFamily(
-            "coterie_free_bytes", "Room left for blobs.", self._free_bytes()
-        )
-
-
-class CertificateDays(Collector):
-    """How long the certificate is valid still that parties are shown."""
-
-    def __init__(self, ends: Callable[[], datetime | None], clock: Clock) -> None:
-        self._ends, self._clock = ends, clock
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the figure; nothing where no certificate can be read."""
-        ends = self._ends()
-        if ends is not None:
-            yield GaugeMetricFamily(
-                "coterie_certificate_days",
-                "Days until the certificate ends that parties are shown.",
-                (ends - self._clock.now()) / timedelta(days=1),
-            )
-
-
-class LastBackup(Collector):
-    """When the last backup ended that was made over this data folder.
-
-    mark: the file that 'coterie backup' touches.
+    figures: by name, what each is, and how it is looked up: one number, numbers by
+        state, or None for no figure.
     """
 
-    def __init__(self, mark: Path) -> None:
-        self._mark = mark
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the figure; 0 where there was none."""
-        at = self._mark.stat().st_mtime if self._mark.exists() else 0.0
-        yield GaugeMetricFamily(
-            "coterie_last_backup_timestamp_seconds",
-            "When the last 'coterie backup' ended (POSIX); 0 for never.",
-            at,
-        )
-
-
-class LongestWaits(Collector):
-    """For how long a session has stood still; asks the database when it is scraped."""
-
-    def __init__(self, seconds: Callable[[], Mapping[str, float]]) -> None:
-        self._seconds = seconds
+    def __init__(self, figures: Mapping[str, tuple[str, Callable[[], Found]]]) -> None:
+        self._figures = figures
 
     def collect(self) -> Iterable[Metric]:
         """Yield the figures."""
-        waits = GaugeMetricFamily(
-            "coterie_longest_wait_seconds",
-            "Seconds since the session moved that has stood longest in a state.",
-            labels=["state"],
-        )
-        for state, seconds in self._seconds().items():
-            waits.add_metric([state], seconds)
-        yield waits
-
-
-class SessionGauges(Collector):
-    """Number of sessions by state; asks the database when it is scraped."""
-
-    def __init__(self, count: Callable[[], tuple[Mapping[str, int], int]]) -> None:
-        self._count = count
-
-    def collect(self) -> Iterable[Metric]:
-        """Yield the figures."""
-        states, waiting = self._count()
-        sessions = GaugeMetricFamily(
-            "coterie_sessions", "Sessions by state.", labels=["state"]
-        )
-        for state, number in states.items():
-            sessions.add_metric([state], number)
-        yield sessions
-        yield GaugeMetricFamily(
-            "coterie_rounds_waiting", "Open rounds that wait for parties.", waiting
-        )
+        for name, (description, look_up) in self._figures.items():
+            found = look_up()
+            if isinstance(found, Mapping):
+                gauge = GaugeMetricFamily(name, description, labels=["state"])
+                for state, value in found.items():
+                    gauge.add_metric([state], value)
+                yield gauge
+            elif found is not None:
+                yield GaugeMetricFamily(name, description, found)
 
 
 # When the certificate ends that parties are shown

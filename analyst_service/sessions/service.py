@@ -281,12 +281,11 @@ class SessionService:
         )
 
 
-def count_sessions(database: Database) -> tuple[dict[str, int], int]:
-    """Return the number of sessions in each state, and of rounds that wait."""
+def count_sessions(database: Database) -> dict[str, int]:
+    """Return the number of sessions in each state."""
     with database.read() as transaction:
         found = SessionRepository(transaction).count()
-    states = {state.value: found.get(state.value, 0) for state in SessionState}
-    return states, states[SessionState.COLLECTING]
+    return {state.value: found.get(state.value, 0) for state in SessionState}
 
 
 def longest_waits(database: Database, clock: Clock) -> dict[str, float]:

@@ -118,7 +118,6 @@ def test_metrics_count_sessions_rounds_bytes_and_refusals(api: Api) -> None:
     upload = "/v1/sessions/{session_id}/rounds/{round_}/attempts/{attempt}/contribution"
     assert after["coterie_sessions", "collecting"] == 1
     assert after["coterie_sessions", "failed"] == 0
-    assert after["coterie_rounds_waiting",] == 1
     assert after["coterie_step_seconds_count", "Opened"] == 1
     assert after["coterie_requests_total", "PUT", upload, "201"] == 1
     assert after["coterie_requests_total", "PUT", upload, "200"] == 1
@@ -129,7 +128,7 @@ def test_metrics_count_sessions_rounds_bytes_and_refusals(api: Api) -> None:
     session.finish()
     ended = figures(api)
     assert ended["coterie_sessions", "completed"] == 1
-    assert ended["coterie_rounds_waiting",] == 0
+    assert ended["coterie_sessions", "collecting"] == 0
     assert ended["coterie_step_seconds_count", "Closed"] == 1
 
 
