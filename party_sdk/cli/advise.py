@@ -10,8 +10,7 @@ import click
 
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
 from party_sdk.cli.options.common import rows_option
-from party_sdk.cli.terminal.output import json_option
-from party_sdk.cli.terminal.text_tables import align_columns
+from party_sdk.cli.terminal.output import align_columns, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from party_sdk.cli.options.arguments import read_invitation
 from party_sdk.cli.options.common import home_option
-from party_sdk.cli.options.invitation import read_invitation
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.home.addresses import mistaken
 from party_sdk.home.files import default_home

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from party_sdk.cli.options.completion import protocol_names
-from party_sdk.cli.terminal.output import json_option, say
-from party_sdk.cli.terminal.text_tables import align_columns
+from party_sdk.cli.options.arguments import protocol_names
+from party_sdk.cli.terminal.output import align_columns, json_option, say
 
 if TYPE_CHECKING:
     from coterie_pages.form_fields import Parameter

@@ -17,7 +17,7 @@ from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.terms import Layout
-from party_sdk.cli.terminal import confirmation
+from party_sdk.cli.terminal import asker as confirmation
 from party_sdk.home.policy import Policy
 from party_sdk.party.participant import Party
 

@@ -25,7 +25,7 @@ from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
 from party_sdk.cli.lab.demonstration import OVERALL, POOLED, Score, table_lines
-from party_sdk.cli.terminal.heartbeat import Heartbeat
+from party_sdk.cli.terminal.progress import Heartbeat
 from party_sdk.party.folder import PartyFolder
 from party_sdk.reports.report_parts import partitioning_of, way_of
 

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from party_sdk.cli.terminal.status_line import StatusLine
+from party_sdk.cli.terminal.progress import StatusLine
 
 
 class Screen(io.StringIO):

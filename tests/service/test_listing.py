@@ -21,7 +21,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionPage
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
-from party_sdk.cli.session.session_list import delete, list_sessions
+from party_sdk.cli.session.commands import delete, list_sessions
 from party_sdk.coordinator.coordinator import Coordinator
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def demo(out: Path, *, as_json: bool) -> None:
     two hold the same features of the other half. The labels are compared with those of
     clustering the pooled data, and the reports of the session are written.
     """
-    from party_sdk.cli.terminal.heartbeat import Heartbeat
+    from party_sdk.cli.terminal.progress import Heartbeat
 
     require_service("The demo starts the service")
     with Heartbeat() as beat:

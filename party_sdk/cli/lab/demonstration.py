@@ -35,7 +35,7 @@ from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.terms import Layout
-from party_sdk.cli.terminal.heartbeat import Heartbeat
+from party_sdk.cli.terminal.progress import Heartbeat
 from party_sdk.home.files import private_folder, write_private
 from party_sdk.lab import AgreedFields, Deal, SimulatedSession, deal, play
 from party_sdk.tables import read_column

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from party_sdk.cli.options.arguments import protocol_names
 from party_sdk.cli.options.common import (
     SEED,
     column_groups_option,
     param_option,
     row_groups_option,
 )
-from party_sdk.cli.options.completion import protocol_names
-from party_sdk.cli.options.preparation import preparation_option
-from party_sdk.cli.options.sections import choose_option, missing_option
 from party_sdk.cli.options.tables import reading_options
+from party_sdk.cli.options.terms import (
+    choose_option,
+    missing_option,
+    preparation_option,
+)
 from party_sdk.cli.terminal.output import json_option, say
 from party_sdk.cli.terminal.output_files import force_option
 from party_sdk.results.output_files import keep_others, try_outputs, write_whole

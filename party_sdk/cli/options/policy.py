@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from clustering_protocols.common.validation_messages import did_you_mean
-from party_sdk.cli.options.completion import risk_codes
+from party_sdk.cli.options.arguments import risk_codes
 from party_sdk.coordinator.option_parsing import read_values
 from party_sdk.home.files import default_home
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from party_sdk.cli.terminal.text_tables import align_columns
+from party_sdk.cli.terminal.output import align_columns
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.outcomes import OutcomeTable

@@ -3,50 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clustering_protocols.wire.states import StopReason
-from party_sdk.cli.options.completion import (
+from party_sdk.cli.options.arguments import (
+    invitation_argument,
+    invited_argument,
     optional_slot_argument,
     session_argument,
     slot_argument,
-)
-from party_sdk.cli.options.invitation import (
-    invitation_argument,
-    invited_argument,
     typed_invitation,
 )
 from party_sdk.cli.options.policy import choice_option, policy_options, remember_option
+from party_sdk.cli.options.release import documents, outcome_lines, profile_lines
 from party_sdk.cli.options.tables import data_options, mapping_option
-from party_sdk.cli.party.consent import asks_of, next_command, remember_consent
 from party_sdk.cli.party.exports import export, name
 from party_sdk.cli.party.home import audit, consent, forget, list_parties, status
 from party_sdk.cli.party.new_rows import predict
-from party_sdk.cli.party.notify import notify_party
 from party_sdk.cli.party.pages import report, terms
 from party_sdk.cli.party.party_options import here_options, option_words
-from party_sdk.cli.party.preview import show_quota, show_risks
 from party_sdk.cli.party.rehearse import rehearse
-from party_sdk.cli.party.run_results import take_part
 from party_sdk.cli.party.runs import runs
-from party_sdk.cli.session.notify import notify_option
+from party_sdk.cli.session.notify import address_options, answer, notify_option
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
-from party_sdk.cli.terminal.output import json_option, say, show_notes
-from party_sdk.cli.terminal.output_files import labels_option, picture_option
-from party_sdk.home.policy import Policy
+from party_sdk.cli.terminal.output import (
+    json_option,
+    report_lines,
+    say,
+    show_notes,
+    show_progress,
+)
+from party_sdk.cli.terminal.output_files import (
+    labels_option,
+    picture_option,
+    tell_labels,
+)
+from party_sdk.home.policy import Policy, describe_quota, match_keys_at, quota_options
+from party_sdk.results.unit_check import oddities
 
 if TYPE_CHECKING:
+    from party_sdk.application.asker import Asks
     from party_sdk.application.home import Home
     from party_sdk.cli.options.tables import GivenTable
+    from party_sdk.party.participant import Party
+    from party_sdk.results.results import Result
     from party_sdk.tables.mapping import TableMapping
 
-
-_INTERRUPTED = 130  # as shells say it
 
 _notify_option = notify_option("your turn")
 confirm_option = click.option(
@@ -125,7 +134,6 @@ for _command in (
     status,
     audit,
     consent,
-    notify_party,
     forget,
 ):
     party.add_command(_command)
@@ -277,9 +285,201 @@ def inspect(
     if as_json:
         say(json.dumps(asdict(found)))
         return
-    from party_sdk.cli.terminal.confirmation import inspection_lines
+    from party_sdk.cli.terminal.asker import inspection_lines
 
     for line in inspection_lines(found, member.terms):
         say(line)
     show_notes(found.notes)
     show_risks(member)
+
+
+def remember_consent(member: Party, home: Path) -> None:
+    """Write what a party accepted into the policy of its home."""
+    from clustering_protocols.terms.canonical import digest
+    from party_sdk.home.clock import now
+    from party_sdk.home.policy_files import policy_file, remember
+
+    text = member.folder.load_identity().terms.encode()
+    remember(home, member.terms.risks, digest(text), now())
+    say(f"The risks are in {policy_file(home)}.", err=True)
+
+
+def asks_of(*, confirm: bool) -> Asks:
+    """Return what a command asks about, by its option ``--confirm``."""
+    from party_sdk.application.asker import Asks
+
+    return Asks.EVERYTHING if confirm else Asks.READABLE
+
+
+def next_command(
+    typed: str, member: Party, policy: Policy, words: Sequence[str]
+) -> str:
+    """Return the command that takes part, for anyone who has joined with an invitation.
+
+    typed: what stood for the invitation. A file is named again; an invitation itself is
+        a secret, and the session is named instead.
+    words: options that the next command needs as well.
+    """
+    terms, slot = member.terms, member.invitation.slot
+    place = ["run", *([typed] if typed.startswith("@") else [terms.session, slot])]
+    n_keys = match_keys_at(terms, slot)
+    quota = quota_options(n_keys, policy.ids_per_row)
+    named = shlex.join(["coterie", "party", *place, *words, *quota])
+    return f"{named} --data FILE{'' if n_keys else ' --id-column COLUMN'}"
+
+
+def show_quota(member: Party, policy: Policy) -> None:
+    """Say how many ids others may hold against this party's, where any are compared."""
+    from clustering_protocols.session_terms import check_terms
+
+    params = check_terms(member.terms)
+    if needs := describe_quota(len(params.linked_by), policy.ids_per_row):
+        say(needs)
+    elif params.selects_rows:
+        word = "values of match keys" if params.linked_by else "ids"
+        say(
+            f"{word}: each other party of your row group may bring at most "
+            f"{policy.ids_per_row:g} for each of your rows (ids_per_row); how many "
+            "each brings is shown before yours leave, blinded"
+        )
+
+
+def show_risks(member: Party) -> None:
+    """Say every risk that the terms bring, in a sentence."""
+    from clustering_protocols.session_terms import risks_in
+
+    for code, risk in risks_in(member.terms).items():
+        say(f"risk {code}: {risk.sentence}")
+
+
+_INTERRUPTED = 130  # as shells say it
+
+
+def take_part(
+    here: Home,
+    member: Party,
+    rows: GivenTable,
+    labels: Path,
+    picture: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Run a party, and print its result."""
+    from party_sdk.application.outputs import Outputs
+    from party_sdk.tables.linkage import tell_unlinked
+
+    outputs = Outputs(labels=labels, picture=picture, force=force)
+    try:
+        result = here.run(
+            member, rows, outputs, on_warning=_warn, on_progress=show_progress
+        )
+    except KeyboardInterrupt:
+        say("Stopped. The same command continues where it was.", err=True)
+        raise click.exceptions.Exit(_INTERRUPTED) from None
+    if picture is not None:
+        say(f"a picture in {picture}", err=True)
+    unlinked = here.find_unlinked(member, rows, result)
+    if as_json:
+        rows_told = {"unlinked": [each._asdict() for each in unlinked]}
+        told = rows_told if unlinked else {}
+        say(json.dumps(_document(member, result, labels) | told))
+        return
+    _show(member, result, labels, tell_unlinked(unlinked))
+
+
+def _show(member: Party, result: Result, labels: Path, unlinked: Sequence[str]) -> None:
+    from coterie_pages.result_texts.result_doubts import rows_without_cluster
+    from coterie_pages.views.result_views import outcomes_in
+    from party_sdk.reports.run_reports import linked_rows
+    from party_sdk.results.warnings import result_cautions
+
+    if linked := linked_rows(member.terms, member.invitation.slot, result):
+        say(f"linked rows: {linked}")
+    for line in unlinked:
+        say(line)
+    tell_labels(labels, len(result.labels))
+    if result.cluster_sizes is not None:
+        own, sizes = result.own_sizes.tolist(), result.cluster_sizes.tolist()
+        all_, yours = (", ".join(map(str, each)) for each in (sizes, own))
+        say(f"rows of all parties per cluster: {all_}; yours: {yours}")
+        if without := len(result.labels) - sum(own):
+            say(f"label -1: {rows_without_cluster(without)}")
+        for sentence in oddities(own, sizes):
+            _warn(sentence)
+    for sentence in result_cautions(member.terms, result):
+        _warn(sentence)
+    told = {k: v for k, v in result.report.items() if k != "n_coinciding"}
+    for line in report_lines(told):
+        say(line)
+    profiles = profile_lines(result.profiles)
+    outcomes = outcome_lines(outcomes_in(member.terms, result.profiles))
+    for line in chain(_runs_of(member, result), profiles, outcomes):
+        say(line)
+    for cluster, items in enumerate(result.top_items(result.columns)):
+        say(f"cluster {cluster}: {', '.join(items)}")
+
+
+def _warn(sentence: str) -> None:
+    say(f"warning: {sentence}", err=True)
+
+
+def _runs_of(member: Party, result: Result) -> Iterator[str]:
+    from party_sdk.cli.terminal.run_table import table_lines
+    from party_sdk.reports.run_reports import numbers_of
+
+    figures = [each.values for each in result.figures]
+    return table_lines(numbers_of(member.terms, result), figures, result.chosen)
+
+
+def _document(member: Party, result: Result, path: Path) -> dict[str, Any]:
+    """Return the whole result but the labels, which stay in their file."""
+    from coterie_pages.views.result_views import outcomes_in
+    from party_sdk.reports.run_reports import runs_of
+
+    sizes, centroids = result.cluster_sizes, result.centroids
+    return {
+        "session": member.terms.session,
+        "slot": member.invitation.slot,
+        "labels": str(path),
+        "n_rows": len(result.labels),
+        "columns": list(result.columns),
+        "cluster_sizes": None if sizes is None else sizes.tolist(),
+        "own_sizes": result.own_sizes.tolist(),
+        "centroids": None if centroids is None else centroids.tolist(),
+        "runs": [
+            {**run.figures, "n_clusters": run.n_clusters, "chosen": run.chosen}
+            for run in runs_of(member.terms, result)
+        ],
+        **documents(result.profiles, outcomes_in(member.terms, result.profiles)),
+        "report": dict(result.report),
+        "safety_number": member.safety_number,
+    }
+
+
+@party.command("notify")
+@session_argument
+@slot_argument
+@address_options
+@here_options()
+@json_option
+def notify_party(
+    session_id: str,
+    slot: str,
+    here: Home,
+    *,
+    as_json: bool,
+    **asked: str | None,
+) -> None:
+    """Have the analyst notify you of your turn, and of the end.
+
+    It also notifies you when half of a deadline has passed. It sends mail, if its
+    administrator has set that up. Without an option, the command lists who is notified
+    and which notices failed. The list includes the addresses given at
+    'party join --notify'. You need to have run with your data once.
+    """
+    from party_sdk.party.notifications import read_told
+
+    named = read_told(here.folder(session_id, slot))
+    with here.receivers(session_id, slot) as receivers:
+        answer(receivers, asked, as_json=as_json, named=named)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from party_sdk.cli.options.completion import optional_slot_argument
-from party_sdk.cli.options.invitation import invited_argument
+from party_sdk.cli.options.arguments import invited_argument, optional_slot_argument
 from party_sdk.cli.options.tables import data_options
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say

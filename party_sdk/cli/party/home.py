@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from party_sdk.cli.options.completion import session_argument, slot_argument
+from party_sdk.cli.options.arguments import session_argument, slot_argument
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import (
     audit_line,
@@ -31,7 +31,7 @@ def list_parties(here: Home, *, as_json: bool) -> None:
     Where each stands is what this disk tells; the analyst is not asked. Parties of the
     desk (coterie ui) are among them.
     """
-    from party_sdk.cli.terminal.text_tables import align_columns
+    from party_sdk.cli.terminal.output import align_columns
     from party_sdk.supervisor.orders import all_parties
 
     found = list(all_parties(here.path))

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from party_sdk.cli.options.completion import session_argument, slot_argument
+from party_sdk.cli.options.arguments import session_argument, slot_argument
 from party_sdk.cli.options.policy import choice_option
 from party_sdk.cli.options.tables import data_options
 from party_sdk.cli.party.party_options import here_options
-from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.cli.terminal.output import align_columns, json_option, say
 from party_sdk.cli.terminal.output_files import labels_option, tell_labels
-from party_sdk.cli.terminal.text_tables import align_columns
 from party_sdk.results.output_files import keep_others
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def predict(
     its columns outside the trained range. Prints how far the rows lie from the session's.
     Nothing is sent. You are asked first where they look like other units.
     """
-    from party_sdk.cli.terminal.confirmation import confirm_units
+    from party_sdk.cli.terminal.asker import confirm_units
 
     keep_others([labels], None, force=force)
     found = here.label(session_id, slot, rows, choices=choices, agree=confirm_units)

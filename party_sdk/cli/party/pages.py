@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from party_sdk.cli.options.completion import optional_slot_argument
-from party_sdk.cli.options.invitation import invitation_argument, invited_argument
+from party_sdk.cli.options.arguments import (
+    invitation_argument,
+    invited_argument,
+    optional_slot_argument,
+)
 from party_sdk.cli.options.tables import own_rows_options
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say
-from party_sdk.cli.terminal.page_files import (
+from party_sdk.cli.terminal.output_files import (
     html_option,
     show_report,
     write_assessment,

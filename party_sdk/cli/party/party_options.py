@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from party_sdk.cli.options.common import entropy_option, home_option, read_entropy
-from party_sdk.cli.terminal.patience import show_outage, show_silence
+from party_sdk.cli.terminal.output import show_outage, show_silence
 from party_sdk.home.files import default_home
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from party_sdk.cli.options.invitation import read_invitation
+from party_sdk.cli.options.arguments import read_invitation
 from party_sdk.cli.options.policy import choice_option
 from party_sdk.cli.options.tables import GivenTable, data_options
 from party_sdk.cli.options.terms import read_terms_file
@@ -71,7 +71,7 @@ def rehearse(
 
 def rehearsal_lines(found: Rehearsal, terms: Terms) -> Iterator[str]:
     """Yield what would be sent, in the words of the terms sheet."""
-    from party_sdk.cli.terminal.confirmation import inspection_lines
+    from party_sdk.cli.terminal.asker import inspection_lines
 
     for each in found.left:
         yield from inspection_lines(each.example, terms)

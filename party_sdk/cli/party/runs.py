@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from party_sdk.cli.options.completion import optional_slot_argument
-from party_sdk.cli.options.invitation import invited_argument
+from party_sdk.cli.options.arguments import invited_argument, optional_slot_argument
 from party_sdk.cli.options.tables import data_options
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say
@@ -68,7 +67,7 @@ def _show(run: OwnRun) -> None:
 
 
 def _show_overlap(overlap: RunOverlap) -> None:
-    from party_sdk.cli.terminal.text_tables import align_columns
+    from party_sdk.cli.terminal.output import align_columns
 
     say(f"your rows, from {overlap.first} to {overlap.second} clusters:")
     heads = ["", *(f"cluster {k}" for k in range(overlap.second))]

@@ -4,42 +4,55 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from clustering_protocols.wire.states import SessionState
+from clustering_protocols.wire.states import OVER, SessionState, SlotState
+from party_sdk.cli.options.arguments import opened_argument, opened_sessions
 from party_sdk.cli.options.common import (
+    MOMENT,
     home_option,
     key_option,
     pass_coordinator,
     url_option,
 )
-from party_sdk.cli.options.completion import opened_argument
 from party_sdk.cli.options.release import documents, outcome_lines, profile_lines
-from party_sdk.cli.session.create import create
-from party_sdk.cli.session.letters import invitations_option
+from party_sdk.cli.session.create import create, invitations_option
 from party_sdk.cli.session.notify import notify_coordinator
-from party_sdk.cli.session.pages import export, report
-from party_sdk.cli.session.progress import result_document, show_status, show_summary
-from party_sdk.cli.session.session_list import delete, list_sessions
 from party_sdk.cli.terminal.output import (
+    align_columns,
     audit_line,
     json_option,
     progress_line,
+    report_lines,
     roster_document,
     roster_lines,
     say,
+    show_outage,
     show_progress,
+    show_silence,
 )
-from party_sdk.cli.terminal.patience import show_outage, show_silence
+from party_sdk.cli.terminal.output_files import (
+    force_option,
+    html_option,
+    show_report,
+    write_page,
+)
+from party_sdk.cli.terminal.run_table import table_lines
 from party_sdk.coordinator.letters import write_letters
 from party_sdk.home.files import read_secret_variable
+from party_sdk.results.output_files import keep_others, write_whole
 
 if TYPE_CHECKING:
+    from clustering_protocols.records.record import Record
+    from clustering_protocols.wire.answers import SessionLine, SessionStatus, SlotStatus
     from party_sdk.coordinator.coordinator import Coordinator
+    from party_sdk.coordinator.session import CoordinatedSession
 
 _SECONDS = click.IntRange(1, 366 * 86_400)
 
@@ -76,11 +89,7 @@ def session(
 
 
 session.add_command(create)
-session.add_command(report)
-session.add_command(export)
 session.add_command(notify_coordinator)
-session.add_command(list_sessions)
-session.add_command(delete)
 
 
 @session.command()
@@ -135,7 +144,7 @@ def show(
     opened = coordinator.session(session_id)
     status = opened.status()
     if picture is not None:
-        from party_sdk.cli.terminal.run_picture import draw
+        from party_sdk.cli.terminal.run_table import draw
 
         draw(status.runs, picture)
     roster = opened.roster() if status.all_joined and opened.is_ours else None
@@ -277,3 +286,271 @@ def cancel(
     """End a session; parties read why."""
     status = coordinator.session(session_id).cancel(reason)
     say(status.model_dump_json() if as_json else progress_line(status))
+
+
+def show_summary(summary: Record) -> None:
+    """Print what the coordinator may read of the result: numbers and short lists."""
+    for line in report_lines(summary.values, between=" "):
+        say(line)
+    for name, array in summary.arrays.items():
+        if array.ndim == 1:
+            say(f"{name} {', '.join(map(str, array.tolist()))}")
+
+
+def result_document(
+    opened: CoordinatedSession, status: SessionStatus
+) -> dict[str, Any]:
+    """Return the whole result that the coordinator may read, once it is there.
+
+    Labels are not in it: parties alone have them. Nothing on another machine than that
+    on which the session was opened: only there can a result be checked.
+    """
+    if status.state is not SessionState.COMPLETED or not opened.is_ours:
+        return {}
+    summary = opened.summary()
+    arrays = {name: array.tolist() for name, array in summary.arrays.items()}
+    return {"result": {**summary.values, **arrays}}
+
+
+def _absence(slot: SlotStatus) -> str:
+    """Return why a party has not joined, as far as it has said."""
+    if slot.state is SlotState.INVITED:
+        return "has not joined"
+    return f"has {slot.state}" + (f": {slot.reason}" if slot.reason else "")
+
+
+def show_status(status: SessionStatus) -> None:
+    """Print where a session stands, for whom it waits, and what its runs are like."""
+    say(f"{status.title or status.id}: {status.protocol}")
+    say(progress_line(status))
+    for slot in status.slots:
+        joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
+        if slot.stopped is not None:
+            joined += f", stopped for good: {slot.stopped}"
+        waiting = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
+        say(f"  {slot.name}: {joined}{waiting}")
+    chosen = next((n for n, run in enumerate(status.runs) if run.chosen), None)
+    figures = [run.figures for run in status.runs]
+    numbers = [run.n_clusters for run in status.runs]
+    sizes = [run.sizes for run in status.runs]
+    for line in table_lines(numbers, figures, chosen, sizes):
+        say(line)
+    if status.state is SessionState.CHOOSING and (said := suggestion_line(status)):
+        say(said)
+
+
+def suggestion_line(status: SessionStatus) -> str:
+    """Return which run is suggested and why; empty where nothing compares runs."""
+    from coterie_pages.result_texts.run_suggestion import suggest_run
+
+    found = suggest_run(status.runs)
+    if found is None:
+        return ""
+    doubts = "".join(f" {doubt}" for doubt in found.doubts)
+    return f"suggested: {found.n_clusters} clusters, {found.reason}.{doubts}"
+
+
+_MOST_NAMES: Final = 3
+_HEADER: Final = ("SESSION", "STATE", "ROUND", "METHOD", "OWNER", "WAITING FOR")
+_TIMES: Final = ("SINCE (UTC)", "OPENED (UTC)", "TITLE")
+
+
+@session.command("list")
+@click.option(
+    "--state",
+    type=click.Choice(["open", "over", *(each.value for each in SessionState)]),
+    help="In this state; open: not ended, over: ended.",
+)
+@click.option(
+    "--owner", default="", help="Of this owner: the label of a key, or its id."
+)
+@click.option("--awaited", default="", help="Waiting for this slot.")
+@click.option("--since", type=MOMENT, help="Changed since: 2026-11-01, 3d, 12h.")
+@click.option("--older", type=MOMENT, help="Not changed since: 2026-11-01, 3d, 12h.")
+@click.option("--limit", type=click.IntRange(1), help="So many at most.")
+@json_option
+@pass_coordinator
+def list_sessions(
+    coordinator: Coordinator,
+    state: str | None,
+    owner: str,
+    awaited: str,
+    since: datetime | None,
+    older: datetime | None,
+    limit: int | None,
+    *,
+    as_json: bool,
+) -> None:
+    """List the sessions of this key, the last to change first.
+
+    With the key of an administrator: of all owners.
+    """
+    found = coordinator.sessions(
+        limit,
+        state=state or "",
+        owner=owner,
+        awaited=awaited,
+        since=since,
+        before=older,
+    )
+    if as_json:
+        say(json.dumps([line.model_dump(mode="json") for line in found]))
+        return
+    for text in (
+        align_columns([[*_HEADER, *_TIMES], *map(_cells, found)]) if found else ()
+    ):
+        say(text)
+    if not found:
+        is_filtered = any((state, owner, awaited, since, older))
+        fits = (
+            "No session fits." if is_filtered else "There are no sessions of this key."
+        )
+        say(fits, err=True)
+
+
+@session.command()
+@click.argument("session_id", required=False, shell_complete=opened_sessions)
+@click.option(
+    "--ended-before",
+    type=MOMENT,
+    help="Instead: all sessions that ended before a time: 2026-11-01, 90d.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@pass_coordinator
+def delete(
+    coordinator: Coordinator,
+    session_id: str | None,
+    ended_before: datetime | None,
+    *,
+    yes: bool,
+) -> None:
+    """Remove all of a session but its audit.
+
+    A session that runs is cancelled first. The id is never free again.
+    """
+    if (session_id is None) == (ended_before is None):
+        raise click.UsageError("Give the id of a session, or --ended-before.")
+    if ended_before is None:
+        ids = [session_id or ""]
+        whose = "Delete results and all else but the audit"
+    else:
+        ids = _find_ended(coordinator, ended_before)
+        whose = f"Delete all but the audit of {len(ids)} ended sessions"
+    if not ids:
+        say("No session ended before then.", err=True)
+        return
+    if not yes:
+        click.confirm(f"{whose}?", abort=True)
+    for each in ids:
+        coordinator.session(each).delete()
+    if ended_before is not None:
+        say(f"Deleted {len(ids)} sessions.", err=True)
+
+
+def _find_ended(coordinator: Coordinator, before: datetime) -> list[str]:
+    """Return the ids of sessions that ended before a time."""
+    found = coordinator.sessions(state="over", before=before)
+    return [
+        line.id
+        for line in found
+        if line.state in OVER and line.waiting_since and line.waiting_since < before
+    ]
+
+
+def _cells(line: SessionLine) -> list[str]:
+    return [
+        line.id,
+        line.state.value,
+        str(line.round or ""),
+        line.protocol,
+        line.owner,
+        _describe_waiting(line.state, line.awaited),
+        "" if line.waiting_since is None else _minute(line.waiting_since),
+        _minute(line.created_at),
+        line.title,
+    ]
+
+
+def _describe_waiting(state: SessionState, awaited: Sequence[str]) -> str:
+    """Return for whom a session waits."""
+    if awaited:
+        more = len(awaited) - _MOST_NAMES
+        names = ", ".join(awaited[:_MOST_NAMES])
+        return f"{names} and {more} more" if more > 0 else names
+    return "the choice" if state is SessionState.CHOOSING else ""
+
+
+def _minute(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+@session.command()
+@opened_argument
+@html_option
+@json_option
+@pass_coordinator
+def report(
+    coordinator: Coordinator,
+    session_id: str,
+    html: Path | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Report what came of a session, on a page to file.
+
+    It has terms, members, figures, sizes and the audit, all checked. Terms, members and
+    result are in it where the session was opened: only there can they be checked.
+    """
+    from party_sdk.reports.session_reports import audited_report
+
+    keep_others([html], None, force=force)
+    opened = coordinator.session(session_id)
+    made, _ = audited_report(coordinator, opened, opened.status())
+    if html is not None:
+        write_page(made, html)
+    if as_json:
+        say(made.model_dump_json())
+        return
+    show_report(made, ": ".join(filter(None, (made.state, made.reason))))
+    say(f"{len(made.audit)} lines in the audit")
+
+
+@session.command()
+@opened_argument
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    help="The zip file to write.",
+)
+@force_option
+@json_option
+@pass_coordinator
+def export(
+    coordinator: Coordinator,
+    session_id: str,
+    output: Path,
+    *,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write all that you may read of a session into one zip file.
+
+    It holds the exact texts of terms and agreement, the state of the session, the result
+    and the signed audit. It also holds the report as JSON and as a page. It holds no
+    secret.
+    """
+    from coterie_pages.pages import page
+    from party_sdk.reports.session_reports import archive, audited_report
+
+    keep_others([output], None, force=force)
+    opened = coordinator.session(session_id)
+    status = opened.status()
+    made, log = audited_report(coordinator, opened, status)
+    content = archive(opened, status, made, page(made), log)
+    write_whole(content, output)
+    if as_json:
+        say(json.dumps({"output": str(output), "n_bytes": len(content)}))
+        return
+    say(f"{len(content):,} bytes in {output}")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from party_sdk.cli.options.arguments import opened_sessions, protocol_names
 from party_sdk.cli.options.common import (
     SEED,
     column_groups_option,
@@ -18,12 +21,10 @@ from party_sdk.cli.options.common import (
     rows_option,
     schema_option,
 )
-from party_sdk.cli.options.completion import opened_sessions, protocol_names
-from party_sdk.cli.options.preparation import preparation_option
-from party_sdk.cli.options.sections import section_options
-from party_sdk.cli.session.letters import hand_over, invitations_option
-from party_sdk.cli.session.notify import notify_option
+from party_sdk.cli.options.terms import preparation_option, section_options
+from party_sdk.cli.session.notify import be_told, notify_option
 from party_sdk.cli.terminal.output import json_option, say
+from party_sdk.coordinator.letters import write_letters
 from party_sdk.coordinator.option_parsing import (
     earlier_choice,
     earlier_sections,
@@ -48,8 +49,18 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.schema import Schema
     from clustering_protocols.terms.terms import Layout, Terms
     from party_sdk.coordinator.coordinator import Coordinator
+    from party_sdk.coordinator.session import CoordinatedSession
 
 _notify_option = notify_option("slow parties")
+
+
+invitations_option = click.option(
+    "--invitations",
+    "letters",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write each invitation into a file of its own in this folder, with a letter "
+    "(Markdown) to its party, instead of printing it.",
+)
 
 
 @click.command()
@@ -239,3 +250,34 @@ def _costs(
             yield f"warning: {sentence}"
     if runs is not None:
         yield advice.describe_runs(params, layout, runs)
+
+
+def hand_over(
+    opened: CoordinatedSession,
+    invitations: Mapping[str, str],
+    folder: Path | None,
+    addresses: tuple[str, ...] = (),
+    *,
+    as_json: bool,
+) -> None:
+    """Print invitations, or write them with their letters; say the risks.
+
+    ``addresses`` are told of the session from then on.
+    """
+    risks = opened.status().risks
+    if folder is not None:
+        write_letters(folder, opened.terms, invitations)
+    if as_json:
+        left = be_told(opened.receivers, addresses)
+        told: dict[str, Any] = {"notify": left} if left else {}
+        if folder is None:
+            told["invitations"] = dict(invitations)
+        say(json.dumps({"id": opened.id, **told, "risks": risks}))
+        return
+    say(f"session {opened.id}")
+    for slot, invitation in invitations.items():
+        shown = invitation if folder is None else folder / f"{slot}.invitation"
+        say(f"{slot}  {shown}")
+    for code in risks:
+        say(f"Each party has to accept the risk {code}.", err=True)
+    be_told(opened.receivers, addresses)  # last: the invitations are there by now

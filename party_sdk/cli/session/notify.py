@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from party_sdk.cli.options.arguments import opened_argument
 from party_sdk.cli.options.common import pass_coordinator
-from party_sdk.cli.options.completion import opened_argument
 from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:

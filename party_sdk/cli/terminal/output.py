@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from clustering_protocols.common.errors import CoterieError, InvalidParameters
 from clustering_protocols.common.limits import CONTROLS
 from clustering_protocols.wire.progress import describe_pace, updates_done
 from clustering_protocols.wire.states import SessionState
-from party_sdk.cli.terminal.status_line import StatusLine
+from party_sdk.cli.terminal.progress import StatusLine
 
 if TYPE_CHECKING:
     from clustering_protocols.wire.answers import SessionStatus
@@ -290,3 +291,31 @@ def audit_line(entry: Mapping[str, Any]) -> str:
     words = (entry.get("slot"), place, entry.get("reason"), entry.get("digest"))
     said = "  ".join(str(word) for word in words if word)
     return f"{entry['number']}  {entry['at'][:19]}  {entry['event']}  {said}".rstrip()
+
+
+def align_columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows of cells as lines in which columns stand under each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        yield "  ".join(cell.ljust(width) for cell, width in cells).rstrip()
+
+
+def show_outage(outage: str) -> None:
+    """Say what is wrong with the analyst, or that it answers again."""
+    if outage:
+        say(f"The analyst {outage}; trying again since {_now()}.", err=True)
+    else:
+        say(f"The analyst answers again, at {_now()}.", err=True)
+
+
+def show_silence(host: str) -> None:
+    """Say that no answer has come yet."""
+    say(
+        f"No answer from the analyst at {host} yet; still waiting at {_now()}.",
+        err=True,
+    )
+
+
+def _now() -> str:
+    return time.strftime("%H:%M:%S")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from party_sdk.cli.terminal.output import say
+from party_sdk.cli.terminal.output import report_lines, say
+from party_sdk.cli.terminal.run_table import table_lines
+from party_sdk.results.output_files import write_whole
+
+if TYPE_CHECKING:
+    from coterie_pages.models import RunReport, SessionReport, TermsSheet
 
 Command = Callable[..., Any]
 
@@ -47,3 +52,58 @@ def picture_option(command: Command) -> Command:
         type=click.Path(path_type=Path),
         help="Write a picture of your rows by cluster (SVG).",
     )(command)
+
+
+def html_option(command: Command) -> Command:
+    """Add the option that says where a page goes: ``html``, and whether to ``force``."""
+    return force_option(
+        click.option(
+            "--html",
+            type=click.Path(path_type=Path, dir_okay=False),
+            help="Write it as one HTML file, to read, print and sign: it holds no script "
+            "and fetches nothing.",
+        )(command)
+    )
+
+
+def write_page(model: TermsSheet | RunReport | SessionReport, path: Path) -> None:
+    """Write a page; the file is there as a whole or not at all."""
+    from coterie_pages.pages import page
+
+    write_whole(page(model).encode(), path)
+    say(f"a page in {path}", err=True)
+
+
+def write_assessment(sheet: TermsSheet, path: Path) -> None:
+    """Write a data protection impact assessment of terms, to be filled in."""
+    from coterie_pages.pages import assessment
+
+    write_whole(assessment(sheet).encode(), path)
+    say(f"an assessment to fill in, in {path}", err=True)
+
+
+def show_report(report: RunReport | SessionReport, state: str) -> None:
+    """Say in a few lines what a report holds."""
+    for line in _lines(report, state):
+        say(line)
+
+
+def _lines(report: RunReport | SessionReport, state: str) -> Iterator[str]:
+    yield f"{report.title}: {report.protocol}, {state}"
+    if report.sheet is not None:
+        yield f"terms {report.sheet.digest}"
+    for seat in report.seats:
+        name = "" if seat.who is None else seat.who.name or "gives no name"
+        rows = "has not joined" if seat.n_rows is None else f"{seat.n_rows} rows"
+        yield f"  {seat.slot}: {', '.join(filter(None, [name, rows]))}"
+    if report.safety_number:
+        yield f"safety number {report.safety_number}"
+    if report.sizes:
+        yield f"rows of all parties per cluster: {', '.join(map(str, report.sizes))}"
+    yield from report_lines(report.told)
+    chosen = next((n for n, run in enumerate(report.runs) if run.chosen), None)
+    figures = [run.figures for run in report.runs]
+    yield from table_lines([run.n_clusters for run in report.runs], figures, chosen)
+    if report.measured:
+        least, most = report.measured
+        yield f"agreement with pooled clustering on public data: {least:.2f} to {most:.2f}"
