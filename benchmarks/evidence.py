@@ -38,18 +38,18 @@ PICTURES = ROOT / "docs" / "evidence"
 
 # Tables of the papers beside ours, with few repeats: the defaults take hours.
 TABLES: Final = {
-    "dc": "benchmarks.dc_tables --trials 3",
-    "fccm": "benchmarks.fccm_tables --starts 20 --simulated 1",
-    "llf": "benchmarks.llf_tables --runs 10 --protected-runs 1",
-    "omnifc": "benchmarks.omnifc_tables --seeds 1 --rows 500",
-    "pqmds": "benchmarks.pqmds_tables --rows 2000 --table 2",
+    "dc": "benchmarks.papers.dc_tables --trials 3",
+    "fccm": "benchmarks.papers.fccm_tables --starts 20 --simulated 1",
+    "llf": "benchmarks.papers.llf_tables --runs 10 --protected-runs 1",
+    "omnifc": "benchmarks.papers.omnifc_tables --seeds 1 --rows 500",
+    "pqmds": "benchmarks.papers.pqmds_tables --rows 2000 --table 2",
 }
 SPEED: Final = {
-    "dc": "benchmarks.dc_speed",
-    "fccm": "benchmarks.fccm_speed",
-    "llf": "benchmarks.llf_speed",
-    "omnifc": "benchmarks.omnifc_speed",
-    "pqmds": "benchmarks.pqmds_speed --rows 10000",
+    "dc": "benchmarks.speed.dc_speed",
+    "fccm": "benchmarks.speed.fccm_speed",
+    "llf": "benchmarks.speed.llf_speed",
+    "omnifc": "benchmarks.speed.omnifc_speed",
+    "pqmds": "benchmarks.speed.pqmds_speed --rows 10000",
 }
 PARTS = ("fidelity", "tables", "speed")
 VERSIONS = ("coterie", "numpy", "scipy", "scikit-learn", "numba", "cryptography")

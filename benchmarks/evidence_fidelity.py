@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.datasets import SOURCES, MissingDataError, load
-from benchmarks.omnifc_fidelity import sample
+from benchmarks.datasets import SOURCES, MissingDataError, load, sample
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.common.suitability import Method

@@ -1,4 +1,4 @@
-"""The page docs/evidence.md: nothing but what was measured and what protocols say."""
+"""The page docs/evidence.md: nothing but what was measured."""
 
 from __future__ import annotations
 
@@ -6,10 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.evidence_fidelity import EXPONENT, LAYOUTS, PARTIES, WIDE
-from clustering_protocols import catalogue
-from clustering_protocols.common.suitability import Method
-from clustering_protocols.contract import ClusteringProtocol
-from clustering_protocols.terms.risks import worst_first
 
 SPLITS = {
     "horizontal": f"rows split over {PARTIES} parties",
@@ -41,7 +37,6 @@ def render(measured: Measured) -> str:
             "bar, which few repeats or few rows make likelier.",
             measured["tables"],
         ),
-        *_learns(),
         *_printed(
             "Speed",
             "Ratios to named primitives of the same run; goals stand beside them. Other "
@@ -59,16 +54,15 @@ def _head(measured: Measured) -> Iterator[str]:
     versions = ", ".join(f"{name} {v}" for name, v in libraries.items())
     yield "# Evidence"
     yield (
-        "Written by `make bench`; no figure on this page was typed. It is what these "
-        "commands print, on one machine."
+        "Written by `make bench`; no figure on this page was typed. Who learns what, and "
+        "the risks, are in [security](security.md) and each protocol's README."
     )
     yield "<!-- not run: takes half an hour -->\n```sh\nmake bench\n```"
     yield (
         f"Measured with {machine['processors']} processors and "
         f"{machine['memory_gib']} GiB of memory, {machine['system']}, Python "
         f"{machine['python']}. Release {release}. Libraries: {versions}. "
-        "Sets that scikit-learn does not bundle are taken where they are found "
-        "([benchmarks](../benchmarks/README.md))."
+        "[benchmarks](../benchmarks/README.md) says where sets come from."
     )
 
 
@@ -82,15 +76,13 @@ def _fidelity(measured: Measured) -> Iterator[str]:
         f"--seeds {measured['seeds']} --rows {measured['rows']}`"
     )
     yield (
-        "The figures are adjusted Rand indices between the labels and those of the same "
-        "clustering on the pooled rows. Both begin at the same start, and 1 means that "
-        "nothing was lost by not pooling. They judge what the federation cost, not the "
-        f"clustering. Each is the mean over {measured['seeds']} splits, in brackets the "
-        f"least where it differs. Of a set at most {measured['rows']} rows count, with as "
-        "many clusters as classes. Parameters are the defaults, with two exceptions. The "
-        f"exponent of fuzzy c-means on {WIDE} features and more is {EXPONENT}, and `llf` "
-        "has `small_cohorts: allow`, since sets are small. *One* marks runs that ended in "
-        "a single cluster, whose agreement says nothing. Empty cells were not measured."
+        "Adjusted Rand index between the labels and those of the same clustering of the "
+        "pooled rows from the same start: 1 means that nothing was lost by not pooling. "
+        f"Each is the mean of {measured['seeds']} splits, in brackets the least where it "
+        f"differs, of at most {measured['rows']} rows of a set, with as many clusters as "
+        "classes. Parameters are the defaults, but the exponent of fuzzy c-means is "
+        f"{EXPONENT} on {WIDE} features and more, and `llf` has `small_cohorts: allow`. "
+        "*One*: the run ended in a single cluster. Empty cells were not measured."
     )
     for partitioning in LAYOUTS:
         rows = [r for r in measured["fidelity"] if r["partitioning"] == partitioning]
@@ -109,14 +101,12 @@ def _objectives(measured: Measured) -> Iterator[str]:
         return
     yield "## Objective ratio"
     yield (
-        "What a way minimises, over the same of the pooled method with ten starts. That "
-        "is inertia, its fuzzy form, or distances to medoids; `fccm` maximises its "
-        "criterion, which is turned over. It judges the result: 1 is as good as a pooled analysis, "
-        "more is worse. Fidelity compares with one start, which both runs share. Median "
-        "of the splits above, in brackets the worst. After a slash stands the worst over "
-        "the pooled method under the same rules, where it is another. By these, clusters "
-        "of few rows stay (`llf` over rows), and dimensions are left out (`dc`). The same "
-        "command; `python -m benchmarks.quality_table` has more sets."
+        "What a way minimises (inertia, its fuzzy form, distances to medoids; of `fccm` the "
+        "criterion, turned over), over the same of the pooled method with ten starts: 1 is "
+        "as good as a pooled analysis, more is worse. Median of the splits, in brackets the "
+        "worst; after a slash the worst over the pooled method under the same rules, by "
+        "which clusters of few rows stay (`llf` over rows) and dimensions are left out "
+        "(`dc`). `python -m benchmarks.papers.quality_table` has more sets."
     )
     for partitioning in LAYOUTS:
         rows = [row for row in known if row["partitioning"] == partitioning]
@@ -172,9 +162,8 @@ def _refusals(rows: Sequence[Row]) -> Iterator[str]:
 def _bytes(measured: Measured) -> Iterator[str]:
     yield "## Bytes and rounds"
     yield (
-        "The party that sends most sends so many kilobytes in a whole session, with "
-        "envelopes to other parties. Beside them stands the number of rounds. It is the "
-        "first split of the table above, and the same command."
+        "Kilobytes that the party sends that sends most, in a whole session with envelopes, "
+        "and the number of rounds; of the first split of the tables above."
     )
     yield f"![Bytes that a party sends, by protocol](evidence/{PICTURES['bytes']})"
     for partitioning in LAYOUTS:
@@ -206,50 +195,6 @@ def _printed(title: str, text: str, found: Measured) -> Iterator[str]:
             yield f"`{each['command']}`, which ended with {each['exit']}:"
         lines = [line.rstrip() for line in each["output"].splitlines()]
         yield "\n".join(["```text", *lines, "```"])
-
-
-# Who learns what
-
-
-def _learns() -> Iterator[str]:
-    yield "## Who learns what"
-    yield (
-        "This is what the protocols' own classes say, with the risk codes that the "
-        f"defaults have with {PARTIES} parties. A party stops unless it accepts each by name."
-    )
-    for name, known in catalogue.catalogue().items():
-        if not known.methods:
-            continue
-        yield f"### `{name}`: {known.title[0].lower()}{known.title[1:]}"
-        yield _table(
-            ["who", "learns"], [[who, what] for who, what in known.learns.items()]
-        )
-        yield _table(
-            ["way", "split", "analyst can work out", "with one party", "risk codes"],
-            [_way_line(name, known, *each) for each in _splits(known)],
-        )
-        known_risks = worst_first(catalogue.known_risks(name)).items()
-        yield "\n".join(f"- `{code}`: {risk.sentence}" for code, risk in known_risks)
-
-
-def _splits(known: ClusteringProtocol[Any]) -> Iterator[tuple[Method, str]]:
-    for way in known.methods:
-        for partitioning in way.partitionings:
-            yield way, partitioning
-
-
-def _way_line(
-    name: str, known: ClusteringProtocol[Any], way: Method, partitioning: str
-) -> list[str]:
-    params = catalogue.parse_params(name, way.parameters(3))
-    codes = known.risks_of(params, LAYOUTS[partitioning])
-    return [
-        way.name,
-        partitioning,
-        way.analyst_sees.sentence,
-        way.exposure_with_one_party.sentence,
-        ", ".join(f"`{code}`" for code in codes),
-    ]
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

@@ -30,7 +30,7 @@ R = TypeVar("R")
 WORTH_SENDING: Final = 0.5
 """From how many seconds of processor time on blocks go to the cluster.
 
-Below, handing out takes longer than it saves: `python -m benchmarks.engines`.
+Below, handing out takes longer than it saves (measured in November 2026).
 """
 TASK_SECONDS: Final = 0.1  # of work: handing a task out takes some milliseconds
 _MOST_BLOCKS: Final = 64  # of a task

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import evidence, evidence_page, evidence_pictures
+from benchmarks.datasets import sample
 from benchmarks.evidence_fidelity import (
     LAYOUTS,
     PARTIES,
@@ -19,7 +20,6 @@ from benchmarks.evidence_fidelity import (
     parameters,
     way_of,
 )
-from benchmarks.omnifc_fidelity import sample
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import CoterieError
 
@@ -72,14 +72,10 @@ def test_every_way_was_measured_on_every_bundled_set() -> None:
     assert set(cases(BUNDLED)) <= found
 
 
-def test_every_protocol_has_tables_speed_and_who_learns_what() -> None:
+def test_every_protocol_has_tables_and_speed() -> None:
     advised = {name for name, known in catalogue.catalogue().items() if known.methods}
     assert set(evidence.TABLES) == set(evidence.SPEED) == advised
     assert set(measured()["tables"]) == set(measured()["speed"]) == advised
-    for name in advised:
-        known = catalogue.protocol(name)
-        assert all(text in PAGE for text in known.learns.values())
-        assert all(f"`{code}`" in PAGE for code in catalogue.known_risks(name))
 
 
 @pytest.mark.parametrize("part", ["tables", "speed"])

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse import csr_array
 from support.coclusters import Session, blocks, columns_of, kind_of, sites
 
-from benchmarks.fccm_experiments import planted
+from benchmarks.papers.fccm_experiments import planted
 from clustering_protocols import simulation
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.randomness import public_stream

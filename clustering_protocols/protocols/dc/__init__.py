@@ -31,7 +31,7 @@ __all__ = ["PROTOCOL", "Anchor", "DataCollaboration"]
 
 _NARROW = 3
 _NARROW_FIDELITY = {"kmeans": (0.13, 0.83), "spectral": (-0.02, 0.72)}
-"""Least and largest of parties with two or three columns: ``benchmarks.dials``."""
+"""Least and largest of parties with two or three columns, on fifteen public sets."""
 
 
 class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):

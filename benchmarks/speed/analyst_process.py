@@ -1,0 +1,292 @@
+"""A real analyst in a process of its own, and uploads that are ready to be sent.
+
+Shared by the benchmarks of the service. Parties are the dummy's: what they send is as
+large as the benchmark asks for, and checked as any contribution is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import numpy as np
+
+from clustering_protocols import engine, simulation
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.engine import packets
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms import roster_entries
+from clustering_protocols.terms.terms import Layout
+from clustering_protocols.wire.answers import SessionStatus
+from party_sdk.analyst_client import requests
+from party_sdk.analyst_client.http_analyst import HttpAnalyst, connect
+
+_PATIENCE_SECONDS = 60
+_COMMAND = (sys.executable, "-m", "party_sdk.cli")
+
+
+class Rows:
+    """As many rows as are asked for, without any data: the dummy only counts."""
+
+    columns: Sequence[str] = ("x",)
+    ids = None
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+
+    def batches(self) -> Iterator[Any]:
+        """Yield nothing; the dummy does not look."""
+        yield from ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Upload:
+    """One contribution, ready to be sent."""
+
+    path: str
+    token: str
+    content: bytes
+
+    @property
+    def request(self) -> bytes:
+        """Return the head of its HTTP request."""
+        headers = {
+            "Host": "analyst",
+            **requests.bearer(self.token),
+            **requests.contribution_headers(self.content),
+            "Content-Length": str(len(self.content)),
+            "Connection": "close",
+        }
+        lines = [
+            f"PUT {self.path} HTTP/1.1",
+            *(f"{k}: {v}" for k, v in headers.items()),
+        ]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+
+class AnalystProcess:
+    """`coterie serve` over an empty folder.
+
+    database_url: an empty database; a file in the folder by default.
+    environment: more settings.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        database_url: str = "",
+        *,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.folder = folder
+        self._environment = os.environ | {
+            "COTERIE_HIDDEN_PROTOCOLS": "",
+            "COTERIE_DATA_DIR": str(folder),
+            "COTERIE_DATABASE_URL": database_url,
+            "COTERIE_REQUESTS_PER_SECOND": "1000000",
+            **(environment or {}),
+        }
+        self._said("migrate")
+        key = self._said("key", "create", "--role", "coordinator", "--json")
+        self.key = str(json.loads(key)["key"])
+
+    def _said(self, *words: str) -> str:
+        """Run a command to its end."""
+        return subprocess.run(
+            [*_COMMAND, *words],
+            env=self._environment,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    def __enter__(self) -> Self:
+        command = [*_COMMAND, "serve", "--port", str(self.port)]
+        with (self.folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                command,
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+            )
+        _await_answer(f"{self.url}/readyz")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def memory(self) -> dict[str, int]:
+        """Return resident bytes of the service process: in all, and of its own."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        kibibytes = {
+            line.split(":")[0]: int(line.split()[1])
+            for line in status.splitlines()
+            if line.startswith(("VmRSS", "RssAnon", "VmHWM"))
+        }
+        return {name: size << 10 for name, size in kibibytes.items()}
+
+    def processor_seconds(self) -> tuple[float, float]:
+        """Return the processor time so far: of what serves, and of what steps rounds."""
+        return processor_seconds_around(self.process.pid)
+
+    @contextmanager
+    def client(self) -> Iterator[HttpAnalyst]:
+        """Lend a coordinator's client."""
+        with connect(self.url, patience=30) as analyst:
+            yield analyst.as_coordinator(self.key)
+
+    def uploads(self, session: str, parties: int, n_rows: int) -> list[Upload]:
+        """Open a session, join all parties, and return their answers to its third round.
+
+        The third round counts rows: 8 bytes for each.
+        """
+        with self.client() as client:
+            members = join_all(client, session, parties, n_rows)
+            for round_ in (1, 2):  # the opening, and greetings
+                _until(client, session, round_)
+                for member in members:
+                    member.greet()
+            _until(client, session, 3)
+            return [member.count() for member in members]
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def join_all(
+    client: HttpAnalyst, session: str, parties: int, n_rows: int
+) -> list[Member]:
+    """Open a session and join all parties; return them once there is an agreement."""
+    layout = Layout.lattice(parties)
+    body = {
+        "protocol": {"name": "dummy", "params": Dummy().model_dump()},
+        "layout": layout.model_dump(mode="json"),
+    }
+    client.put_session(session, body)
+    codes = client.invite(session, None)
+    keys = simulation.entropies(7, session, layout.names)
+    members = [
+        Member(client, session, slot, keys, codes[slot], n_rows)
+        for slot in layout.names
+    ]
+    agreement = client.agreement(session)
+    for member in members:
+        member.agreement = agreement
+    return members
+
+
+class Member:
+    """A party that keeps all it knows in memory."""
+
+    def __init__(
+        self,
+        client: HttpAnalyst,
+        session: str,
+        slot: str,
+        keys: Mapping[str, bytes],
+        code: str,
+        n_rows: int,
+    ) -> None:
+        self.session, self.slot, self.entropy = session, slot, keys[slot]
+        self.rows = Rows(n_rows)
+        terms = client.preview(code).terms.encode()
+        line = simulation.member(terms, slot, keys, self.rows)
+        proof = roster_entries.prove(self.entropy, session, line, code, joins=0)
+        self.token = client.join(code, line, proof)
+        self.client = client.as_party(self.token)
+        self.journal, self.memory = engine.Journal(), Memory()
+        self.agreement = b""
+
+    def reply(self, task: bytes) -> bytes:
+        """Return the answer to a task."""
+        party = engine.PartyEngine(
+            agreement=self.agreement, slot=self.slot, entropy=self.entropy
+        )
+        self.journal, self.memory, content, *_ = party.reply(
+            self.journal, self.memory, task, self.rows
+        )
+        return content
+
+    def greet(self) -> None:
+        """Answer a round."""
+        content = self._answer()
+        here = packets.read(content).address
+        self.client.contribute(self.session, here.round, here.attempt, content)
+
+    def count(self) -> Upload:
+        """Return the answer to the third round, ready to be sent."""
+        return self.upload(self._answer())
+
+    def upload(self, content: bytes) -> Upload:
+        """Return an answer, ready to be sent."""
+        here = packets.read(content).address
+        where = f"rounds/{here.round}/attempts/{here.attempt}/contribution"
+        path = f"/v1/sessions/{self.session}/{where}"
+        return Upload(path=path, token=self.token, content=content)
+
+    def _answer(self) -> bytes:
+        return self.reply(self.client.task(self.session, wait=20) or b"")
+
+
+def _await_answer(url: str) -> None:
+    """Return once an address answers well; httpx.HTTPError if it does not in a minute."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            httpx.get(url).raise_for_status()
+        except httpx.HTTPError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+
+
+def _until(client: HttpAnalyst, session: str, round_: int) -> SessionStatus:
+    while True:
+        status = client.session(session)
+        if status.state == "collecting" and status.round == round_:
+            return status
+        if status.is_over:
+            raise RuntimeError(f"the session is {status.state}")
+        time.sleep(0.05)
+
+
+def processor_seconds_of(pid: int) -> float:
+    """Return the processor time of a process, by the kernel's table of it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def processor_seconds_around(pid: int) -> tuple[float, float]:
+    """Return the processor time of a process, and that of those which it has started."""
+    threads = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [int(child) for each in threads for child in each.read_text().split()]
+    return processor_seconds_of(pid), sum(map(processor_seconds_of, children))
+
+
+def mebibytes(size: float) -> str:
+    """Return a size for people."""
+    return f"{size / 2**20:.0f} MiB"
+
+
+def rows_for(size: int) -> int:
+    """Return how many rows make a contribution of about this many bytes."""
+    return size // np.dtype(np.int64).itemsize

@@ -1,0 +1,145 @@
+"""How long the analyst takes to say no, and to list many sessions.
+
+    python -m benchmarks.speed.answers [--tries 1000] [--sessions 100000]
+
+refusals  no credential, a malformed one, an unknown and a revoked key, in turns: medians,
+          and how far they are apart. What differs in time tells what is known.
+lists     the first page of an administrator's sessions, and one from the middle.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+
+import httpx
+import sqlalchemy as sa
+
+from analyst_service.auth.service import AuthService, Role
+from analyst_service.clock import SystemClock
+from analyst_service.settings import Settings
+from analyst_service.storage.database import Database
+from analyst_service.storage.models import Principal, Session, Task
+from benchmarks.speed.analyst_process import AnalystProcess
+
+GOAL_APART_MS, GOAL_LIST_MS = 2.0, 200.0
+PATH = "/v1/sessions"
+PAGES, PAGE = 20, 1000
+
+
+def main() -> None:
+    """Print the figures beside their goals."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tries", type=int, default=1000)
+    parser.add_argument("--sessions", type=int, default=100_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        analyst = AnalystProcess(Path(folder))
+        revoked, administrator = prepare(Path(folder), options.sessions)
+        address = f"http://127.0.0.1:{analyst.port}"
+        with analyst, httpx.Client(base_url=address, timeout=60) as http:
+            refusals(http, revoked, options.tries)
+            lists(http, administrator, options.sessions)
+
+
+def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
+    """Fill the database; return a revoked key, and an administrator's."""
+    database, clock = Database(Settings(data_dir=folder).database), SystemClock()
+    with database.write() as transaction:
+        auth = AuthService(transaction, clock)
+        gone, revoked = auth.create_key(Role.COORDINATOR, "revoked", 86_400)
+        auth.revoke(gone)
+        _, administrator = auth.create_key(Role.ADMINISTRATOR, "benchmark", 86_400)
+        owner = transaction.scalars(sa.select(Principal.id)).first()
+        transaction.execute(sa.insert(Session), rows(str(owner), clock, n_sessions))
+        transaction.execute(sa.insert(Task), tasks(min(PAGE, n_sessions)))
+    database.close()
+    return revoked, administrator
+
+
+def rows(owner: str, clock: SystemClock, n_sessions: int) -> list[dict[str, object]]:
+    """Return the rows of sessions: the first wait for answers, others were cancelled."""
+    now = clock.now()
+    numbers = ("round", "attempt", "stage_index", "n_stages", "quorum")
+    same = {
+        "owner_id": owner,
+        "title": "",
+        "terms": b'{"protocol":{"name":"dc"}}',
+        "state": "cancelled",
+        **dict.fromkeys(numbers, 0),
+        "deadline": now + timedelta(days=1),
+        "created_at": now,
+        "changed_at": now,
+    }
+    names = [f"s-{number:06}" for number in range(n_sessions)]
+    first = {"state": "collecting", "round": 3, "attempt": 1}
+    return [
+        {"id": name, "name": name, **same, **(first if number < PAGE else {})}
+        for number, name in enumerate(names)
+    ]
+
+
+def tasks(n_sessions: int) -> list[dict[str, object]]:
+    """Return what the parties of the first sessions are asked."""
+    return [
+        {
+            "session_id": f"s-{number:06}",
+            "round": 3,
+            "attempt": 1,
+            "slot": slot,
+            "digest": "0" * 64,
+        }
+        for number in range(n_sessions)
+        for slot in ("north", "south", "west", "east")
+    ]
+
+
+def refusals(http: httpx.Client, revoked: str, tries: int) -> None:
+    """Print how long refusals take."""
+    headers = {
+        "none": {},
+        "malformed": {"Authorization": "Basic x"},
+        "unknown": {"Authorization": "Bearer ck_" + "x" * 43},
+        "revoked": {"Authorization": f"Bearer {revoked}"},
+    }
+    took: dict[str, list[float]] = {name: [] for name in headers}
+    bodies = set()
+    for _ in range(tries):
+        for name, shown in headers.items():
+            begin = time.perf_counter()
+            answer = http.get(PATH, headers=shown)
+            took[name].append(1000 * (time.perf_counter() - begin))
+            document = answer.json() | {"request_id": ""}
+            bodies.add((answer.status_code, repr(sorted(document.items()))))
+    medians = {name: median(times) for name, times in took.items()}
+    for name, middle in medians.items():
+        print(f"refusal {name:9} {middle:.2f} ms")
+    apart = max(medians.values()) - min(medians.values())
+    print(f"medians apart {apart:.2f} ms  (goal: under {GOAL_APART_MS})")
+    print(f"different answers: {len(bodies)}  (goal: 1)")
+
+
+def lists(http: httpx.Client, administrator: str, n_sessions: int) -> None:
+    """Print how long pages of a long list take."""
+    shown = {"Authorization": f"Bearer {administrator}"}
+    at = http.get(PATH, headers=shown).json()["next"].partition("~")[0]  # that of all
+    for name, after in (("first", ""), ("middle", f"{at}~s-{n_sessions // 2:06}")):
+        took = []
+        for _ in range(PAGES):
+            begin = time.perf_counter()
+            page = http.get(PATH, headers=shown, params={"after": after})
+            took.append(1000 * (time.perf_counter() - begin))
+            page.raise_for_status()
+        n_shown = len(page.json()["sessions"])
+        print(
+            f"list of {n_sessions} sessions, {name} page of {n_shown}: "
+            f"{median(took):.1f} ms  (goal: under {GOAL_LIST_MS:.0f})"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Processor time of each start: user and system, of the process that starts.
+
+    python -m benchmarks.speed.starts [--runs N]
+
+coterie --help, coterie party --help      until they end.
+analyst      `coterie serve`, until it has answered its first request.
+worker       a process that steps rounds, until it has taken a session's first step.
+prepared     the same, once all is imported that the session's later steps need.
+
+Ends with 1 if the least of the runs of a start is above its goal. What else runs on the
+machine makes starts slower and never faster, so the least tells most; the bare
+interpreter, for which there is no goal, tells how fast the machine is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+# A worker process imports this module again: what it must not load is imported below.
+
+COTERIE = [str(Path(sys.executable).with_name("coterie"))]
+GOAL_HELP, GOAL_ANALYST, GOAL_WORKER = 0.5, 1.0, 1.5
+
+
+def children() -> float:
+    """Return the processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def command(words: list[str]) -> float:
+    """Return the processor time of a command."""
+    begin = children()
+    subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
+    return children() - begin
+
+
+def analyst(environment: dict[str, str]) -> float:
+    """Return the processor time of an analyst that was ended at its first answer."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    begin = children()
+    with subprocess.Popen(
+        [*COTERIE, "serve", "--port", str(port)],
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while process.poll() is None:
+            try:
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz").read()
+            except OSError:
+                time.sleep(0.02)
+            else:
+                process.kill()
+    return children() - begin
+
+
+def agreement() -> bytes:
+    """Return the agreement of a session of `dc` with two parties."""
+    import numpy as np
+
+    from clustering_protocols import simulation
+    from clustering_protocols.numerics.data_source import MatrixSource
+    from clustering_protocols.protocols.dc import DataCollaboration
+    from clustering_protocols.terms.terms import Layout
+
+    layout = Layout.lattice(2)
+    data = {slot: MatrixSource(np.zeros((100, 8))) for slot in layout.names}
+    params = DataCollaboration(n_clusters=2)
+    return simulation.agree(params, layout, data, 0, session="starts")
+
+
+def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
+    """Return the processor time of a worker that was ended after its first step."""
+    from analyst_service.blobs.store_factory import BlobPlace
+    from analyst_service.jobs.processes import Process
+    from analyst_service.jobs.worker import Job
+    from clustering_protocols.engine import Opened
+
+    first = Job(
+        blobs=BlobPlace(folder=folder),
+        agreement=agreed,
+        state=None,
+        tasks={},
+        contributions={},
+    )
+    begin = children()
+    process = Process()
+    outcome = process.submit(first).result()
+    if not isinstance(outcome, Opened):
+        raise TypeError(f"the first step did not open a round: {outcome}")
+    if prepared:
+        time.sleep(0.2)  # it begins to prepare where no job waits
+        process.submit(first).result()
+    process.end()
+    return children() - begin
+
+
+def report(
+    name: str, runs: int, goal: float | None, start: Callable[[], float]
+) -> bool:
+    """Print the processor time of a start; return whether it meets its goal."""
+    taken = [start() for _ in range(runs)]
+    told = "" if goal is None else f"; goal {goal:.1f}"
+    print(f"{name:22} {min(taken):5.2f} s least, {median(taken):5.2f} median{told}")
+    return goal is None or min(taken) <= goal
+
+
+def main() -> int:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=7)
+    runs = parser.parse_args().runs
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        environment = os.environ | {
+            "COTERIE_DATA_DIR": name,
+            "COTERIE_DATABASE_URL": "",
+        }
+        subprocess.run([*COTERIE, "migrate"], env=environment, check=True)
+        agreed = agreement()
+        met = [
+            report(
+                "a bare interpreter",
+                runs,
+                None,
+                lambda: command([sys.executable, "-c", ""]),
+            ),
+            report(
+                "coterie --help", runs, GOAL_HELP, lambda: command([*COTERIE, "--help"])
+            ),
+            report(
+                "coterie party --help",
+                runs,
+                GOAL_HELP,
+                lambda: command([*COTERIE, "party", "--help"]),
+            ),
+            report("analyst", runs, GOAL_ANALYST, lambda: analyst(environment)),
+            report(
+                "worker",
+                runs,
+                GOAL_WORKER,
+                lambda: worker(agreed, folder, prepared=False),
+            ),
+            report(
+                "worker, prepared",
+                runs,
+                None,
+                lambda: worker(agreed, folder, prepared=True),
+            ),
+        ]
+    return int(not all(met))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
