@@ -14,7 +14,8 @@ A column is suspect where it lies far from the others' and a change of unit expl
   column's name does not speak of the quantity, as some factor is near to most ratios;
 - or it spreads thirty times as wide as others that are all far from 0.
 
-The limits were chosen in November 2026 by false alarms and misses on public sets. A column that is constant at this party or at the others says nothing of its unit.
+The limits were chosen in November 2026 by false alarms and misses on public sets. A
+column that is constant at this party or at the others says nothing of its unit.
 """
 
 from __future__ import annotations
