@@ -14,18 +14,23 @@ import os
 import re
 import secrets
 import shutil
+import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
 from typing_extensions import Buffer
 
+from analyst_service.blobs import BlobStore
 from clustering_protocols.common.errors import StorageFull, Unavailable
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _MARK: Final = "mark"
+_SMALL_BYTES: Final = 16 << 20
+_SECONDS: Final = 0.001
 _IN_USE_SECONDS: Final = 60.0  # between being looked up and being opened
 
 
@@ -264,3 +269,52 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def trim_pages(mapping: Buffer) -> Iterator[None]:
+    """Let go of a mapping's pages every millisecond while it is read.
+
+    The kernel counts every page that was read to this process until it needs the room;
+    a limit on its memory counts them too. What is read again comes from the file.
+    """
+    if not isinstance(mapping, mmap.mmap) or len(mapping) < _SMALL_BYTES:
+        yield
+        return
+    done = threading.Event()
+    trimmer = threading.Thread(target=_trim, args=(mapping, done), name="trimmer")
+    trimmer.start()
+    try:
+        yield
+    finally:
+        done.set()
+        trimmer.join()
+
+
+def _trim(mapping: mmap.mmap, done: threading.Event) -> None:
+    while not done.wait(_SECONDS):
+        mapping.madvise(mmap.MADV_DONTNEED)
+    mapping.madvise(mmap.MADV_DONTNEED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobPlace:
+    """Where blobs lie; it may go to another process, which opens the same.
+
+    folder: of the files, or of the cache.
+    url: of the object store; empty for files alone.
+    cache_bytes: how much of the cache stays.
+    """
+
+    folder: Path
+    url: str = ""
+    cache_bytes: int = 0
+
+    def open(self) -> BlobStore:
+        """Return the store; :class:`Unavailable` if the address is none."""
+        files = FileBlobStore(self.folder)
+        if not self.url:
+            return files
+        from analyst_service.blobs.objects import ObjectBlobStore, open_objects
+
+        return ObjectBlobStore(open_objects(self.url), files, self.cache_bytes)

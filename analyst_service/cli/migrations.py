@@ -45,7 +45,7 @@ def migrate() -> None:
 def end_outdated_sessions(database: Database) -> None:
     """End the sessions that this release cannot continue with, and say which."""
     from analyst_service.clock import SystemClock
-    from analyst_service.sessions.outdated_sessions import end_outdated
+    from analyst_service.sessions.service import end_outdated
 
     ended = database.transact(lambda unit: end_outdated(unit, SystemClock()))
     for session in ended:

@@ -13,7 +13,7 @@ from typing_extensions import Buffer
 
 from analyst_service.auth.service import AuthService, Caller, Role, build_ended_refusal
 from analyst_service.blobs import BlobDraft
-from analyst_service.blobs.page_trimming import trim_pages
+from analyst_service.blobs.files import trim_pages
 from analyst_service.clock import Clock
 from analyst_service.contributions.repository import (
     ContributionRepository,

@@ -17,7 +17,6 @@ from typing_extensions import Buffer
 
 from analyst_service.auth.service import Caller
 from analyst_service.blobs import BlobDraft
-from analyst_service.blobs.claims import claim
 from analyst_service.contributions.service import (
     ContributionService,
     Stored,
@@ -28,6 +27,7 @@ from analyst_service.contributions.service import (
 from analyst_service.process_context import Service
 from analyst_service.requests import negotiation
 from analyst_service.settings import Settings
+from analyst_service.storage.database import claim
 from analyst_service.storage.models import Contribution
 from clustering_protocols.common.errors import (
     CoterieError,

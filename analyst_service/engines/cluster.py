@@ -22,7 +22,7 @@ import dask
 from distributed import Client, Future, LocalCluster, Security
 from distributed.scheduler import KilledWorker
 
-from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.blobs.files import BlobPlace
 from analyst_service.engines.tasks import BlockFailure, BlockResults, BlockTask, work
 from clustering_protocols.common.errors import Unavailable
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from typing_extensions import Buffer
 
-from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.blobs.files import BlobPlace
 from clustering_protocols.numerics.blocks import Engine, LocalEngine
 
 # A worker gets the choice and needs no settings

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.blobs.claims import claim
 from analyst_service.contributions.repository import ContributionRepository
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs.leases import Lease, LeaseRepository
@@ -17,6 +16,7 @@ from analyst_service.process_context import Service
 from analyst_service.sessions.party_stops import PartyStops
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.sessions.service import SessionService
+from analyst_service.storage.database import claim
 from analyst_service.storage.models import Contribution, Result, Session, Task
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine import Choosing, Closed, Conclusion, Opened

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from typing_extensions import Buffer
 
 from analyst_service.blobs import BlobStore
-from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.blobs.files import BlobPlace
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.monitoring.logs import describe
 from clustering_protocols import engine

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from datetime import timedelta
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import AuthService, Caller, Role
-from analyst_service.blobs.claims import claim
 from analyst_service.monitoring.administrative_acts import (
     SERVICE,
     Act,
@@ -20,14 +21,19 @@ from analyst_service.monitoring.administrative_acts import (
 from analyst_service.process_context import Service
 from analyst_service.retention.repository import RetentionRepository
 from analyst_service.sessions.service import SessionService
+from analyst_service.storage.database import Database, claim
 from analyst_service.storage.models import Session
 from analyst_service.transactions.audit import Audit
+from clustering_protocols.terms.captions import DECADE
+from clustering_protocols.terms.retention import Retention
 from clustering_protocols.wire.states import OVER, SessionState
 
 ORPHAN_AGE: Final = timedelta(minutes=30)
 """Age at which blobs that no row names are removed."""
 
 _TOKENS_KEPT = timedelta(days=1)
+_MARK: Final = b'"retention"'
+_AT_ONCE: Final = 100
 
 
 class RetentionService:
@@ -148,3 +154,39 @@ class RetentionService:
 
 def _is_over(session: Session) -> bool:
     return SessionState(session.state) in OVER
+
+
+def strictest_retention(database: Database) -> Retention | None:
+    """Return the shortest times that terms of any session allow; None where none do.
+
+    Contributions of a session that were deleted are bound by nothing any more.
+    """
+    with database.read() as transaction:
+        found = [
+            _limit(Retention.model_validate(said), purged_at)
+            for terms, purged_at in _list_terms(transaction)
+            if _MARK in terms and (said := json.loads(terms).get("retention"))
+        ]
+    if not found:
+        return None
+    return Retention(
+        contributions=min(each.contributions for each in found),
+        session=min(each.session for each in found),
+    )
+
+
+def _list_terms(transaction: Transaction) -> Iterator[tuple[bytes, datetime | None]]:
+    """Yield the terms of sessions that are not deleted, and when they were purged."""
+    query = sa.select(Session.id, Session.terms, Session.purged_at)
+    query = query.where(Session.deleted_at.is_(None))
+    query, last = query.order_by(Session.id).limit(_AT_ONCE), ""
+    while rows := transaction.execute(query.where(Session.id > last)).all():
+        yield from ((row.terms, row.purged_at) for row in rows)
+        last = rows[-1].id
+
+
+def _limit(said: Retention, purged_at: datetime | None) -> Retention:
+    """Return what still binds: nothing does contributions that were deleted."""
+    if purged_at is None:
+        return said
+    return said.model_copy(update={"contributions": DECADE})

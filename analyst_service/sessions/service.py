@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session as Transaction
 
@@ -18,6 +19,7 @@ from analyst_service.storage.models import AuditLine, Member, Session
 from analyst_service.transactions.audit import Audit
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
+    CoterieError,
     InvalidParameters,
     NotFound,
     NotReady,
@@ -26,7 +28,7 @@ from clustering_protocols.common.errors import (
     SessionExists,
     SessionOver,
 )
-from clustering_protocols.session_terms import draw_up
+from clustering_protocols.session_terms import check_terms, draw_up
 from clustering_protocols.terms.terms import SessionRequest, read_terms
 from clustering_protocols.wire.states import (
     OVER,
@@ -328,3 +330,43 @@ def _empty_slots(session: Session) -> list[Member]:
         )
         for slot in layout.slots
     ]
+
+
+class OutdatedSession(NamedTuple):
+    """A session that was ended, the state that it was in, and the reason."""
+
+    session_id: str
+    state: str
+    reason: str
+
+
+def end_outdated(transaction: Transaction, clock: Clock) -> list[OutdatedSession]:
+    """End the open sessions whose terms this release refuses; return them by id.
+
+    Parties and coordinator read the reason: version-mismatch, and what is refused.
+    """
+    sessions = SessionRepository(transaction)
+    ended = []
+    for session in sessions.alive():
+        refused = _refusal(session.terms)
+        if refused is None:
+            continue
+        outdated = OutdatedSession(session.id, session.state, refused)
+        if sessions.move(
+            session,
+            Event.CANCEL,
+            clock.now(),
+            reason=Problem.VERSION_MISMATCH.slug,
+            detail=refused,
+        ):
+            ended.append(outdated)
+    return ended
+
+
+def _refusal(terms: bytes) -> str | None:
+    """Return why this release refuses terms; None where it continues with them."""
+    try:
+        check_terms(read_terms(terms))
+    except CoterieError as error:
+        return error.detail
+    return None

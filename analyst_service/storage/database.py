@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -160,6 +160,26 @@ class Database:
         """Return the revision of the schema; None where there is none."""
         with self.engine.connect() as connection:
             return revision_of(connection)
+
+
+def claim(transaction: Transaction, digests: Iterable[str]) -> None:
+    """Claim digests of blobs until the transaction ends; waits for other claims.
+
+    Blobs are content-addressed and belong to nobody, so an upload may bring the very
+    bytes that the sweep is removing. Who commits a row that names a digest, and who
+    removes a blob, claims the digest first: the one then sees what the other did. On
+    SQLite write transactions exclude each other already.
+    """
+    if transaction.connection().dialect.name != "postgresql":
+        return  # to connect is to begin
+    keys = sorted({int(digest[:16], 16) - (1 << 63) for digest in digests})
+    transaction.execute(_CLAIM, {"keys": keys})
+
+
+# in one order for all: claims that wait for each other could wait in a circle
+_CLAIM = sa.text(
+    "SELECT pg_advisory_xact_lock(key) FROM unnest(CAST(:keys AS bigint[])) AS each(key)"
+)
 
 
 def _at(url: str) -> dict[str, Any]:

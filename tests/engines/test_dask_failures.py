@@ -17,7 +17,7 @@ from support.dask_clusters import Processes
 from support.repeats import on_command
 from support.tls import certificate
 
-from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.blobs.files import BlobPlace
 from analyst_service.engines import cluster as of_cluster, dask_engine
 from analyst_service.engines.dask_engine import DaskEngine
 from analyst_service.engines.references import MappedBlobs

@@ -13,7 +13,7 @@ from support import dask_clusters
 from support.repeats import some
 from threadpoolctl import threadpool_limits
 
-from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.blobs.files import BlobPlace
 from analyst_service.engines import cluster as of_cluster, dask_engine, tasks
 from analyst_service.engines.cluster import Cluster
 from analyst_service.engines.engine_factory import EngineChoice

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from analyst_service import settings as engine_settings
-from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.blobs.files import BlobPlace
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.settings import Settings
 from clustering_protocols.numerics.blocks import LocalEngine

@@ -13,8 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from support.repeats import on_command
 
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.blobs.files import BlobPlace, FileBlobStore
 from analyst_service.engines import cluster
 from analyst_service.engines.references import MappedBlobs
 from analyst_service.engines.tasks import BlockTask, versions

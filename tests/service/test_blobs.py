@@ -14,8 +14,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
-from analyst_service.blobs.files import FileBlobStore, FileDraft, map_file
-from analyst_service.blobs.page_trimming import trim_pages
+from analyst_service.blobs.files import FileBlobStore, FileDraft, map_file, trim_pages
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import StorageFull

@@ -19,7 +19,7 @@ import pytest
 import sqlalchemy as sa
 from support.analyst_process import wait_for
 
-from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.blobs.files import BlobPlace
 from analyst_service.jobs import repository, worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.leases import Lease

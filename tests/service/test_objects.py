@@ -14,9 +14,8 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
-from analyst_service.blobs.files import FileBlobStore
+from analyst_service.blobs.files import BlobPlace, FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore, open_objects
-from analyst_service.blobs.store_factory import BlobPlace
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import StorageFull, Unavailable
 from clustering_protocols.protocols.dummy import Dummy

@@ -20,13 +20,13 @@ from support.databases import on_both_databases
 from support.repeats import thorough
 
 from analyst_service.auth.service import AuthService
-from analyst_service.blobs.claims import claim
 from analyst_service.blobs.files import FileBlobStore, FileDraft
 from analyst_service.jobs import worker
 from analyst_service.jobs.service import JobService
 from analyst_service.retention.service import ORPHAN_AGE, RetentionService
 from analyst_service.retention.worker import SWEEP_SECONDS, Sweeper
 from analyst_service.settings import Settings
+from analyst_service.storage.database import claim
 from analyst_service.storage.models import (
     Contribution,
     Credential,

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analyst_service.blobs.files import FileBlobStore
-from analyst_service.blobs.store_factory import BlobPlace
+from analyst_service.blobs.files import BlobPlace, FileBlobStore
 from analyst_service.jobs import worker
 from clustering_protocols import simulation
 from clustering_protocols.engine import Opened
