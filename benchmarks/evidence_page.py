@@ -29,7 +29,7 @@ def render(measured: Measured) -> str:
         *_head(measured),
         *_fidelity(measured),
         *_objectives(measured),
-        *_bytes(measured),
+        *_bytes(),
         *_printed(
             "The papers' tables beside ours",
             "Those with options repeat less than their defaults do, so that the page is "
@@ -156,26 +156,17 @@ def _refusals(rows: Sequence[Row]) -> Iterator[str]:
         yield f"Refused on {', '.join(dict.fromkeys(sets))}. {reason}"
 
 
-# Bytes and rounds
+# Bytes
 
 
-def _bytes(measured: Measured) -> Iterator[str]:
-    yield "## Bytes and rounds"
+def _bytes() -> Iterator[str]:
+    yield "## Bytes"
     yield (
-        "Kilobytes that the party sends that sends most, in a whole session with envelopes, "
-        "and the number of rounds; of the first split of the tables above."
+        "What the party that sends most sends in a whole session, with envelopes to "
+        "other parties, for the first split of the tables above. `benchmarks/evidence.json` "
+        "has bytes and rounds of each set."
     )
     yield f"![Bytes that a party sends, by protocol](evidence/{PICTURES['bytes']})"
-    for partitioning in LAYOUTS:
-        rows = [r for r in measured["fidelity"] if r["partitioning"] == partitioning]
-        yield f"**{partitioning.capitalize()}**"
-        yield _by_set(rows, _bytes_cell)
-
-
-def _bytes_cell(row: Row) -> str:
-    if "refused" in row:
-        return "refused"
-    return f"{row['sent_bytes'] / 1000:,.0f} kB, {row['rounds']}"
 
 
 # What benchmarks print
