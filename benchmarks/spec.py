@@ -1,4 +1,4 @@
-"""Writes the generated parts of spec/: messages, risks, schemas, registry of labels.
+"""Writes the generated parts of spec/: messages, schemas, registry of labels.
 
     python -m benchmarks.spec
 
@@ -55,7 +55,6 @@ def generated() -> dict[Path, str]:
             schemas / f"{name}.json": spec_pages.write_schema(name)
             for name in spec_pages.SCHEMAS
         },
-        SPEC / "risks.md": spec_pages.write_risks(),
         SPEC / "example.md": write_example(sessions["dummy"]),
         SPEC / "calls.md": write_calls(read_layers(vectors), sessions),
         REGISTRY: registry(REGISTRY),

@@ -1,4 +1,4 @@
-"""Texts of spec/ that follow from the code's declarations: messages, parameters, risks."""
+"""Texts of spec/ that follow from the code's declarations: messages, parameters, schemas."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from clustering_protocols.engine.message_tables import (
     WireMessage,
     build_message_table,
 )
-from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import Agreement
-from clustering_protocols.terms.risks import Risk
 from clustering_protocols.terms.terms import Terms
 from coterie_pages.form_fields import Parameter, parameters_of
 
@@ -31,29 +29,6 @@ def write_schema(name: str) -> str:
     """Return the JSON Schema of a text that a party reads."""
     schema = SCHEMAS[name].model_json_schema()
     return json.dumps(schema, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-
-
-def write_risks() -> str:
-    """Return the page of all risk codes."""
-    return "".join(
-        [
-            (
-                "# Risk codes\n\nWritten by `python -m benchmarks.spec`. Section 4 says what "
-                "a party does with them.\n\n| code | level | sentence |\n|---|---|---|\n"
-            ),
-            *_risk_rows(session_risks.PREFIX, session_risks.RISKS),
-            *(
-                row
-                for name, known in catalogue.catalogue().items()
-                for row in _risk_rows(name, known.risks)
-            ),
-        ]
-    )
-
-
-def _risk_rows(prefix: str, risks: Mapping[str, Risk]) -> Iterator[str]:
-    for code, risk in risks.items():
-        yield f"| `{prefix}.{code}` | {risk.level} | {risk.sentence} |\n"
 
 
 def write_page(name: str) -> str:
