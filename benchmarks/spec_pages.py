@@ -1,4 +1,4 @@
-"""Texts of spec/ that follow from the code's declarations: messages, parameters, schemas."""
+"""Texts of spec/ that follow from the code: messages, parameters, schemas."""
 
 from __future__ import annotations
 

@@ -10,9 +10,7 @@ import pytest
 from benchmarks.spec import REGISTRY, SPEC
 
 BY_HAND = [
-    path
-    for path in SPEC.glob("*.md")
-    if path.name not in {"calls.md", "example.md"}
+    path for path in SPEC.glob("*.md") if path.name not in {"calls.md", "example.md"}
 ]
 TEXT = {path.name: path.read_text() for path in BY_HAND}
 
