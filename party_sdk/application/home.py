@@ -333,11 +333,11 @@ class Home:
             return True
         return self.asker is not None and self.asker.change_mapping(change)
 
-    def decline(self, invitation: str, reason: str, check: str | None = None) -> None:
-        """Tell the coordinator why this home does not join, or which check refused."""
+    def decline(self, invitation: str, reason: str) -> None:
+        """Tell the coordinator why this home does not join."""
         parsed = Invitation.parse(invitation)
         with self.connect(parsed.url) as analyst:
-            decline(analyst, parsed.code, reason, check)
+            decline(analyst, parsed.code, reason)
 
     def leave(
         self,

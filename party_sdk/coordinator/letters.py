@@ -45,7 +45,7 @@ commands. In a browser: `coterie ui` opens a page on your own machine, which tak
 
        coterie party run @{file} --data TABLE{ids}{quota}
 {reason}
-If you would rather not, `coterie party decline` tells the coordinator why.
+If you would rather not, `coterie party leave` tells the coordinator why.
 """
 
 

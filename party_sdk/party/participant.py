@@ -23,8 +23,6 @@ from clustering_protocols.common.errors import (
     Unauthenticated,
 )
 from clustering_protocols.contract import Outcome
-from clustering_protocols.engine import packets
-from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import safety_number as number_of
@@ -303,43 +301,6 @@ class Party(PartyAtHome):
         if self._identity.token is not None:
             return nullcontext()
         return telling_refusals(self._analyst, self.invitation.code)
-
-    def inspect(
-        self,
-        table: Any,
-        *,
-        id_column: IdColumns = None,
-        columns: list[str] | None = None,
-        mapping: TableMapping | None = None,
-    ) -> Inspection:
-        """Return what the answer to the open task would hold; nothing is sent or kept.
-
-        table, id_column, columns, mapping: as for :meth:`run`.
-
-        Raises NotReady if this party has not joined, or nothing is asked of it now.
-        """
-        data = self._open(table, id_column, columns, mapping, keeps=False)
-        if self._identity.token is None:
-            raise NotReady("This party has not joined yet: run it once with its data.")
-        self._go_on()
-        analyst = self._analyst.as_party(self._identity.token)
-        watch = SessionWatch(analyst, self.invitation.session, None)
-        try:
-            agreement = self._agreement(analyst, watch)
-        except SessionOver as over:
-            raise end_of(over.state, over.reason, over.detail) from None
-        task = analyst.task(self.invitation.session, wait=0)
-        if task is None:
-            raise NotReady("Nothing is asked of this party now.")
-        asked = packets.read(task)
-        here = (asked.address.round, asked.address.attempt)
-        last = self.folder.load_standing()
-        if here == last.answered.place:
-            return Inspection.of(last.sent_contribution, {})
-        before = last.answered.base(*here)
-        rows = self._arrival(data).data
-        answer = self._engine(agreement).reply(last.journal, before, asked, rows)
-        return Inspection.of(answer.contribution, answer.notes, records=answer.records)
 
     def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
         kept = self.folder.load_result()

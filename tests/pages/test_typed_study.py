@@ -84,7 +84,7 @@ def prepare(coordinator: Person, parties: dict[str, Person]) -> None:
         party.waits(f"identity new 'Clinic {number}'")
     parties["r1c1"].waits(f"party terms @{INVITATION} --html terms.html")
     declined = parties["r3c1"].waits(
-        f"party decline @{INVITATION} --reason 'Our board meets'"
+        f"party leave @{INVITATION} --reason 'Our board meets'"
     )
     assert "Our board meets" in declined
     assert "Our board meets" in coordinator.waits("session show wards")

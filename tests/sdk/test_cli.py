@@ -13,7 +13,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from support.analyst_process import free_port, wait_for
+from support.analyst_process import free_port
 from support.terminal import ACCEPT, RISK, Terminal, opened, read
 
 from clustering_protocols import simulation
@@ -26,14 +26,12 @@ from clustering_protocols.terms.roster_entries import sign_terms
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
-from coterie import Party, Policy
 from party_sdk.analyst_client import transport
 from party_sdk.cli import main
 from party_sdk.cli.terminal import asker as asker_module
 from party_sdk.cli.terminal.asker import TerminalAsker
 from party_sdk.cli.terminal.output import exit_code, progress_line, report_lines
 from party_sdk.party.roster import Roster
-from party_sdk.tables import open_table
 
 COORDINATOR = Institution("", bytes(32))
 SIGNED = f"{'0' * 64}/{COORDINATOR.key}/{sign_terms(COORDINATOR, '0' * 64)}"
@@ -517,14 +515,11 @@ def test_a_party_that_declines_is_shown_with_its_reason(online: Terminal) -> Non
     session, invitation = opened(online)
     for words, said in (
         (("--reason", "no ethics vote"), "r1c1: has declined: no ethics vote"),
-        (("--check", "guard-refused"), "r1c1: has refused: guard-refused"),
         ((), "r1c1: has declined"),
     ):
-        read = online("party", "decline", invitation, *words).stderr
+        read = online("party", "leave", invitation, *words).stderr
         assert "You declined. The coordinator reads: " in read
         assert f"{said}; waiting since" in online("session", "show", session).stdout
-    both = ("--check", "x", "--reason", "y")
-    online("party", "decline", invitation, *both, expect=2)
 
 
 def test_a_wrong_safety_number_stops_a_run_before_sending(
@@ -609,27 +604,6 @@ def test_parties_may_have_names_of_their_own(online: Terminal) -> None:
     for wrong in ("north", "north=1", "north=0,1", "North=1,1", "north=2,1"):
         refused = online(*create, "--slot", wrong, expect=5)
         assert_explained(refused, Problem.INVALID_PARAMETERS)
-
-
-def test_inspecting_shows_the_answer_and_sends_nothing(
-    online: Terminal, rows: Path
-) -> None:
-    session, invitation = opened(online)
-    inspect = ("party", "inspect", session, "r1c1", "--data", rows, "--id-column", "id")
-    online("party", "join", invitation, *ACCEPT)
-    assert_explained(online(*inspect, expect=7), Problem.NOT_READY)
-    home = Path(online.environment["COTERIE_HOME"])
-    policy = Policy(accepted_risks=frozenset({RISK, "house.open-slot"}), least_known=0)
-    with Party.join(invitation, home=home, policy=policy) as party:
-        party.enrol(open_table(rows, id_column="id"))
-    show = ("session", "show", session)
-    wait_for(lambda: online.json(*show)["state"] == "collecting")
-    found = online.json(*inspect)
-    assert (found["stage"], found["round"], found["kind"]) == ("opening", 1, "signed")
-    assert (found["arrays"], found["envelopes"]) == ([], [])
-    assert "stage opening, round 1" in online(*inspect).stdout
-    [slot] = online.json(*show)["slots"]
-    assert slot["awaited"]
 
 
 # Simulations

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.analyst_process import House, wait_for
+from support.analyst_process import House
 from support.in_process import Api, in_process
 from support.tables import blobs, names
 
@@ -19,7 +19,6 @@ from clustering_protocols.numerics.data_source import BATCH_ROWS, matrix, order_
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records.arrays import IntArray
-from clustering_protocols.shared_stages.alignment.digests import Digests
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SlotState
@@ -246,36 +245,6 @@ def test_a_killed_party_reads_its_result_in_its_own_order(
     assert again.ids is None
     assert (b"arrived" in kept) != sealed
     assert two.take_part(A, own, "person").labels.tolist() == found.labels.tolist()
-
-
-def test_what_is_inspected_is_of_the_rows_that_arrive(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    two.open("inspected")
-    dying, own = two.party(A), table(0, shuffled(1))
-    received = Ledger.note_receipt
-
-    def die(ledger: Ledger, here: tuple[int, int], receipt: Any) -> None:
-        received(ledger, here, receipt)
-        if ledger is dying.folder.ledger and here == (2, 1):
-            raise Killed
-
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(two.take_part, B, table(1, shuffled(2)), "person")
-        with monkeypatch.context() as context:
-            context.setattr(Ledger, "note_receipt", die)
-            with pytest.raises(Killed):
-                dying.run(own, id_column="person")
-        wait_for(lambda: two.session.status().round == 3)
-        wait_for(lambda: A in two.session.status().awaited_slots)
-        with two.party(A) as party:
-            shown = party.inspect(own, id_column="person")
-        two.take_part(A, own, "person")
-        other.result()
-    assert shown.kind == "digests"
-    sent = dying.folder.load_standing().answered.after.get(Digests)
-    assert sent is not None
-    assert shown.values["rows"] == sent.rows
 
 
 def test_a_second_table_replaces_the_order_of_the_first(

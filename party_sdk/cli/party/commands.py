@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,13 +33,7 @@ from party_sdk.cli.party.rehearse import rehearse
 from party_sdk.cli.party.runs import runs
 from party_sdk.cli.session.notify import address_options, answer, notify_option
 from party_sdk.cli.table import INPUT_UNUSABLE, show_report
-from party_sdk.cli.terminal.output import (
-    json_option,
-    report_lines,
-    say,
-    show_notes,
-    show_progress,
-)
+from party_sdk.cli.terminal.output import json_option, report_lines, say, show_progress
 from party_sdk.cli.terminal.output_files import (
     labels_option,
     picture_option,
@@ -218,25 +212,8 @@ def check(
 
 
 @party.command()
-@invitation_argument
-@click.option("--check", metavar="NAME", help="A check refused: its name.")
-@click.option("--reason", default="", help="A line for the coordinator to read.")
-@here_options()
-def decline(invitation: str, check: str | None, reason: str, here: Home) -> None:
-    """Tell the coordinator that you do not join.
-
-    With the same invitation you may still join later. Nothing of your data is read.
-    """
-    if check and reason:
-        raise click.UsageError("Give --check or --reason.")
-    here.decline(invitation, reason, check)
-    said = reason or (f"the check {check} refuses" if check else "you give no reason")
-    say(f"You declined. The coordinator reads: {said}.", err=True)
-
-
-@party.command()
-@session_argument
-@slot_argument
+@invited_argument
+@optional_slot_argument
 @click.option("--reason", default="", help="A line for the coordinator to read.")
 @click.option(
     "--because",
@@ -246,15 +223,28 @@ def decline(invitation: str, check: str | None, reason: str, here: Home) -> None
     help="The one word that all others read, once you have run with your data.",
 )
 @here_options()
-def leave(session_id: str, slot: str, reason: str, because: str, here: Home) -> None:
-    """Stop taking part, for good: nothing more is sent.
+def leave(
+    session: str, slot: str | None, reason: str, because: str, here: Home
+) -> None:
+    """Do not take part, or stop for good: nothing more is sent.
 
-    Before you have run with your data, the coordinator reads that you decline, and why.
-    Afterwards all read that you stopped, and one word why. The session ends, or
-    continues without you where its terms allow that.
+    With your invitation, before you have run with your data, the coordinator reads that
+    you decline, and why; with the same invitation you may still join later. Afterwards,
+    by SESSION and SLOT too, all read that you stopped, and one word why. The session
+    ends, or continues without you where its terms allow that.
     """
-    had_joined = here.folder(session_id, slot).has_joined
-    is_told = here.leave(session_id, slot, reason, StopReason(because))
+    if "#" in session:
+        from party_sdk.analyst_client.invitations import Invitation
+
+        parsed = Invitation.parse(session)
+        if not here.folder(parsed.session, parsed.slot).has_joined:
+            here.decline(session, reason)
+            read = reason or "you give no reason"
+            say(f"You declined. The coordinator reads: {read}.", err=True)
+            return
+    folder = here.archive.one_of(session, slot)
+    had_joined = folder.has_joined
+    is_told = here.leave(folder.session, folder.slot, reason, StopReason(because))
     if is_told and not had_joined:
         say("You left. The coordinator reads that you decline.", err=True)
         return
@@ -264,33 +254,9 @@ def leave(session_id: str, slot: str, reason: str, because: str, here: Home) -> 
         return
     say(
         "The others wait for you until the deadline: ask the coordinator to cancel the "
-        f"session (coterie session cancel {session_id}).",
+        f"session (coterie session cancel {folder.session}).",
         err=True,
     )
-
-
-@party.command()
-@session_argument
-@slot_argument
-@data_options
-@here_options()
-@json_option
-def inspect(
-    session_id: str, slot: str, rows: GivenTable, here: Home, *, as_json: bool
-) -> None:
-    """Show what the answer to the open task would hold. Nothing is sent."""
-    with here.resume(session_id, slot, Policy()) as member:
-        rows = here.map_rows(member.folder, rows)
-        found = member.inspect(rows.open(member.slot_fields))
-    if as_json:
-        say(json.dumps(asdict(found)))
-        return
-    from party_sdk.cli.terminal.asker import inspection_lines
-
-    for line in inspection_lines(found, member.terms):
-        say(line)
-    show_notes(found.notes)
-    show_risks(member)
 
 
 def remember_consent(member: Party, home: Path) -> None:
@@ -342,14 +308,6 @@ def show_quota(member: Party, policy: Policy) -> None:
             f"{policy.ids_per_row:g} for each of your rows (ids_per_row); how many "
             "each brings is shown before yours leave, blinded"
         )
-
-
-def show_risks(member: Party) -> None:
-    """Say every risk that the terms bring, in a sentence."""
-    from clustering_protocols.session_terms import risks_in
-
-    for code, risk in risks_in(member.terms).items():
-        say(f"risk {code}: {risk.sentence}")
 
 
 _INTERRUPTED = 130  # as shells say it
