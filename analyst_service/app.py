@@ -35,7 +35,7 @@ from analyst_service.public_endpoints import (
 from analyst_service.requests.deps import AdmittingRoute
 from analyst_service.results import router as results
 from analyst_service.retention.endpoints import router as retention
-from analyst_service.retention.worker import Sweeper
+from analyst_service.retention.service import Sweeper
 from analyst_service.sessions.endpoints import router as sessions
 from analyst_service.sessions.service import count_sessions, longest_waits
 from analyst_service.settings import Settings

@@ -248,7 +248,6 @@ def acts_on_stderr() -> Iterator[None]:
 
     log, handler = logging.getLogger(LOGGER), logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    log.setLevel(logging.INFO)
     log.addHandler(handler)
     try:
         yield

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session as Transaction
 
 LOGGER: Final = "coterie.administration"
 log = logging.getLogger(LOGGER)
+log.setLevel(logging.INFO)  # whatever --log-level says
 
 Field = str | int | bool | None
 

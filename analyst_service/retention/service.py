@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
+import threading
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Final, Self
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
@@ -18,6 +20,7 @@ from analyst_service.monitoring.administrative_acts import (
     Actor,
     log_when_committed,
 )
+from analyst_service.monitoring.logs import describe
 from analyst_service.process_context import Service
 from analyst_service.retention.repository import RetentionRepository
 from analyst_service.sessions.service import SessionService
@@ -27,6 +30,11 @@ from analyst_service.transactions.audit import Audit
 from clustering_protocols.terms.captions import DECADE
 from clustering_protocols.terms.retention import Retention
 from clustering_protocols.wire.states import OVER, SessionState
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS: Final = 60.0
+"""How often to look for what is to be removed."""
 
 ORPHAN_AGE: Final = timedelta(minutes=30)
 """Age at which blobs that no row names are removed."""
@@ -154,6 +162,52 @@ class RetentionService:
 
 def _is_over(session: Session) -> bool:
     return SessionState(session.state) in OVER
+
+
+class Sweeper:
+    """The keeper: a thread that purges and sweeps while it is entered; several may."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._retention = RetentionService(service)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="keeper")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def turn(self) -> None:
+        """Remove once what is to be removed now, and write when keys were last used."""
+        self._note_uses()
+        self._retention.purge_ended()
+        self._retention.delete_ended()
+        self._retention.drop_tokens()
+        self._retention.sweep()
+
+    def _note_uses(self) -> None:
+        last, clock = self._service.uses.take(), self._service.clock
+        if last:
+            self._service.database.transact(
+                lambda transaction: AuthService(transaction, clock).note_uses(last)
+            )
+
+    def _loop(self) -> None:
+        while not self._stop.wait(SWEEP_SECONDS):
+            self._service.is_ready()  # a change is logged, though nobody asks
+            try:
+                self.turn()
+            except Exception as error:  # noqa: BLE001  what it keeps is swept later
+                log.error("keeper: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+
+
+# What the signed terms of sessions say, all of them together. Settings may have changed
+# since a session was opened, or its database was restored elsewhere: a start checks them
+# against every session that is not deleted.
 
 
 def strictest_retention(database: Database) -> Retention | None:

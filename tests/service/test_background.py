@@ -45,7 +45,7 @@ def loaded_after(*names: str) -> dict[str, set[str]]:
 
 
 def test_what_runs_in_the_background_loads_no_web_library() -> None:
-    assert {"jobs.driver", "jobs.worker", "retention.worker"} <= {
+    assert {"jobs.driver", "jobs.worker", "retention.service"} <= {
         name.removeprefix("analyst_service.") for name in BACKGROUND
     }
     for name, loaded in loaded_after(*BACKGROUND).items():

@@ -23,8 +23,12 @@ from analyst_service.auth.service import AuthService
 from analyst_service.blobs.files import FileBlobStore, FileDraft
 from analyst_service.jobs import worker
 from analyst_service.jobs.service import JobService
-from analyst_service.retention.service import ORPHAN_AGE, RetentionService
-from analyst_service.retention.worker import SWEEP_SECONDS, Sweeper
+from analyst_service.retention.service import (
+    ORPHAN_AGE,
+    SWEEP_SECONDS,
+    RetentionService,
+    Sweeper,
+)
 from analyst_service.settings import Settings
 from analyst_service.storage.database import claim
 from analyst_service.storage.models import (
@@ -281,7 +285,7 @@ def test_what_a_crash_left_is_removed_within_an_hour(each_api: Api) -> None:
 def test_the_keeper_works_by_itself(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analyst_service.retention.worker.SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr("analyst_service.retention.service.SWEEP_SECONDS", 0.01)
     with start_api() as api:
         session = api.open(Dummy(), PARTS).join()
         api.send("POST", f"{session.path}/cancel", session.key)

@@ -35,7 +35,7 @@ from hypothesis.stateful import (
 from support.repeats import some, thorough
 
 from analyst_service.auth.service import AuthService
-from analyst_service.retention.worker import Sweeper
+from analyst_service.retention.service import Sweeper
 from analyst_service.storage.models import Contribution
 from clustering_protocols import simulation
 from clustering_protocols.engine import packets
