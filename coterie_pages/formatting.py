@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
@@ -282,3 +283,26 @@ def format_test(field: Outcome) -> str:
     if field.n_small:
         said += f" (unreliable: fewer than 5 rows expected in {field.n_small} cells)"
     return said
+
+
+# Moments that people write
+
+_AGO: Final = re.compile(r"([0-9]{1,6})([dhm])")
+_AGES: Final = {"d": "days", "h": "hours", "m": "minutes"}
+FORMS: Final = "a date (2026-11-01), a time (2026-11-01T09:30) or an age (3d, 12h, 30m)"
+
+
+def read_moment(text: str, now: datetime) -> datetime:
+    """Return the time that a text names; one without a zone is in UTC.
+
+    Raises ValueError if it is none of :data:`FORMS`, or lies before the calendar
+        begins.
+    """
+    text = text.strip()
+    try:
+        if ago := _AGO.fullmatch(text):
+            return now - timedelta(**{_AGES[ago[2]]: int(ago[1])})
+        found = datetime.fromisoformat(text)
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"give {FORMS}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -12,15 +13,17 @@ from markupsafe import Markup
 from clustering_protocols.common.limits import CONTROLS
 from clustering_protocols.terms.captions import texts_of
 from coterie_pages import formatting, svg
-from coterie_pages.figure_help import READING
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.models.frame import Frame
 from coterie_pages.models.screens import Screen
-from coterie_pages.result_texts.cluster_portraits import portraits
-from coterie_pages.result_texts.methods_text import citations_of, methods_of
-from coterie_pages.result_texts.profile_rows import pair_profiles
-from coterie_pages.result_texts.result_doubts import doubts_of
-from coterie_pages.result_texts.run_suggestion import suggest_run
+from coterie_pages.result_texts import (
+    citations_of,
+    doubts_of,
+    methods_of,
+    pair_profiles,
+    portraits,
+    suggest_run,
+)
 from coterie_pages.served_pages import address_of
 from coterie_pages.svg.heat import lines_of
 
@@ -136,3 +139,32 @@ def _escape_control(value: Any) -> Any:
     if value.isprintable():  # as nearly all is: found out in a tenth of the time
         return value
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", value)
+
+
+READING: Final[Mapping[str, str]] = {
+    "inertia": "Sum of the squared distances of rows to the mean of their cluster. "
+    "It falls with every further cluster: look for where it stops falling fast.",
+    "simplified_silhouette": "How much nearer rows are to their own cluster's middle than "
+    "to the next one's, from -1 to 1. The larger, the better; near 0 clusters touch.",
+    "silhouette": "How much nearer rows are to the rows of their own cluster than to "
+    "those of the next, from -1 to 1. The larger, the better; near 0 clusters touch.",
+    "calinski_harabasz": "How far clusters lie apart, against how wide they are. The "
+    "larger, the better; compare it between numbers of clusters only.",
+    "davies_bouldin": "How much each cluster overlaps with the one it is hardest to tell "
+    "from. The smaller, the better.",
+    "partition_coefficient": "How clearly rows belong to one cluster rather than to "
+    "several, up to 1. The larger, the better; it favours few clusters.",
+    "xie_beni": "How wide clusters are, against how near the two nearest are to each "
+    "other. The smaller, the better.",
+    "criterion": "What the method itself makes as large as it can. Compare starts and "
+    "runs of one method by it, not methods.",
+    "gap": "How much tighter clusters are than in rows without any. The larger, the "
+    "better; where even the best is not above that of one cluster, there are none.",
+    "stability": "How alike the clusters are that each half of the rows gives, up to 1. "
+    "The larger, the better; well below 1 others would find other clusters.",
+    "prediction_strength": "How many pairs of the least predictable cluster one half of the "
+    "rows keeps together for the other, up to 1. Above .8 clusters are usually real.",
+    "n_iter": "How many updates were made.",
+    "converged": "Whether the result came to rest. If not, allow more updates.",
+}
+"""By the names of :class:`clustering_protocols.numerics.metrics.Figures`."""

@@ -1,6 +1,5 @@
 """The models of pages: what one says, without a word of how it looks."""
 
-from coterie_pages.models.new_rows import ClusterDrift, NewRowsSummary, VariableDrift
 from coterie_pages.models.parts import (
     AuditRow,
     Learns,
@@ -12,7 +11,13 @@ from coterie_pages.models.parts import (
     SlotEntry,
     Versions,
 )
-from coterie_pages.models.reports import RunReport, SessionReport
+from coterie_pages.models.reports import (
+    ClusterDrift,
+    NewRowsSummary,
+    RunReport,
+    SessionReport,
+    VariableDrift,
+)
 from coterie_pages.models.sheet import (
     DictionaryFields,
     FieldLine,

@@ -9,11 +9,9 @@ from pydantic import AwareDatetime, Field
 from clustering_protocols.common.values import Value
 from clustering_protocols.engine.inspection import Rehearsal
 from clustering_protocols.terms.agreements import Seat
-from coterie_pages.models.fields import FormField
-from coterie_pages.models.match_keys import KeyLine
-from coterie_pages.models.new_rows import NewRowsSummary
+from coterie_pages.models.fields import FormField, KeyLine
 from coterie_pages.models.parts import Risk
-from coterie_pages.models.reports import RunReport
+from coterie_pages.models.reports import NewRowsSummary, RunReport
 from coterie_pages.models.screens import Screen
 from coterie_pages.models.sheet import TermsSheet
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pydantic import AwareDatetime, Field
 
 from clustering_protocols.common.values import Value
-from coterie_pages.models.fields import FormField, Option
-from coterie_pages.models.match_keys import KeysChoice
+from coterie_pages.models.fields import FormField, KeysChoice, Option
 from coterie_pages.models.reports import SessionReport
 from coterie_pages.models.screens import Screen, SessionStatusView, Timeline
 from coterie_pages.models.sheet import TermsSheet

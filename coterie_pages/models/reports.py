@@ -18,6 +18,7 @@ from coterie_pages.models.parts import (
     SlotEntry,
     Versions,
 )
+from coterie_pages.models.screens import Screen
 from coterie_pages.models.sheet import TermsSheet
 
 
@@ -104,3 +105,94 @@ class SessionReport(_Report):
     risks: tuple[str, ...]
     audit: tuple[AuditRow, ...] = ()
     signed_by: str = ""
+
+
+class OwnRun(Value):
+    """What one number of clusters makes of the own rows.
+
+    own_sizes: own rows in each cluster; sizes: rows of all parties.
+    profile: of the own rows; None without a dictionary.
+    """
+
+    n_clusters: int
+    own_sizes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    profile: Profile | None
+
+
+class RunOverlap(Value):
+    """How the clusters of two runs share the own rows: a row for each of the first."""
+
+    first: int
+    second: int
+    counts: tuple[tuple[int, ...], ...]
+
+
+class OwnRunsPage(Screen):
+    """Each number of clusters over the own rows: sizes, profile, and what moves."""
+
+    template = "desk/own-runs.html.j2"
+    title: str
+    session: str
+    slot: str
+    runs: tuple[OwnRun, ...]
+    overlaps: tuple[RunOverlap, ...]
+
+
+class VariableDrift(Value):
+    """One column of new rows beside the trained ones.
+
+    then, now: the mean, in the units of the table; the share of rows of a yes and no or
+        of a level. None where it is not known.
+    is_share, is_date: whether these are shares, or days since 1970-01-01.
+    missing_then, missing_now: shares of rows without a value.
+    shift: of the mean as it was clustered, in standard deviations of the trained rows;
+        None where these are all alike.
+    outside: share of the new rows outside the trained range.
+    """
+
+    name: str
+    unit: str = ""
+    is_share: bool = False
+    is_date: bool = False
+    then: float | None = None
+    now: float | None = None
+    missing_then: float | None = None
+    missing_now: float | None = None
+    shift: float | None = None
+    outside: float
+
+
+class ClusterDrift(Value):
+    """One cluster: new rows in it, and the shares of own rows then and now."""
+
+    cluster: int = Field(ge=0)
+    n_rows: int = Field(ge=0)
+    then: float | None = None
+    now: float
+
+
+class NewRowsSummary(Value):
+    """What may be said of new rows as a whole.
+
+    n_rows, n_labelled: how many there are, and how many have a label.
+    n_trained: how many own rows the session clustered.
+    outside: share of the rows with at least one value outside the range of the own
+        trained rows.
+    by_chance: the share outside that rows of the same distribution have at most, in the
+        mean.
+    farthest: the largest distance to the centre of the own cluster; None where a party
+        knows no centre.
+    variables: those that moved most come first.
+    more_variables: how many more there are.
+    """
+
+    n_rows: int = Field(ge=0)
+    n_labelled: int = Field(ge=0)
+    n_trained: int
+    outside: float
+    by_chance: float
+    farthest: float | None = None
+    clusters: tuple[ClusterDrift, ...] = ()
+    variables: tuple[VariableDrift, ...] = ()
+    more_variables: int = Field(default=0, ge=0)

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
+from clustering_protocols.records.arrays import IntArray
+from coterie_pages.models.reports import OwnRun, RunOverlap
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Rows
 from party_sdk.home.policy import Policy
 from party_sdk.party.folder import PartyFolder
+from party_sdk.reports.run_reports import check_own_table
 
 if TYPE_CHECKING:
-    from coterie_pages.models.own_runs import OwnRun, RunOverlap
+    from clustering_protocols.contract import Outcome
+    from clustering_protocols.numerics.data_source import DataSource
+    from clustering_protocols.terms.terms import Terms
+    from coterie_pages.models.reports import OwnRun, RunOverlap
+    from party_sdk.party.participant import Party
     from party_sdk.results.exports import ExportColumn
 
 
@@ -80,9 +89,79 @@ def look_at_runs(
     Raises NotReady if this party knows no labels yet.
     Raises GuardRefused if the table is another than the one that takes part.
     """
-    from party_sdk.reports.own_runs import own_runs
+    from party_sdk.application.exports import own_runs
 
     with home.resume(folder.session, folder.slot, Policy()) as member:
         named = home.map_rows(folder, rows)
         data = named.open(member.slot_fields, folder.load_identity().columns)
         return own_runs(member, data)
+
+
+_SMALLEST = 1  # the rows are the reader's own
+
+
+def own_runs(member: Party, data: DataSource) -> tuple[list[OwnRun], list[RunOverlap]]:
+    """Return each run that is done, and how neighbours share the own rows.
+
+    Nothing is sent, and no other party's rows are in it.
+
+    Raises GuardRefused if the table is another than the one that takes part.
+    Raises NotReady if this party knows no labels yet: of methods whose analyst labels
+        rows they come with the result alone.
+    """
+    check_own_table(member, data)
+    numbers = _numbers(member.terms)
+    known = [
+        (k, outcome)
+        for k, outcome in zip(numbers, member.foresee(), strict=False)
+        if outcome is not None
+    ]
+    if not known:
+        raise NotReady(
+            "This party knows no labels before the result: the runs are not done, or "
+            "the analyst of this method labels the rows."
+        )
+    runs = [_own_run(member, k, outcome, data) for k, outcome in known]
+    return runs, list(_overlaps(known))
+
+
+def _numbers(terms: Terms) -> Sequence[int]:
+    from clustering_protocols import session_terms
+
+    if terms.evaluation is not None:
+        return terms.evaluation.n_clusters
+    return [getattr(session_terms.check_terms(terms), "n_clusters", 0) or 0]
+
+
+def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRun:
+    from clustering_protocols.shared_stages.profiles.own_profile import own_profile
+
+    terms, slot = member.terms, member.invitation.slot
+    schema, column = terms.dictionary_of(slot), terms.layout.slot(slot).column
+    sizes = outcome.cluster_sizes
+    profile = None
+    if schema is not None:
+        profile = own_profile(schema, data, outcome.labels, column, _SMALLEST)
+    return OwnRun(
+        n_clusters=k,
+        own_sizes=tuple(_counts(outcome.labels, k).tolist()),
+        sizes=() if sizes is None else tuple(sizes.tolist()),
+        profile=profile,
+    )
+
+
+def _counts(labels: IntArray, k: int) -> IntArray:
+    found: IntArray = np.bincount(labels[labels >= 0], minlength=k).astype(np.int64)
+    return found
+
+
+def _overlaps(known: Sequence[tuple[int, Outcome]]) -> Iterator[RunOverlap]:
+    for (first, before), (second, after) in pairwise(known):
+        counts = np.zeros((first, second), dtype=np.int64)
+        both = (before.labels >= 0) & (after.labels >= 0)
+        np.add.at(counts, (before.labels[both], after.labels[both]), 1)
+        yield RunOverlap(
+            first=first,
+            second=second,
+            counts=tuple(map(tuple, counts.tolist())),
+        )

@@ -31,7 +31,7 @@ from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners
 from party_sdk.application.asker import Asker, Asks, Confirmation
 from party_sdk.application.outputs import Outputs, Rows
 from party_sdk.home.clock import now
-from party_sdk.home.identities import Acquaintances
+from party_sdk.home.identities import Acquaintances, OwnIdentity
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy, remember
 from party_sdk.party.folder import PartyFolder
@@ -42,9 +42,7 @@ from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.participant import Party
 from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.watch import OnProgress
-from party_sdk.reports.offers import offered_sheet, own_institution
 
-# Reports and results are imported where they are read
 if TYPE_CHECKING:
     from coterie_pages.models import RunReport, TermsSheet
     from party_sdk.results.new_rows import NewRows
@@ -473,3 +471,32 @@ class Archive:
         if agreement is None:
             return None
         return Roster.of(agreement, Acquaintances(self.home.path), slot)
+
+
+def offered_sheet(
+    invitation: Invitation, text: bytes, home: Path, own: Institution | None
+) -> TermsSheet:
+    """Return the terms of an invitation in words.
+
+    home: whose acquaintances count.
+    own: who reads them; None where no identity was made yet.
+    """
+    from coterie_pages.views.terms_sheet import sheet_of
+    from party_sdk.reports.run_reports import own_line
+
+    return sheet_of(
+        text,
+        read_terms(text),
+        Acquaintances(home).names(),
+        url=invitation.url,
+        slot=invitation.slot,
+        you=None if own is None else own_line(own.name, own.key),
+    )
+
+
+def own_institution(home: Path) -> Institution | None:
+    """Return who a home is; None where no identity was made yet."""
+    try:
+        return OwnIdentity(home).load()
+    except NotReady:
+        return None

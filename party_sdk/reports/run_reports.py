@@ -6,23 +6,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters, NotReady
+from clustering_protocols.common.suitability import Method, Partitioning
+from clustering_protocols.contract import Params
 from clustering_protocols.contract.selection import TOOK_PART
 from clustering_protocols.secrecy.identities import fingerprint
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.canonical import digest
-from clustering_protocols.terms.terms import Terms
+from clustering_protocols.terms.terms import Layout, Terms
 from clustering_protocols.wire.answers import RunLine
-from coterie_pages.models import NamedInstitution, Points, RunReport, SentLine
+from coterie_pages.models import (
+    NamedInstitution,
+    Points,
+    RunReport,
+    SentLine,
+    SlotEntry,
+)
 from coterie_pages.views.result_views import matrix_of, outcomes_in, plain, sizes_of
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
 from party_sdk.home.identities import Acquaintances
 from party_sdk.party.resume_checks import data_digest
 from party_sdk.party.roster import Roster
-from party_sdk.reports.report_parts import find_agreement, seats_of
+from party_sdk.results.cautions import oddities, result_cautions
 from party_sdk.results.manifests import describe_session
-from party_sdk.results.unit_check import oddities
-from party_sdk.results.warnings import result_cautions
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
@@ -216,7 +223,7 @@ def pair_profiles(
 
 
 def _points(member: Party, result: Result | None, data: DataSource) -> Points:
-    from party_sdk.results.axes import principal_axes
+    from party_sdk.results.plots import principal_axes
 
     if result is None:
         raise NotReady("Rows are drawn once there is a result: run to the end first.")
@@ -238,3 +245,52 @@ def check_own_table(member: Party, data: DataSource) -> None:
             "This is not the table with which the party joined: rows, ids, columns or "
             "their order differ."
         )
+
+
+def seats_of(roster: Roster, layout: Layout, own: str = "") -> Iterator[SlotEntry]:
+    """Yield who sits at each slot, as the agreement says; ``own`` is the reader's."""
+    for seat in roster.seats:
+        slot = layout.slot(seat.slot)
+        yield SlotEntry(
+            slot=seat.slot,
+            title=slot.title,
+            row=slot.row,
+            column=slot.column,
+            who=NamedInstitution(
+                name=seat.name, known=seat.known, fingerprint=seat.fingerprint
+            ),
+            own=seat.slot == own,
+            n_rows=seat.n_rows,
+            n_columns=seat.n_columns,
+        )
+
+
+def find_agreement(terms: Terms) -> tuple[str, tuple[float, float] | None]:
+    """Return the method that terms use, and its agreement on public data.
+
+    None where it was not measured.
+    """
+    name, partitioning = terms.protocol.name, partitioning_of(terms.layout)
+    way = way_of(name, session_terms.check_terms(terms), partitioning)
+    return ("", None) if way is None else (way.name, way.agreement.get(partitioning))
+
+
+def partitioning_of(layout: Layout) -> Partitioning:
+    """Return how a layout splits data."""
+    if layout.n_column_groups == 1:
+        return "horizontal"
+    return "vertical" if layout.n_row_groups == 1 else "mixed"
+
+
+def way_of(name: str, params: Params, partitioning: Partitioning) -> Method | None:
+    """Return the way of a protocol whose algorithm the parameters ask for."""
+    asked = params.model_dump(mode="json").get("algorithm")
+    usual = catalogue.defaults(type(params)).get("algorithm")
+    ways = [
+        way
+        for way in catalogue.protocol(name).methods
+        if partitioning in way.partitionings
+    ]
+    return next(
+        (way for way in ways if way.params.get("algorithm", usual) == asked), None
+    )

@@ -16,7 +16,7 @@ from coterie_pages.views.result_views import n_clusters_of, outcomes_in, result_
 from coterie_pages.views.session_progress import describe_status, line_of, seats_shown
 from coterie_pages.views.terms_sheet import sheet_of, versions_here, versions_of
 from party_sdk.home.identities import Acquaintances
-from party_sdk.reports.report_parts import find_agreement, seats_of
+from party_sdk.reports.run_reports import find_agreement, seats_of
 
 if TYPE_CHECKING:
     from clustering_protocols.records.record import Record

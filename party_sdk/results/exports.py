@@ -22,8 +22,7 @@ from clustering_protocols.numerics.profiles import NO_YES
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from coterie_pages.formatting import cluster_title
 from party_sdk.home.disk_room import report_full_disk
-from party_sdk.results.label_files import id_columns, write_arrow
-from party_sdk.results.row_labels import check_size, free_name
+from party_sdk.results.label_files import check_size, free_name, id_columns, write_arrow
 from party_sdk.tables import Table
 
 FORMATS: Final = ("csv", "xlsx", "parquet", "sav", "dta")

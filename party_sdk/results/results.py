@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,14 @@ from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
-from party_sdk.results.html import summary
-from party_sdk.results.label_files import naming_of, write_labels
-from party_sdk.results.row_labels import (
+from party_sdk.results.label_files import (
     append_columns,
     check_ids,
     check_size,
     drawable,
     is_sparse,
+    naming_of,
+    write_labels,
 )
 from party_sdk.tables import IdColumns, Table, open_table
 from party_sdk.tables.mapping import TableMapping
@@ -252,3 +253,60 @@ class Result:
         return write_labels(
             path, self.labels, self.ids, self.naming, self._by_cluster()
         )
+
+
+def summary(
+    labels: IntArray,
+    cluster_sizes: IntArray | None,
+    figures: Sequence[Figures],
+    chosen: int,
+) -> str:
+    """Return sizes of clusters and figures of runs as an HTML fragment."""
+    title = f"<p><b>Result</b>: {len(labels)} rows of this table</p>"
+    return f"<div>{title}{_sizes(labels, cluster_sizes)}{_runs(figures, chosen)}</div>"
+
+
+def _sizes(labels: IntArray, everybody: IntArray | None) -> str:
+    clusters = sorted(
+        {*map(int, np.unique(labels)), *range(_count_clusters(everybody))}
+    )
+    rows = []
+    for cluster in clusters:
+        of_all = everybody if cluster >= 0 else None
+        whole = "" if of_all is None else f"{int(of_all[cluster])}"
+        name = "no cluster" if cluster < 0 else str(cluster)
+        rows.append([name, str(np.count_nonzero(labels == cluster)), whole])
+    return _table(["cluster", "own rows", "rows of all parties"], rows)
+
+
+def _count_clusters(sizes: IntArray | None) -> int:
+    return 0 if sizes is None else len(sizes)
+
+
+def _runs(figures: Sequence[Figures], chosen: int) -> str:
+    if not figures:
+        return ""
+    told: list[Mapping[str, Any]] = [each.values for each in figures]
+    names = [name for name in told[0] if any(run[name] is not None for run in told)]
+    rows = [
+        [("*" if number == chosen and len(told) > 1 else ""), *map(_format_value, run)]
+        for number, run in enumerate([each[name] for name in names] for each in told)
+    ]
+    return _table(["", *(name.replace("_", " ") for name in names)], rows)
+
+
+def _format_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

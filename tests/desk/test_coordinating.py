@@ -14,9 +14,9 @@ from support.desks import DeskBrowser
 from clustering_protocols.terms.canonical import digest
 from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
+from party_sdk.application.home import offered_sheet
 from party_sdk.desk.responses import Connection
 from party_sdk.home.identities import Acquaintances, OwnIdentity
-from party_sdk.reports.offers import offered_sheet
 from tests.desk.plans import HOSTILE, NEW, hidden, invitations, plan, wrong
 
 # Analyst and key

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from coterie_pages.times import read_moment
+from coterie_pages.formatting import read_moment
 
 NOW = datetime(2026, 11, 23, 12, 30, tzinfo=UTC)
 

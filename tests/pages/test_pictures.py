@@ -21,7 +21,7 @@ from coterie_pages import svg
 from coterie_pages.models import Points
 from coterie_pages.svg.elements import element, ticks
 from coterie_pages.svg.heat import deviations
-from party_sdk.results.axes import principal_axes
+from party_sdk.results.plots import principal_axes
 from party_sdk.tables import open_table
 
 

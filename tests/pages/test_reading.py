@@ -9,9 +9,8 @@ from support import page_models
 
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.terms.evaluation import LEAST_IS_BEST, Rule
-from coterie_pages.figure_help import READING
 from coterie_pages.formatting import BESIDE, shown_figures
-from coterie_pages.pages import page
+from coterie_pages.pages import READING, page
 
 
 def test_every_figure_that_is_shown_has_a_sentence() -> None:

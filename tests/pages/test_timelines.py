@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from coterie_pages import svg
-from coterie_pages.views.timelines import timeline_of
+from coterie_pages.views.session_progress import timeline_of
 
 BEGIN = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 STAGES = ("opening", "rounds", "rounds", "closing")

@@ -29,8 +29,8 @@ from clustering_protocols.terms.terms import (
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.models import Points, RunReport
 from coterie_pages.views.terms_sheet import sheet_of
-from party_sdk.reports.report_parts import find_agreement
-from party_sdk.results.axes import principal_axes
+from party_sdk.reports.run_reports import find_agreement
+from party_sdk.results.plots import principal_axes
 from party_sdk.tables import open_table
 
 _CHOSEN = 3

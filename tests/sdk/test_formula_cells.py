@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from pyarrow import csv
 
-from party_sdk.results.formula_cells import formula_cells, formula_note
-from party_sdk.results.label_files import write_labels
+from party_sdk.results.label_files import formula_cells, formula_note, write_labels
 
 HOSTILE = ("=1+1", "+cmd|' /C calc'!A0", "-2+3+cmd", "@SUM(A1)", "\t=1", "\r=1")
 HARMLESS = ("KV-1", "-1", "+4.5", "-1e-05", "1=1", "a@b", "", "a\n=1")

@@ -22,8 +22,8 @@ from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import SessionState
-from coterie_pages.result_texts.run_suggestion import suggest_run
-from party_sdk.reports.own_runs import own_runs
+from coterie_pages.result_texts import suggest_run
+from party_sdk.application.exports import own_runs
 from party_sdk.tables import open_table
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.terms.terms import Layout
-from party_sdk.results.unit_check import oddities
+from party_sdk.results.cautions import oddities
 
 HONEST = 60 + make_blobs(240, 4, centers=2, random_state=0, cluster_std=2.0)[0]
 PROTOCOLS: dict[str, Params] = {

@@ -40,7 +40,7 @@ from clustering_protocols.terms.preparation import (
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Guards, Layout, SessionRequest, read_terms
 from party_sdk.cli import main
-from party_sdk.results.axes import principal_axes
+from party_sdk.results.plots import principal_axes
 from party_sdk.tables import open_table
 
 WARDS = ("surgery", "medicine", "children")

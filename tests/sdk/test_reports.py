@@ -27,7 +27,7 @@ from party_sdk.cli import main
 from party_sdk.cli.lab.demonstration import OVERALL, POOLED, Score, table_lines
 from party_sdk.cli.terminal.progress import Heartbeat
 from party_sdk.party.folder import PartyFolder
-from party_sdk.reports.report_parts import partitioning_of, way_of
+from party_sdk.reports.run_reports import partitioning_of, way_of
 
 SLOT = "r1c1"
 

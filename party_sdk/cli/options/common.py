@@ -119,7 +119,7 @@ class _Moment(click.ParamType[datetime]):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
-        from coterie_pages.times import read_moment
+        from coterie_pages.formatting import read_moment
 
         try:
             return read_moment(str(value), datetime.now(UTC))

@@ -40,7 +40,7 @@ from party_sdk.cli.terminal.output_files import (
     tell_labels,
 )
 from party_sdk.home.policy import Policy, describe_quota, match_keys_at, quota_options
-from party_sdk.results.unit_check import oddities
+from party_sdk.results.cautions import oddities
 
 if TYPE_CHECKING:
     from party_sdk.application.asker import Asks
@@ -347,10 +347,10 @@ def take_part(
 
 
 def _show(member: Party, result: Result, labels: Path, unlinked: Sequence[str]) -> None:
-    from coterie_pages.result_texts.result_doubts import rows_without_cluster
+    from coterie_pages.result_texts import rows_without_cluster
     from coterie_pages.views.result_views import outcomes_in
     from party_sdk.reports.run_reports import linked_rows
-    from party_sdk.results.warnings import result_cautions
+    from party_sdk.results.cautions import result_cautions
 
     if linked := linked_rows(member.terms, member.invitation.slot, result):
         say(f"linked rows: {linked}")

@@ -341,7 +341,7 @@ def show_status(status: SessionStatus) -> None:
 
 def suggestion_line(status: SessionStatus) -> str:
     """Return which run is suggested and why; empty where nothing compares runs."""
-    from coterie_pages.result_texts.run_suggestion import suggest_run
+    from coterie_pages.result_texts import suggest_run
 
     found = suggest_run(status.runs)
     if found is None:

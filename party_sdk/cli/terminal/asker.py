@@ -96,7 +96,7 @@ class TerminalAsker(Asker):
 
 def _show_risks(risks: Mapping[str, Risk]) -> None:
     from coterie_pages.terminal_text import risk_lines
-    from coterie_pages.views.risks import show_risks
+    from coterie_pages.views.terms_sheet import show_risks
 
     say("Not accepted yet:", err=True)
     for line in risk_lines(show_risks(risks)):
@@ -157,7 +157,7 @@ def inspection_lines(found: Inspection, terms: Terms) -> Iterator[str]:
 
 
 def _messages(terms: Terms) -> dict[str, Message]:
-    from coterie_pages.views.steps import steps_of
+    from coterie_pages.views.terms_sheet import steps_of
 
     steps = steps_of(terms)
     answers = [asked.answer for step in steps for asked in step.asked]

@@ -24,7 +24,7 @@ force_option = click.option(
 
 def tell_labels(path: Path, n_rows: int) -> None:
     """Say how many labels are in a file, and what a spreadsheet may do to their ids."""
-    from party_sdk.results.formula_cells import formula_note
+    from party_sdk.results.label_files import formula_note
 
     say(f"{n_rows} labels in {path}")
     if note := formula_note(path):

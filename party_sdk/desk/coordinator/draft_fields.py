@@ -24,8 +24,7 @@ from coterie_pages.models.desk_coordinator import (
     NewSession,
     SlotLine,
 )
-from coterie_pages.models.fields import FormField, Option
-from coterie_pages.models.match_keys import KeyLine, KeysChoice
+from coterie_pages.models.fields import FormField, KeyLine, KeysChoice, Option
 from party_sdk.advice import layout_of
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import MATCH_KEYS, PARAM, SPLITS, Draft

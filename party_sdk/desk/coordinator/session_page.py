@@ -19,8 +19,7 @@ from coterie_pages.models.desk_coordinator import SessionDesk
 from coterie_pages.models.frame import Banner
 from coterie_pages.models.screens import Refusal
 from coterie_pages.pages import page as file_of
-from coterie_pages.views.session_progress import standing_of
-from coterie_pages.views.timelines import timeline_of
+from coterie_pages.views.session_progress import standing_of, timeline_of
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (

@@ -16,7 +16,7 @@ from coterie_pages.models import TermsSheet
 from coterie_pages.models.desk import OfferedTerms, OrderPage
 from coterie_pages.models.frame import Banner
 from coterie_pages.pages import assessment, page
-from coterie_pages.views.risks import show_risks
+from coterie_pages.views.terms_sheet import show_risks
 from party_sdk.application.asker import Answer
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.table_choice import limit_in

@@ -14,7 +14,7 @@ from clustering_protocols.common.errors import CoterieError, InvalidParameters, 
 from coterie_pages.models import RunReport
 from coterie_pages.models.desk import LabelledRows, NewRowsChoice, RunOutcome
 from coterie_pages.models.frame import Banner
-from coterie_pages.models.own_runs import OwnRunsPage
+from coterie_pages.models.reports import OwnRunsPage
 from coterie_pages.pages import page
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
@@ -73,9 +73,7 @@ def _labels_new_rows(kept: AddressedParty) -> bool:
 
 def _note(kept: AddressedParty) -> str:
     """Return what a spreadsheet may do to the labels' ids."""
-    from party_sdk.results.formula_cells import (
-        formula_note,  # most pages read no labels
-    )
+    from party_sdk.results.label_files import formula_note  # most pages read no labels
 
     return formula_note(kept.labels)
 

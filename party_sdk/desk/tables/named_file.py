@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from coterie_pages.models.desk import TableFile
-from coterie_pages.models.match_keys import KeyLine
+from coterie_pages.models.fields import KeyLine
 from party_sdk.desk.responses import Form
 
 if TYPE_CHECKING:

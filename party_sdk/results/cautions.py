@@ -1,4 +1,4 @@
-"""A party's own rows among those of all: whether its numbers go with the others'.
+"""What may have spoilt a result: clusters that coincide, and numbers in other units.
 
 Where one party's numbers are in other units, or all alike, its rows end up in clusters of
 their own. Everybody can see that at home, whatever the protocol: sizes are told to all,
@@ -9,7 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from clustering_protocols import result_warnings, session_terms
+from clustering_protocols.terms.terms import Terms
+
+if TYPE_CHECKING:
+    from party_sdk.results.results import Result
 
 _BY_CHANCE: Final = 1e-6
 
@@ -37,3 +43,16 @@ def oddities(own: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
                 f"Cluster {cluster} holds {all_} rows, all of them yours: are your "
                 "columns in the units of the others?"
             )
+
+
+def result_cautions(terms: Terms, result: Result) -> list[str]:
+    """Return sentences on a result: clusters that coincide, still move, or stayed."""
+    runs = session_terms.runs_of(session_terms.check_terms(terms), terms.evaluation)
+    sizes = result.cluster_sizes
+    return result_warnings.of_result(
+        runs[result.chosen],
+        layout=terms.layout,
+        report=result.report,
+        figures=result.figures[result.chosen] if result.figures else None,
+        sizes=None if sizes is None else sizes.tolist(),
+    )
