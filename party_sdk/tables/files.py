@@ -20,8 +20,6 @@ _ENDINGS: Final[dict[str, FileKind]] = {
     ".xlsx": "excel", ".xlsm": "excel", ".xlsb": "excel", ".xls": "excel", ".ods": "excel",
     ".sav": "spss", ".zsav": "spss", ".sas7bdat": "sas", ".dta": "stata",
 }  # fmt: skip
-ENDINGS: Final = frozenset({".csv", ".tsv", ".txt", ".gz", *_ENDINGS})
-"""Endings of files that may be tables."""
 
 LARGE_FILE: Final = "large-file"
 """What lifts these limits: of memory to half of the machine's."""
