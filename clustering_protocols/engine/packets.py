@@ -227,7 +227,7 @@ def read(buffer: Buffer) -> Packet:
     """
     raw, beside = codec.decode(buffer)
     if "record" in raw:
-        _wrap_record(raw, beside)
+        raise Malformed("Header, record: it stands in the content alone.")
     content, own = _pop_bytes(beside, CONTENT), _pop_bytes(beside, _OWN)
     record, arrays = codec.decode(content.data)
     own_names = _put_back_own(record, arrays, own) if own.size else ()
@@ -251,16 +251,6 @@ def _read_header(raw: codec.Header, record: codec.Header) -> Header:
         finding = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(str(part) for part in finding["loc"])
         raise Malformed(f"Header, {place}: {finding['msg']}.") from None
-
-
-def _wrap_record(raw: codec.Header, arrays: dict[str, NDArray[Any]]) -> None:
-    """Give a record a content that lies open, as 0.2.0 wrote packets."""
-    beside = (_ENVELOPE, _HISTORY, _SIGNATURES)
-    names = [name for name in arrays if not name.startswith(beside)]
-    content = codec.encode(
-        raw.pop("record"), {each: arrays.pop(each) for each in names}
-    )
-    arrays[CONTENT] = np.frombuffer(content, np.uint8)
 
 
 def _pop_bytes(arrays: dict[str, NDArray[Any]], name: str) -> ByteArray:

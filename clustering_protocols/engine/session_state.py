@@ -79,13 +79,8 @@ class PendingResults:
         """Return what :meth:`pieces` wrote."""
         if not content.size:
             return cls()
-        header, arrays = codec.decode(content.data)
-        if (
-            "records" in header
-        ):  # as 0.2.0 held them, where a session continues after it
-            runs = [{"records": header["records"], "figures": None}]
-        else:
-            runs = json.loads(arrays.pop(_RUNS).tobytes())
+        _, arrays = codec.decode(content.data)
+        runs = json.loads(arrays.pop(_RUNS).tobytes())
         records = {name: JoinedBytes((each.data,)) for name, each in arrays.items()}
         return cls(runs=runs, records=records)
 

@@ -88,8 +88,6 @@ class Analyst(Protocol):
     ) -> tuple[Receipt, bytes | None]:
         """Send a contribution; return the receipt, and the next task if there is one.
 
-        An analyst that knows no waiting gives no task.
-
         wait: for how many seconds the analyst may wait for the next task.
         digest: SHA-256 (hex) of the content, where it is known.
         """
@@ -122,7 +120,7 @@ class CoordinatedAnalyst(Analyst, Protocol):
     def sessions(
         self, after: str = "", filters: Mapping[str, str] = MappingProxyType({})
     ) -> SessionPage:
-        """Return a page of sessions; an older analyst does not filter them."""
+        """Return a page of sessions."""
 
     def invite(self, session: str, slots: Sequence[str] | None) -> dict[str, str]:
         """Return one-time codes by slot."""
@@ -134,7 +132,7 @@ class CoordinatedAnalyst(Analyst, Protocol):
         """Let a session wait longer; return where it stands."""
 
     def cancel(self, session: str, reason: str = "") -> SessionStatus:
-        """End a session; an older analyst keeps no reason."""
+        """End a session."""
 
     def audit(self, session: str) -> tuple[list[str], str]:
         """Return all lines of a session's audit, and the signature under the last."""

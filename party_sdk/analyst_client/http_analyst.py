@@ -96,12 +96,12 @@ class HttpAnalyst(CoordinatedAnalyst):
     def sessions(
         self, after: str = "", filters: Mapping[str, str] = MappingProxyType({})
     ) -> SessionPage:
-        """Return a page of sessions; an older analyst does not filter them."""
+        """Return a page of sessions."""
         params = {**filters, "after": after}
         return self._read(SessionPage, "GET", "/v1/sessions", params=params)
 
     def cancel(self, session: str, reason: str = "") -> SessionStatus:
-        """End a session; an older analyst keeps no reason."""
+        """End a session."""
         said = {"json": {"reason": reason}} if reason else {}
         path = f"/v1/sessions/{session}/cancel"
         return self._read(SessionStatus, "POST", path, **said)
@@ -209,8 +209,6 @@ class HttpAnalyst(CoordinatedAnalyst):
         digest: str = "",
     ) -> tuple[Receipt, bytes | None]:
         """Send a contribution; return the receipt, and the next task if there is one.
-
-        An analyst that knows no waiting gives no task.
 
         wait: for how many seconds the analyst may wait for the next task.
         digest: SHA-256 (hex) of the content, where it is known.

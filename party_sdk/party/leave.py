@@ -11,7 +11,6 @@ from clustering_protocols.common.errors import (
     GuardRefused,
     InvalidData,
     InvitationUsed,
-    NotFound,
     NotReady,
     PartyStopped,
     SessionOver,
@@ -64,9 +63,7 @@ def leave(
     code: of the invitation that counts now; that which the party accepted, by default.
     reason: what the others read once the slot is taken.
 
-    Returns bool: whether the others are told. An analyst of an earlier release takes no
-        word: the others wait until the coordinator cancels the session, or until the
-        deadline.
+    Returns bool: whether the others are told.
 
     Raises NotReady if nothing is kept of the session here, or it is over.
     Raises CoterieError if the analyst cannot be told, or refuses.
@@ -102,12 +99,8 @@ def tell_stop(folder: PartyFolder, analyst: Analyst) -> bool:
     if folder.has_told_stop:
         return True
     reason = journal.stop_reason or StopReason.REFUSED
-    try:
+    with suppress(SessionOver, PartyStopped):  # nobody waits for it
         analyst.as_party(token).stop(folder.session, reason)
-    except (SessionOver, PartyStopped):
-        pass  # nobody waits for it
-    except NotFound:  # an analyst of an earlier release
-        return False
     folder.note_told_stop()
     return True
 

@@ -13,10 +13,8 @@ from pydantic import BaseModel, Field
 from clustering_protocols.common.errors import (
     CoterieError,
     InvalidParameters,
-    NotFound,
     Unauthenticated,
     Unavailable,
-    VersionMismatch,
 )
 from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 from party_sdk.analyst_client.analyst import Analyst
@@ -48,35 +46,15 @@ class OwnReceivers:
 
         Raises NotOffered if the analyst sends no mail.
         """
-        try:
-            return self._analyst.add_receiver(self._session, address)
-        except NotFound:
-            raise self._explain_missing() from None
+        return self._analyst.add_receiver(self._session, address)
 
     def list(self) -> Receivers:
         """Return who is told, and how that went."""
-        try:
-            return self._analyst.receivers(self._session)
-        except NotFound:
-            raise self._explain_missing() from None
+        return self._analyst.receivers(self._session)
 
     def remove(self, receiver_id: str) -> None:
         """Have an address told no more, and forgotten."""
-        try:
-            self._analyst.remove_receiver(self._session, receiver_id)
-        except NotFound:
-            raise self._explain_missing() from None
-
-    def _explain_missing(self) -> NotFound | VersionMismatch:
-        """Return why there is nothing: no session, or an older analyst."""
-        try:
-            self._analyst.session(self._session)
-        except NotFound as error:
-            return error
-        return VersionMismatch(
-            "The analyst is of an older release, which tells nobody. All else works: "
-            "'coterie session watch' and 'coterie party run' wait here."
-        )
+        self._analyst.remove_receiver(self._session, receiver_id)
 
 
 class NotificationRequest(BaseModel):

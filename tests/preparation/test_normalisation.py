@@ -98,7 +98,6 @@ def test_no_other_step_is_known(wrong: str) -> None:
 
 
 def test_terms_hold_what_is_used_alone() -> None:
-    """What 0.2.0 wrote is written again, byte for byte."""
     params = ProductQuantisation(
         n_clusters=2, alignment=Alignment.model_validate({"method": "ecdh"})
     )

@@ -8,22 +8,19 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from support.in_process import Api
 
 from clustering_protocols import simulation
-from clustering_protocols.common.errors import NotFound, VersionMismatch
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client import http_analyst
-from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.application.home import Home
 from party_sdk.cli import main
 from party_sdk.home.policy import Policy
-from party_sdk.party.notifications import OwnReceivers, read_told
+from party_sdk.party.notifications import read_told
 from party_sdk.party.participant import Party
 
 StartApi = Callable[..., AbstractContextManager[Api]]
@@ -87,32 +84,6 @@ def test_an_analyst_that_tells_nobody_says_so(
     assert "sends no mail" in listed.output
     words = (*asked, "notify", session.id, "--mail", "a@b.example")
     assert "COTERIE_SMTP_SERVER" in run(api, *words, expect=7).output
-
-
-def test_an_older_analyst_is_not_taken_for_a_missing_session(api: Api) -> None:
-    """It answers 404 to what it does not know, and works with us in all else."""
-    session = api.open(Dummy(), PARTS)
-    inner = api.client._transport
-
-    class Older(httpx.BaseTransport):
-        def handle_request(self, request: httpx.Request) -> httpx.Response:
-            if "/receivers" in request.url.path:
-                request.url = request.url.copy_with(path="/v1/unknown")
-            return inner.handle_request(request)
-
-    http = httpx.Client(base_url="http://127.0.0.1", transport=Older())
-    with connect("http://127.0.0.1", http=http, patience=1) as analyst:
-        own = analyst.as_coordinator(session.key)
-        receivers = OwnReceivers(own, session.id)
-        for ask in (
-            receivers.list,
-            lambda: receivers.add("a@b.example"),
-            lambda: receivers.remove("0" * 32),
-        ):
-            with pytest.raises(VersionMismatch, match="older release"):
-                ask()
-        with pytest.raises(NotFound):
-            OwnReceivers(own, "s-unknown").list()
 
 
 def test_run_registers_the_address_named_at_join(

@@ -134,7 +134,7 @@ class Alignment(Params):
 
     @model_serializer(mode="wrap")
     def _as_written(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Write what 0.2.0 did not know only where it says something."""
+        """Write what came later only where it says something."""
         written: dict[str, Any] = write(self)
         if not self.id_patterns:
             del written["id_patterns"]
