@@ -121,7 +121,6 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     "party_sdk/disclosures/history.py": _SHOWN,
     "party_sdk/disclosures/history_files.py": _SHOWN,
-    "party_sdk/home/encryption.py": ("tests/sdk/test_sealing.py",),
     # engine
     "clustering_protocols/engine/task_checks.py": (*_DISHONEST, *_TRANSCRIPT),
     "clustering_protocols/engine/analyst.py": (

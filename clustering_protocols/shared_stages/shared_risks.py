@@ -60,7 +60,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.RESULT,
         sentence="The analyst can withhold results or end the session; a party's "
         "stolen disk opens its messages until its keys are deleted.",
-        remedy="Nothing. A sealed home (coterie seal) protects the disk.",
+        remedy="Nothing. Keep the home on an encrypted disk.",
         detail="The analyst can also report that a party was late. Keys of a session "
         "are deleted once its result is there.",
     ),

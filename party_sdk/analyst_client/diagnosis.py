@@ -104,7 +104,7 @@ def _look_at_key(home: Path) -> CheckResult:
     try:
         OwnIdentity(home).load()
     except CoterieError as error:
-        what = "Put back identity.json, or give the passphrase of the home."
+        what = "Put back identity.json from a backup of the home."
         return _bad(
             "key", f"The institution's key cannot be read: {error.detail}", what
         )

@@ -30,8 +30,7 @@ from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.answer_limits import PageCount
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.coordinator.session import CoordinatedSession, StoredSession, read_kept
-from party_sdk.home.encryption import SecretFiles
-from party_sdk.home.files import default_home, private_folder
+from party_sdk.home.files import default_home, private_folder, write_private
 from party_sdk.home.identities import Acquaintances, KnownAnalysts, OwnIdentity
 
 
@@ -158,8 +157,7 @@ class Coordinator:
         session_id, terms = drawn.session, drawn.terms
         institution = self._institution()
         path = private_folder(self._home / "sessions") / f"{session_id}.json"
-        files = SecretFiles(self._home)
-        before = read_kept(files, path) if path.exists() else None
+        before = read_kept(path) if path.exists() else None
         if before is not None:
             self._check_same(session_id, before, terms)
         entropy = self.entropy or secrets.token_bytes(32)
@@ -171,7 +169,7 @@ class Coordinator:
             signature=sign_terms(institution, digest(terms)),
         )
         if before is None:
-            files.write(path, kept.model_dump_json().encode())
+            write_private(path, kept.model_dump_json().encode())
         try:
             status = self._analyst.put_session(
                 session_id, drawn.request.model_dump(mode="json")
@@ -186,7 +184,7 @@ class Coordinator:
                 "The analyst drew up other terms than were asked for: it runs another "
                 "release, or changed them."
             )
-        files.write(path, kept.model_dump_json().encode())
+        write_private(path, kept.model_dump_json().encode())
         return self.session(session_id)
 
     def _check_same(self, session_id: str, before: StoredSession, terms: bytes) -> None:

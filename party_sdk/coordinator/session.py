@@ -23,7 +23,7 @@ from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst, end_of
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.home.encryption import SecretFiles
+from party_sdk.home.files import read_private
 from party_sdk.home.identities import Acquaintances
 from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.roster import Roster
@@ -194,17 +194,17 @@ class CoordinatedSession:
     def _load_stored(self) -> StoredSession:
         if not self._path.exists():
             raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
-        return read_kept(SecretFiles(self._home), self._path)
+        return read_kept(self._path)
 
 
 def _is_opening(entries: Sequence[Mapping[str, Any]], terms_digest: str) -> bool:
     return bool(entries) and entries[0].get("digest") == terms_digest
 
 
-def read_kept(files: SecretFiles, path: Path) -> StoredSession:
+def read_kept(path: Path) -> StoredSession:
     """Return what a home keeps of a session; :class:`NotReady` where it was damaged."""
     try:
-        return StoredSession.model_validate_json(files.read(path))
+        return StoredSession.model_validate_json(read_private(path))
     except ValidationError:
         raise NotReady(
             f"{path} was changed, or written by another release: put back what was there."

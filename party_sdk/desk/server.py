@@ -41,7 +41,6 @@ from party_sdk.desk.responses import (
 from party_sdk.desk.tables import own_tables
 from party_sdk.desk.visits import Openings, Visits
 from party_sdk.home.disk_room import report_full_disk
-from party_sdk.home.encryption import SecretFiles, passphrase_for
 from party_sdk.home.files import lock, private_folder, write_private
 from party_sdk.supervisor import Supervisor
 
@@ -90,7 +89,6 @@ def serve(
     Returns bool: whether it was this process that served.
 
     Raises InvalidParameters if the port is taken.
-    Raises NotReady if the home is sealed, and there is no passphrase.
     Raises StorageFull if the home's disk has no room left.
     """
     openings = Openings(home)
@@ -101,8 +99,6 @@ def serve(
                 DeskAddress(process=process, port=taken, link=_link(taken, openings))
             )
             return False
-        if SecretFiles(home).is_sealed:
-            passphrase_for(home)  # asked for now, while somebody is at the terminal
         with _open_listener(port) as listener:
             port = listener.getsockname()[1]
             with report_full_disk(home, "The desk keeps there where it is."):

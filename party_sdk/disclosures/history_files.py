@@ -16,7 +16,7 @@ from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import IntArray, WordArray
 from party_sdk.disclosures.column_sketches import have_one_in_common
 from party_sdk.disclosures.row_marks import CLUSTERED, RowMarks
-from party_sdk.home.encryption import SecretFiles
+from party_sdk.home.files import read_private, write_private
 
 FILE: Final = "shown.arrays"
 _ROWS: Final = ("ids", "cells", CLUSTERED)
@@ -137,18 +137,17 @@ class ShownFile:
     """Tables as ``shown.arrays`` of a home keeps them."""
 
     def __init__(self, home: Path) -> None:
-        self._files = SecretFiles(home)
         self.path = home / FILE
 
     def read(self) -> list[ShownTable]:
         """Return all tables; none of a home that showed nothing."""
         if self.path.exists():
-            return _unpack_tables(self._files.read(self.path))
+            return _unpack_tables(read_private(self.path))
         return []
 
     def write(self, tables: Sequence[ShownTable]) -> None:
         """Replace the file in one step."""
-        self._files.write(self.path, _pack_tables(tables))
+        write_private(self.path, _pack_tables(tables))
 
 
 def _pack_tables(tables: Sequence[ShownTable]) -> bytes:

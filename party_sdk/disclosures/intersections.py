@@ -23,8 +23,7 @@ from clustering_protocols.numerics.randomness import length_prefixed
 from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.terms import Terms
-from party_sdk.home.encryption import SecretFiles
-from party_sdk.home.files import wait_for_lock
+from party_sdk.home.files import read_private, wait_for_lock, write_private
 
 _FILE: Final = "intersected.json"
 
@@ -81,7 +80,7 @@ class Intersections:
     """What was intersected of the tables of one home."""
 
     def __init__(self, home: Path) -> None:
-        self._files, self._path = SecretFiles(home), home / _FILE
+        self._path = home / _FILE
 
     def of(
         self, terms: Terms, slot: str, ids: Sequence[str] | None, use: str, limit: int
@@ -106,7 +105,7 @@ class Intersections:
         if not self._path.exists():
             return secrets.token_bytes(32), {}
         try:
-            kept = json.loads(self._files.read(self._path))
+            kept = json.loads(read_private(self._path))
             return bytes.fromhex(kept["key"]), kept["tables"]
         except (ValueError, KeyError, TypeError):  # nobody may begin again at none
             raise NotReady(f"{self._path} cannot be read; put a copy back.") from None
@@ -114,7 +113,7 @@ class Intersections:
     def write(self, key: bytes, tables: _Tables) -> None:
         """Keep what :meth:`read` returns."""
         kept = {"key": key.hex(), "tables": tables}
-        self._files.write(self._path, json.dumps(kept, sort_keys=True).encode())
+        write_private(self._path, json.dumps(kept, sort_keys=True).encode())
 
 
 def _table(key: bytes, ids: Sequence[str]) -> str:

@@ -25,8 +25,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.records.arrays import IntArray, WordArray
 from party_sdk.disclosures.column_sketches import Sketches
-from party_sdk.home.encryption import SecretFiles
-from party_sdk.home.files import wait_for_lock
+from party_sdk.home.files import read_private, wait_for_lock, write_private
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,13 +76,13 @@ class RowMarks:
 
 def row_key(home: Path) -> bytes:
     """Return the 32 bytes under which a home marks rows; drawn at the first use."""
-    files, path = SecretFiles(home), home / KEY_FILE
+    path = home / KEY_FILE
     if path.exists():
-        return files.read(path)
+        return read_private(path)
     with wait_for_lock(path.with_name("rows.lock")):
         if not path.exists():
-            files.write(path, secrets.token_bytes(32))
-    return files.read(path)
+            write_private(path, secrets.token_bytes(32))
+    return read_private(path)
 
 
 def marks_of(

@@ -34,8 +34,12 @@ from clustering_protocols.shared_stages.statistics.moments import PartialMoments
 from clustering_protocols.terms.terms import Terms
 from party_sdk.disclosures.column_sketches import have_one_in_common
 from party_sdk.disclosures.row_marks import RowMarks
-from party_sdk.home.encryption import SecretFiles
-from party_sdk.home.files import private_folder, wait_for_lock
+from party_sdk.home.files import (
+    private_folder,
+    read_private,
+    wait_for_lock,
+    write_private,
+)
 
 MOST_BYTES: Final = 1 << 26
 
@@ -81,7 +85,6 @@ class SummedRows:
 
     def __init__(self, home: Path) -> None:
         self._home, self._folder = home, home / "sums"
-        self._files = SecretFiles(home)
         self._read: dict[Path, tuple[int, SummedSession]] = {}
 
     def count(self, use: str, rows: SummedSession, share: float) -> None:
@@ -99,7 +102,7 @@ class SummedRows:
         with wait_for_lock(self._home / "sums.lock"):
             others = [each for path, each in self._others(own)]
             _check(rows, others, share)
-            self._files.write(own, _encode_session(rows))
+            write_private(own, _encode_session(rows))
             self._condense(own)
 
     def _others(self, own: Path) -> Iterator[tuple[Path, SummedSession]]:
@@ -109,7 +112,7 @@ class SummedRows:
                 continue
             age = _age(path)
             if self._read.get(path, (0, None))[0] != age:
-                self._read[path] = age, _decode_session(self._files.read(path))
+                self._read[path] = age, _decode_session(read_private(path))
             yield path, self._read[path][1]
 
     def _condense(self, own: Path) -> None:
@@ -122,7 +125,7 @@ class SummedRows:
             history = summed.history.without_labels
             short = _encode_session(summed._replace(history=history))
             left -= sizes[path] - len(short)
-            self._files.write(path, short)
+            write_private(path, short)
 
 
 def history_of(

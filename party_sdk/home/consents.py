@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
 from clustering_protocols.common.errors import NotReady
 from party_sdk.home.clock import now
-from party_sdk.home.encryption import SecretFiles
+from party_sdk.home.files import read_private, write_private
 
 WITHDRAWN = (
     "You took your consent back. What was sent stays sent; nothing more is sent until you "
@@ -38,8 +38,8 @@ class _ConsentFile(BaseModel):
 class Consents:
     """The consents of one party, in a file of its folder; read anew each time."""
 
-    def __init__(self, path: Path, files: SecretFiles) -> None:
-        self._path, self._files = path, files
+    def __init__(self, path: Path) -> None:
+        self._path = path
 
     @property
     def kinds(self) -> tuple[Consent, ...]:
@@ -67,7 +67,7 @@ class Consents:
 
     def _read(self) -> _ConsentFile:
         try:
-            return _ConsentFile.model_validate_json(self._files.read(self._path))
+            return _ConsentFile.model_validate_json(read_private(self._path))
         except FileNotFoundError:
             return _ConsentFile()
         except ValidationError:
@@ -76,4 +76,4 @@ class Consents:
             ) from None
 
     def _write(self, kept: _ConsentFile) -> None:
-        self._files.write(self._path, kept.model_dump_json().encode())
+        write_private(self._path, kept.model_dump_json().encode())

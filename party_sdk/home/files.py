@@ -12,6 +12,7 @@ from typing import IO, Final
 from clustering_protocols.common.errors import InvalidParameters, NotReady, StorageFull
 from party_sdk.home.disk_room import report_full_disk
 
+_SEALED: Final = b"coterie-sealed-1\n"
 _KEPT: Final = "Keys and answers are kept there."
 
 
@@ -76,6 +77,21 @@ def wait_for_lock(path: Path) -> Iterator[None]:
     with path.open("wb") as file:
         lock(file, waits=True)
         yield
+
+
+def read_private(path: Path) -> bytes:
+    """Return the content of a file of a home.
+
+    Raises NotReady of one that an earlier version put under a passphrase.
+    """
+    content = path.read_bytes()
+    if content.startswith(_SEALED):
+        raise NotReady(
+            f"{path.name} is under a passphrase, which this version does not read.",
+            remedy="Take it off with the version that set it (coterie seal --remove), "
+            "and keep the home on an encrypted disk.",
+        )
+    return content
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -25,8 +25,12 @@ from clustering_protocols.secrecy.identities import (
     Key,
     fingerprint,
 )
-from party_sdk.home.encryption import SecretFiles
-from party_sdk.home.files import private_folder, wait_for_lock, write_private
+from party_sdk.home.files import (
+    private_folder,
+    read_private,
+    wait_for_lock,
+    write_private,
+)
 
 _KNOWN = TypeAdapter(dict[InstitutionName, Key])
 _KEYS = TypeAdapter(dict[str, Key])
@@ -46,7 +50,6 @@ class OwnIdentity:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._path = home / "identity.json"
-        self._files = SecretFiles(home)
 
     def load(self) -> Institution:
         """Return it; :class:`NotReady` where none was made."""
@@ -54,7 +57,7 @@ class OwnIdentity:
             raise NotReady(
                 f"There is no identity in {self._home}: coterie identity new."
             )
-        return Institution.read(self._files.read(self._path))
+        return Institution.read(read_private(self._path))
 
     def load_or_make(self) -> Institution:
         """Return it; on first use a new one, which has no name yet."""
@@ -86,7 +89,7 @@ class OwnIdentity:
             return self.load()
 
     def _save(self, institution: Institution) -> None:
-        self._files.write(self._path, institution.to_bytes())
+        write_private(self._path, institution.to_bytes())
 
     @contextmanager
     def _lock_creation(self) -> Iterator[None]:

@@ -19,12 +19,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering_protocols.common.errors import CoterieError, Equivocation, NotReady
+from clustering_protocols.common.errors import Equivocation, NotReady
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import ByteArray
-from party_sdk.home.encryption import SecretFiles
+from party_sdk.home.files import overwrite_private, read_private, write_private
 
 _VERSION: Final = 4
 _CHECKSUM_BYTES: Final = 4
@@ -87,8 +87,8 @@ class DurableState:
 class StandingFiles:
     """The two files in a party's folder."""
 
-    def __init__(self, folder: Path, files: SecretFiles) -> None:
-        self._folder, self._files = folder, files
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def load(self) -> DurableState:
         """Return where the party stands; at its beginning if nothing is kept.
@@ -111,9 +111,9 @@ class StandingFiles:
         content = _encode(standing)
         checksum = zlib.crc32(content).to_bytes(_CHECKSUM_BYTES, "little")
         if standing.turn > 1:
-            self._files.overwrite(path, checksum + content)
+            overwrite_private(path, checksum + content)
             return
-        self._files.write(path, checksum + content)  # there is none to go back to
+        write_private(path, checksum + content)  # there is none to go back to
 
     @property
     def _paths(self) -> tuple[Path, Path]:
@@ -122,11 +122,8 @@ class StandingFiles:
     def _whole(self, path: Path) -> DurableState | None:
         """Return what a file holds; None if it is missing, or a crash has damaged it."""
         try:
-            read = self._files.read(path)
+            read = read_private(path)
         except FileNotFoundError:
-            return None
-        except CoterieError:  # a sealed one is damaged, or the passphrase is another
-            self._files.check_passphrase()
             return None
         checksum, content = read[:_CHECKSUM_BYTES], read[_CHECKSUM_BYTES:]
         if zlib.crc32(content).to_bytes(_CHECKSUM_BYTES, "little") != checksum:

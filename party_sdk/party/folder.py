@@ -42,8 +42,12 @@ from party_sdk.disclosures.intersections import Intersections
 from party_sdk.disclosures.privacy_budget import PrivacyBudget
 from party_sdk.disclosures.sum_history import SummedRows
 from party_sdk.home.consents import Consents
-from party_sdk.home.encryption import SecretFiles
-from party_sdk.home.files import lock_folder, private_folder
+from party_sdk.home.files import (
+    lock_folder,
+    private_folder,
+    read_private,
+    write_private,
+)
 from party_sdk.party.durable_state import DurableState, StandingFiles
 from party_sdk.party.kept_mappings import KeptMappings
 from party_sdk.party.ledger import Ledger
@@ -92,7 +96,6 @@ class PartyFolder:
         self.intersections = Intersections(home)
         self.shown = ShownTables(home)
         self.summed = SummedRows(home)
-        self._files = SecretFiles(home)
 
     @property
     def exists(self) -> bool:
@@ -113,7 +116,7 @@ class PartyFolder:
     def load_identity(self) -> Identity:
         """Return who the party is; :class:`NotReady` if it never joined from here."""
         try:
-            return Identity.model_validate_json(self._files.read(self._identity))
+            return Identity.model_validate_json(read_private(self._identity))
         except FileNotFoundError:
             if self._forgotten():
                 raise NotReady(
@@ -136,16 +139,16 @@ class PartyFolder:
     def save_identity(self, identity: Identity) -> None:
         """Keep who the party is."""
         private_folder(self.path)
-        self._files.write(self._identity, identity.model_dump_json().encode())
+        write_private(self._identity, identity.model_dump_json().encode())
 
     def load_agreement(self) -> bytes | None:
         """Return the exact bytes of the agreement, once it is known."""
         path = self.path / "agreement.json"
-        return self._files.read(path) if path.exists() else None
+        return read_private(path) if path.exists() else None
 
     def save_agreement(self, agreement: bytes) -> None:
         """Keep the agreement; it never changes."""
-        self._files.write(self.path / "agreement.json", agreement)
+        write_private(self.path / "agreement.json", agreement)
 
     @property
     def use(self) -> str:
@@ -165,14 +168,14 @@ class PartyFolder:
     def load_arrived(self) -> AdmittedRows | None:
         """Return which rows of the table the session sees; None for all, as they are."""
         path = self._arrived_path
-        return AdmittedRows.decode(self._files.read(path)) if path.exists() else None
+        return AdmittedRows.decode(read_private(path)) if path.exists() else None
 
     def save_arrived(self, arrived: AdmittedRows | None) -> None:
         """Keep which rows the session sees: labels go back to them without the table."""
         if arrived is None:
             self._arrived_path.unlink(missing_ok=True)
         else:
-            self._files.write(self._arrived_path, arrived.encode())
+            write_private(self._arrived_path, arrived.encode())
 
     def load_standing(self) -> DurableState:
         """Return where the party stands: what it answered last, and what it knows."""
@@ -225,7 +228,7 @@ class PartyFolder:
     @cached_property
     def consents(self) -> Consents:
         """Return to which kinds of contribution its people have said yes."""
-        return Consents(self.path / "consents.json", self._files)
+        return Consents(self.path / "consents.json")
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -235,7 +238,7 @@ class PartyFolder:
     @property
     def mappings(self) -> KeptMappings:
         """Return the mappings of this party's table."""
-        return KeptMappings(self.path, self._files, lambda: self.shown.key("mapping"))
+        return KeptMappings(self.path, lambda: self.shown.key("mapping"))
 
     def keyed_table_digest(self) -> str:
         """Return a keyed digest (hex) of the rows that took part; empty before."""
@@ -249,7 +252,7 @@ class PartyFolder:
     def cluster_names(self) -> tuple[str, ...]:
         """Return the name of each cluster, '' for none; empty before any is named."""
         path = self.path / "cluster-names.json"
-        stored = json.loads(self._files.read(path)) if path.exists() else {}
+        stored = json.loads(read_private(path)) if path.exists() else {}
         names = {int(cluster): name for cluster, name in stored.items()}
         return tuple(names.get(c, "") for c in range(1 + max(names, default=-1)))
 
@@ -280,33 +283,33 @@ class PartyFolder:
         if len(set(merged.values())) < len(merged):
             raise InvalidParameters("Two clusters have the same name.", remedy=remedy)
         path = self.path / "cluster-names.json"
-        self._files.write(path, json.dumps(merged).encode())
+        write_private(path, json.dumps(merged).encode())
         return self.cluster_names
 
     def load_moments(self) -> OwnMoments | None:
         """Return the moments of the own rows, as they were clustered; None before."""
         path = self._moments_path
-        return OwnMoments.decode(self._files.read(path)) if path.exists() else None
+        return OwnMoments.decode(read_private(path)) if path.exists() else None
 
     def load_variables(self) -> VariableMoments | None:
         """Return the moments of the own rows before they were prepared, if they were."""
         path = self._variables_path
-        return VariableMoments.decode(self._files.read(path)) if path.exists() else None
+        return VariableMoments.decode(read_private(path)) if path.exists() else None
 
     def save_moments(self, own: OwnMoments, variables: VariableMoments | None) -> None:
         """Keep the moments of the own rows: new rows are compared with them."""
         if variables is not None:
-            self._files.write(self._variables_path, variables.encode())
-        self._files.write(self._moments_path, own.encode())
+            write_private(self._variables_path, variables.encode())
+        write_private(self._moments_path, own.encode())
 
     def load_result(self) -> bytes | None:
         """Return the result, once it was fetched."""
         path = self.path / "result.arrays"
-        return self._files.read(path) if path.exists() else None
+        return read_private(path) if path.exists() else None
 
     def save_result(self, result: bytes) -> None:
         """Keep the result."""
-        self._files.write(self.path / "result.arrays", result)
+        write_private(self.path / "result.arrays", result)
 
     @property
     def member(self) -> Member | None:
@@ -323,7 +326,7 @@ class PartyFolder:
     def load_report(self) -> bytes | None:
         """Return the report that was written when the rest was forgotten."""
         path = self.path / _REPORT
-        return self._files.read(path) if path.exists() else None
+        return read_private(path) if path.exists() else None
 
     def forget(self, report: bytes | None = None, *, everything: bool = False) -> None:
         """Delete what this party keeps of the session, secrets included.
@@ -339,7 +342,7 @@ class PartyFolder:
         place = private_folder(self._before / str(len(self._forgotten()) + 1))
         for name, content in (("agreement.json", agreement), (_REPORT, report)):
             if content is not None:
-                self._files.write(place / name, content)
+                write_private(place / name, content)
         with suppress(FileNotFoundError):
             (self.path / "sent.log").rename(place / "sent.log")
         for left in self.path.iterdir():
@@ -388,4 +391,4 @@ class PartyFolder:
 
     @property
     def _standing_files(self) -> StandingFiles:
-        return StandingFiles(self.path, self._files)
+        return StandingFiles(self.path)

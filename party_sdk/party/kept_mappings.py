@@ -1,8 +1,8 @@
 """The mappings of a party's table, as its session has used them: each is kept.
 
-``mapping-1.toml``, ``mapping-2.toml`` … lie in the party's folder, sealed where the home
-is: their levels and codes are cells. The last one counts. Logs and reports name a keyed
-digest alone.
+``mapping-1.toml``, ``mapping-2.toml`` … lie in the party's folder: their
+levels and codes are cells. The last one counts. Logs and reports name a keyed digest
+alone.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from clustering_protocols.common.errors import GuardRefused
-from party_sdk.home.encryption import SecretFiles
-from party_sdk.home.files import private_folder
+from party_sdk.home.files import private_folder, read_private, write_private
 
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
@@ -55,10 +54,8 @@ class KeptMappings:
     key: returns 32 secret bytes of the home, under which digests are made.
     """
 
-    def __init__(
-        self, path: Path, files: SecretFiles, key: Callable[[], bytes]
-    ) -> None:
-        self._path, self._files, self._key = path, files, key
+    def __init__(self, path: Path, key: Callable[[], bytes]) -> None:
+        self._path, self._key = path, key
 
     @property
     def version(self) -> int:
@@ -82,7 +79,7 @@ class KeptMappings:
         from party_sdk.tables.mapping import parse_mapping
 
         path = self._file(version)
-        return parse_mapping(self._files.read(path), path.name)
+        return parse_mapping(read_private(path), path.name)
 
     def for_new_rows(self) -> TableMapping | None:
         """Return the mapping that counts, as it reads another table than the session's."""
@@ -95,7 +92,7 @@ class KeptMappings:
 
         number = self.version + 1
         private_folder(self._path)
-        self._files.write(self._file(number), write_mapping(mapping))
+        write_private(self._file(number), write_mapping(mapping))
         return number
 
     def choose(self, given: TableMapping | None, agree: Agree) -> TableMapping | None:

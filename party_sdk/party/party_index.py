@@ -9,7 +9,6 @@ from pathlib import Path
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import SessionState
-from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.leave import has_left
 
@@ -33,31 +32,20 @@ class KeptParty:
 
 def kept_parties(home: Path) -> Iterator[KeptParty]:
     """Yield the parties of a home by session and slot; the analyst is not asked."""
-    sealed = _why_sealed(home)
     for path in sorted((home / "parties").glob("*/*")):
         folder = PartyFolder(home, path.parent.name, path.name)
         if folder.exists or folder.forgotten() is not None:
-            yield _read_party(folder, sealed)
+            yield _read_party(folder)
 
 
-def _why_sealed(home: Path) -> str:
-    """Return why nothing can be read in a sealed home; nothing if it can."""
-    try:
-        SecretFiles(home).check_passphrase()
-    except CoterieError as error:
-        return error.detail
-    return ""
-
-
-def _read_party(folder: PartyFolder, sealed: str) -> KeptParty:
+def _read_party(folder: PartyFolder) -> KeptParty:
     title = ""
     try:
         if folder.exists:
             title = read_terms(folder.load_identity().terms.encode()).about.title
         state, following = _describe_state(folder)
     except (CoterieError, ValueError):
-        state = "sealed" if sealed else "cannot be read"
-        following = sealed or "use the release that wrote it"
+        state, following = "cannot be read", "use the release that wrote it"
     return KeptParty(
         session=folder.session,
         slot=folder.slot,

@@ -1,6 +1,6 @@
 """What a home keeps of the rows that a session clustered, to compare new rows with them.
 
-A few numbers of each column; they are sealed where the home is, and never leave it.
+A few numbers of each column; they never leave the home.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parties in the background: the desk runs each order as a process of its own.
 
 A party that is to run without anybody at a terminal has an *order*: files in its own
-folder of the home, for its owner's eyes, sealed where the home is sealed.
+folder of the home, for its owner's eyes.
 
 ``order.json``
     An :class:`Order`: the invitation, the table and how to read it, choices, outputs.

@@ -26,8 +26,12 @@ from party_sdk.admission.table_files import NamedTable
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
 from party_sdk.home.clock import now
-from party_sdk.home.encryption import SecretFiles
-from party_sdk.home.files import private_folder, wait_for_lock
+from party_sdk.home.files import (
+    private_folder,
+    read_private,
+    wait_for_lock,
+    write_private,
+)
 from party_sdk.home.policy import Policy
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.leave import come_back
@@ -275,7 +279,6 @@ class OrderFiles:
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self.folder = PartyFolder(home, session, slot)
         self.home, self.session, self.slot = home, session, slot
-        self._files = SecretFiles(home)
         self._is_alone = False
         self._taken: tuple[datetime, str | None] | None = None
 
@@ -373,7 +376,7 @@ class OrderFiles:
 
     def _read(self, model: type[_M], name: str) -> _M | None:
         try:
-            return model.model_validate_json(self._files.read(self._path(name)))
+            return model.model_validate_json(read_private(self._path(name)))
         except FileNotFoundError:
             return None
         except ValidationError:
@@ -381,7 +384,7 @@ class OrderFiles:
 
     def _write(self, name: str, content: BaseModel) -> None:
         private_folder(self.folder.path)
-        self._files.write(self._path(name), content.model_dump_json().encode())
+        write_private(self._path(name), content.model_dump_json().encode())
 
     def _path(self, name: str) -> Path:
         return self.folder.path / f"{name}.json"
@@ -403,8 +406,7 @@ def orders_in(home: Path) -> Iterator[OrderFiles]:
 class Orders:
     """The orders of a home.
 
-    home: the folder that holds the parties; sealed, a passphrase has to be at hand
-        (``COTERIE_PASSPHRASE_FILE``), or each call raises :class:`NotReady`.
+    home: the folder that holds the parties.
     """
 
     def __init__(self, home: Path) -> None:

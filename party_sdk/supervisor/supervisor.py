@@ -14,7 +14,6 @@ from threading import Event, Thread
 
 from clustering_protocols.common.errors import CoterieError
 from party_sdk.home.clock import now
-from party_sdk.home.encryption import SecretFiles, passphrase_for, passphrase_given
 from party_sdk.supervisor.orders import (
     End,
     Order,
@@ -103,7 +102,7 @@ class Supervisor:
         while not self._stop.is_set():
             try:
                 list(Orders(self._home).all())  # a closed home is reported now
-                environment = self._environment()
+                environment = dict(os.environ)
                 self.trouble = None
                 while not self._stop.is_set():
                     self._look(environment)
@@ -219,13 +218,6 @@ class Supervisor:
                 process.wait()
             _close(process)
             work.process = None
-
-    def _environment(self) -> dict[str, str]:
-        """Return what the processes get: a passphrase that was typed here, too."""
-        environment = dict(os.environ)
-        if SecretFiles(self._home).is_sealed and not passphrase_given():
-            environment["COTERIE_PASSPHRASE"] = passphrase_for(self._home)
-        return environment
 
 
 def _close(process: subprocess.Popen[bytes]) -> None:

@@ -174,7 +174,6 @@ LACKING: dict[str, tuple[tuple[str, ...], str]] = {
     "serve --help": (("serve", "--help"), "analyst"),
     "demo": (("demo",), "analyst"),
     "ui": (("ui", "--no-browser"), "ui"),
-    "seal": (("seal", "--keyring"), "keyring"),
     "statistics": (("table", "x.sav"), "statistics"),
 }
 

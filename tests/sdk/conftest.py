@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 from support.analyst_process import Analyst
 from support.terminal import Terminal
-
-from party_sdk.home import encryption
 
 
 @pytest.fixture
@@ -20,20 +16,6 @@ def terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Terminal:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return Terminal(monkeypatch, tmp_path)
-
-
-@pytest.fixture
-def derive_quickly(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """From when it is called, passphrases give keys without half a second of work."""
-
-    def derive(passphrase: str, salt: str, n: int) -> bytes:
-        assert n >= 1 << 17, "each guess costs half a second"
-        return sha256(f"{passphrase}/{salt}".encode()).digest()
-
-    def begin() -> None:
-        monkeypatch.setattr(encryption, "_derive_from_passphrase", derive)
-
-    return begin
 
 
 @pytest.fixture

@@ -254,16 +254,6 @@ def test_a_defect_is_told_by_its_place_and_not_by_a_cell(
     assert SECRET not in problem.what
 
 
-def test_a_reader_knows_no_passphrase(
-    rows: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COTERIE_PASSPHRASE", "correct horse")
-    has_none = "os._exit(9 * ('COTERIE_PASSPHRASE' in os.environ))"
-    monkeypatch.setattr(unpacking, "READER", answering(has_none))
-    report, _ = examine(rows, How())
-    assert "no usable answer" in report.problems[0].what
-
-
 def test_columns_come_as_they_are(rows: Path) -> None:
     assert column_names(rows) == ["id", "x", "y"]
     assert read_column(rows, "x") == ["1.5", "2.5", "4"]

@@ -19,7 +19,6 @@ from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms.terms import Layout
 from party_sdk.application.home import Home
-from party_sdk.home import encryption
 from party_sdk.party.folder import PartyFolder
 from party_sdk.supervisor import Order, OrderedTable, OrderFiles, Orders, QuestionKind
 from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
@@ -47,7 +46,6 @@ levels = {geheimwort = 1, anderes = 2}
 id = ["Summe"]
 """
 OTHER = MAPPING.replace("anderes", "nichts").replace("factor = 2.0", "factor = 3.0")
-WORDS = "correct horse battery staple"
 
 
 @pytest.fixture
@@ -174,24 +172,6 @@ def mapped_order(invitation: str, table: Path, given: Path) -> Order:
     return Order(
         invitation=invitation, table=OrderedTable(path=str(table), mapping=mapping)
     )
-
-
-def test_a_sealed_home_keeps_no_cell_of_a_mapping_in_clear(
-    online: Terminal, table: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    online.environment["COTERIE_PASSPHRASE"] = WORDS
-    monkeypatch.setenv("COTERIE_PASSPHRASE", WORDS)
-    home = online.folder / "home"
-    encryption.SecretFiles(home).seal(WORDS)
-    _, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
-    given = mapping_file(online)
-    online("party", "join", invitation, "--mapping", given, *ACCEPT)
-    Orders(home).place(mapped_order(invitation, table, given))
-    files = [path for path in home.rglob("*") if path.is_file()]
-    assert any(path.name == "mapping-1.toml" for path in files)
-    for path in files:
-        for word in (b"geheimwort", b"anderes", b"Summe"):
-            assert word not in path.read_bytes(), path
 
 
 def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) -> None:

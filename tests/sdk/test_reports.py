@@ -26,7 +26,6 @@ from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
 from party_sdk.cli.lab.demonstration import OVERALL, POOLED, Score, table_lines
 from party_sdk.cli.terminal.progress import Heartbeat
-from party_sdk.party.folder import PartyFolder
 from party_sdk.reports.run_reports import partitioning_of, way_of
 
 SLOT = "r1c1"
@@ -305,17 +304,6 @@ def test_a_report_elsewhere_has_only_what_can_be_checked(
     assert (found.sheet, found.safety_number, found.sizes) == (None, "", ())
     assert found.audit
     assert "result" not in json.loads(desk("session", "show", desk.session, "--json"))
-
-
-def test_a_sealed_home_reports_after_it_has_forgotten(desk: Desk) -> None:
-    desk.environment["COTERIE_PASSPHRASE"] = "a long passphrase"
-    desk("seal")
-    desk("party", "forget", desk.session, SLOT, "--yes")
-    left = PartyFolder(desk.folder / "home", desk.session, SLOT).forgotten()
-    assert left is not None
-    assert b"run-report" not in (left.path / "report.json").read_bytes()
-    made = json.loads(desk("party", "report", desk.session, SLOT, "--json"))
-    assert made["complete"]
 
 
 # What is measured elsewhere

@@ -36,8 +36,6 @@ from clustering_protocols.terms.terms import (
 )
 from party_sdk.disclosures.history import ShownTables
 from party_sdk.disclosures.history_files import FILE
-from party_sdk.disclosures.row_marks import KEY_FILE
-from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.folder import PartyFolder
 from party_sdk.party.rounds import use_of
 
@@ -446,21 +444,6 @@ def test_a_table_is_kept_once_however_often_it_is_used(home: Home) -> None:
 def test_what_shows_nothing_outside_leaves_nothing(home: Home) -> None:
     home.runs(terms_of(SIZES), table())
     assert not (home.path / FILE).exists()
-
-
-def test_marks_lie_sealed_in_a_sealed_home_and_are_read_there(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home.runs(terms_of(LLF), table())
-    clear = (home.path / FILE).read_bytes()
-    monkeypatch.setenv("COTERIE_PASSPHRASE", "a phrase")
-    SecretFiles(home.path).seal("a phrase")
-    for name in (FILE, KEY_FILE):
-        assert (home.path / name).read_bytes().startswith(b"coterie-sealed")
-    with pytest.raises(GuardRefused, match="allow_shown_together"):
-        home.runs(terms_of(OmniFC(n_clusters=3)), table())
-    SecretFiles(home.path).open()
-    assert (home.path / FILE).read_bytes() == clear
 
 
 @pytest.fixture

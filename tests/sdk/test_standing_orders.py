@@ -465,29 +465,6 @@ def test_files_of_an_order_are_for_their_owner_and_hold_no_row(
         assert hidden not in told
 
 
-def test_a_sealed_home_needs_its_passphrase(
-    online: Terminal,
-    rows: Path,
-    accepting: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    session, invitation = opened(online)
-    orders = Orders(accepting)
-    orders.place(an_order(invitation, rows))
-    online.environment["COTERIE_PASSPHRASE"] = "correct horse"
-    online("seal")
-    assert invitation.encode() not in b"".join(
-        path.read_bytes() for path in accepting.rglob("*") if path.is_file()
-    )
-    refused = Served(accepting, tmp_path / "log")
-    wait_for(lambda: "COTERIE_PASSPHRASE_FILE" in refused.log.read_text())
-    refused.end(signal.SIGTERM)
-    monkeypatch.setenv("COTERIE_PASSPHRASE", "correct horse")
-    with supervised(accepting):
-        until(Orders(accepting), session, OrderState.COMPLETED)
-
-
 def test_an_outage_is_told_and_waited_for(
     online: Terminal, rows: Path, accepting: Path, analyst: Analyst
 ) -> None:

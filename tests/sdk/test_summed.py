@@ -42,7 +42,6 @@ from party_sdk.disclosures.sum_history import (
     history_of,
     together,
 )
-from party_sdk.home.encryption import SecretFiles
 from party_sdk.party.folder import PartyFolder
 
 
@@ -317,13 +316,6 @@ def test_beyond_its_bytes_the_oldest_sessions_are_counted(
     assert sum(p.stat().st_size for p in (tmp_path / "sums").iterdir()) < 8_000
     with pytest.raises(GuardRefused, match="5 of your 300"):
         home.count("two", table, 0.0)
-
-
-def test_what_is_kept_is_sealed_with_the_home(tmp_path: Path) -> None:
-    table = rows(range(8), [0] * 4 + [1] * 4)
-    SummedRows(tmp_path).count("one", table, 1.0)
-    [path] = (tmp_path / "sums").glob("*.arrays")
-    assert SecretFiles(tmp_path)._secret(tmp_path / "sums") == [path]
 
 
 COLUMNS = ("a", "b", "c", "d")

@@ -1,7 +1,7 @@
 """What a shell offers on the tab key: names that this release and this home know.
 
-The analyst is not asked, and nothing is read that a passphrase may seal: names of
-sessions and slots are those of files and folders.
+The analyst is not asked, and no file is read: names of sessions and slots are those of
+files and folders.
 """
 
 from __future__ import annotations
