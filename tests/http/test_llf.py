@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import closing
 
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from support.analyst_process import Analyst, Crowd, wait_for
-from support.repeats import thorough
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import CoterieError, DeadlinePassed
@@ -23,46 +21,7 @@ Gather = Callable[..., Crowd]
 
 X = load_iris().data
 ROWS = simulation.split(X, Layout.lattice(4, 1), seed=1)
-COLUMNS = simulation.split(X, Layout.lattice(1, 3), seed=1)
 SHORT = Deadlines(round=10)  # in which the others answer on a busy machine, too
-
-
-@pytest.mark.every_python
-@pytest.mark.parametrize("parts", [ROWS, COLUMNS], ids=["rows", "columns"])
-@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
-def test_http_gives_the_labels_of_the_simulation_bit_for_bit(
-    gather: Gather, parts: simulation.Split, algorithm: str
-) -> None:
-    params = LosslessFederated(
-        n_clusters=3,
-        algorithm=algorithm,
-        max_iter=4,  # each update is a request of each party, and one its answer
-        small_cohorts="allow",
-    )
-    crowd = gather(params, parts)
-    crowd.start()
-    assert crowd.labels() == crowd.expected()
-    progress = crowd.session.status().progress
-    # A start that rests at once ends the run with its first update
-    assert progress["updates"] > 0
-    assert len(progress["moved"]) >= progress["updates"] - 1
-    report = crowd.results[parts.layout.names[0]].report
-    assert report["n_updates"] == progress["updates"]
-
-
-@pytest.mark.thorough
-def test_the_analyst_is_killed_in_the_middle(analyst: Analyst, gather: Gather) -> None:
-    params = LosslessFederated(n_clusters=3)
-    crowd = gather(params, ROWS)
-    crowd.start()
-    stages = ("updates", "start", "moments")
-    for number in reversed(range(thorough(ci=1, nightly=len(stages)))):
-        # it may have gone on since: short stages pass between two looks
-        there = stages[: number + 1]
-        wait_for(lambda: crowd.session.status().stage in there)  # noqa: B023  waited for at once
-        analyst.kill(signal.SIGKILL)
-        analyst.start()
-    assert crowd.labels() == crowd.expected()
 
 
 class Gone(BaseException):
