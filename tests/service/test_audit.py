@@ -17,14 +17,10 @@ from unittest.mock import Mock
 import httpx
 import numpy as np
 import pytest
-import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from hypothesis import given, strategies as st
-from support.analyst_process import Analyst, Crowd
-from support.databases import on_both_databases
+from support.analyst_process import Analyst
 
-from analyst_service.settings import Settings
-from analyst_service.storage.models import AuditLine
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     AuditBroken,
@@ -182,13 +178,6 @@ def test_an_audit_is_read_page_by_page(api: Api) -> None:
         lines += page["lines"]
         after = page["next"]
     assert lines == whole
-
-
-def test_an_audit_tells_why_a_session_ended(api: Api) -> None:
-    session = api.open(Dummy(fail_at="start"), PAIR).join()
-    session.answer()
-    entry = audit_of(session)[-1]
-    assert (entry["event"], entry["reason"]) == ("step-failed", "protocol-failed")
 
 
 # At a party
@@ -417,23 +406,6 @@ def test_a_party_whose_disk_is_full_sends_nothing(
     assert alone.entries[-1]["event"] == "receipt"
 
 
-@pytest.mark.threat(59)
-def test_a_party_without_room_for_its_log_sends_nothing(
-    alone: Alone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sent: list[str] = []
-    alone.between.before = lambda request: sent.append(request.url.path)
-    full = Mock(side_effect=StorageFull("there is no room"))
-    with monkeypatch.context() as context:
-        context.setattr(Ledger, "write_lines", full)
-        with pytest.raises(StorageFull):
-            alone.run()
-    assert not [path for path in sent if path.endswith("/contribution")]
-    alone.run()
-    assert [entry["event"] for entry in alone.entries[:2]] == ["joining", "sending"]
-    assert alone.entries[-1]["event"] == "receipt"
-
-
 def receipt_for(digest: str, sequence: int) -> Receipt:
     """A receipt for nine bytes."""
     at = datetime(2026, 3, 1, tzinfo=UTC)
@@ -497,59 +469,3 @@ def run(*words: object, home: Path, analyst: Analyst) -> Result:
     }
     texts = [str(word) for word in words]
     return CliRunner().invoke(main, texts, env=environment, prog_name="coterie")
-
-
-@on_both_databases
-def test_the_commands_check_both_chains_against_each_other(
-    analyst: Analyst, gather: Callable[..., Crowd], tmp_path: Path
-) -> None:
-    crowd = gather(Dummy(), PAIR)
-    crowd.start()
-    crowd.join()
-
-    def coterie(*words: object) -> Result:
-        return run(*words, home=crowd.home, analyst=analyst)
-
-    session = crowd.session.id
-    entropy = crowd.home / "entropy"
-    entropy.write_text(crowd.keys[A].hex())
-    signing = ("--json", "--entropy-file", entropy)
-    ledger = coterie("party", "audit", session, A, *signing)
-    receipts = tmp_path / "receipts.json"
-    receipts.write_text(ledger.stdout)
-    against = ("session", "audit", session, "--receipts", receipts)
-    assert coterie(*against).exit_code == 0
-    assert "contribution" in coterie("session", "audit", session).stdout
-    assert "sending" in coterie("party", "audit", session, A).stdout
-
-    engine = sa.create_engine(
-        Settings(database_url=analyst.environment["COTERIE_DATABASE_URL"]).database
-    )
-    last = json.loads(json.loads(ledger.stdout)["lines"][-1])["sequence"]
-    with engine.begin() as connection:  # the end is missing: the chain alone holds
-        cut = sa.delete(AuditLine).where(AuditLine.session_id == session)
-        connection.execute(cut.where(AuditLine.number >= last))
-    assert coterie("session", "audit", session).exit_code == 0
-    assert coterie(*against).exit_code == 3
-    with engine.begin() as connection:
-        changed = sa.func.replace(AuditLine.line, A, B)
-        change = sa.update(AuditLine).where(AuditLine.session_id == session)
-        connection.execute(change.values(line=changed))
-    assert coterie("session", "audit", session).exit_code == 3
-    engine.dispose()
-
-    log = crowd.home / "parties" / session / A / "sent.log"
-    log.write_text(log.read_text().replace('"attempt":1', '"attempt":2'))
-    assert coterie("party", "audit", session, A).exit_code == 3
-
-
-@on_both_databases
-def test_a_file_that_is_no_ledger_is_refused(
-    analyst: Analyst, gather: Callable[..., Crowd], tmp_path: Path
-) -> None:
-    crowd = gather(Dummy(), PAIR)
-    for content in ("surprise", "{}", "[1]"):
-        given = tmp_path / "receipts.json"
-        given.write_text(content)
-        words = ("session", "audit", crowd.session.id, "--receipts", given)
-        assert run(*words, home=tmp_path, analyst=analyst).exit_code == 5

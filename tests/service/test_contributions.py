@@ -9,7 +9,6 @@ import pickle
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -27,7 +26,6 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec, hash_chain
-from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
@@ -40,7 +38,6 @@ LAYOUT = Layout.lattice(2)
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, LAYOUT, seed=1)
 A, B = LAYOUT.names
-ROWS = PARTS.data[A].n_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,16 +289,6 @@ def test_the_receipt_of_a_closed_round_is_given_again(
     session.finish()
     assert session.status["state"] == "completed"
     assert (upload.send().status_code, upload.send().content) == (200, receipt)
-
-
-def test_a_party_that_has_answered_has_nothing_to_do(
-    session: ByHand, upload: Upload
-) -> None:
-    upload.send()
-    waiting = session.task(A)
-    assert (waiting.status_code, waiting.content) == (204, b"")
-    assert int(waiting.headers["retry-after"]) >= 1
-    assert session.task(B).status_code == 200
 
 
 # What is refused
@@ -568,15 +555,6 @@ def test_the_token_of_another_session_finds_no_session(
     assert refusal.json()["detail"] == unknown.json()["detail"]
 
 
-def test_a_session_that_is_over_takes_no_contribution(
-    session: ByHand, upload: Upload
-) -> None:
-    session.api.send("POST", f"{session.path}/cancel", session.key)
-    refusal = assert_refused(session.api, upload.send, Problem.SESSION_OVER)
-    assert refusal.json()["state"] == "cancelled"
-    assert refusal.json()["reason"] == Problem.CANCELLED.slug
-
-
 @pytest.mark.threat(1, 2)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0], ids=["first", "middle", "last"])
@@ -663,37 +641,6 @@ def test_a_join_is_refused_without_the_proof_of_the_members_key(
             Problem.KEY_NOT_AUTHENTIC,
         )
     assert shared_api.send("POST", "/v1/join", json=body).status_code == 200
-
-
-def test_a_join_for_another_slot_is_refused(shared_api: Api) -> None:
-    session = shared_api.open(Dummy(), PARTS)
-    wrong = session.member(B)
-    assert_refused(
-        shared_api, lambda: session.try_join(A, wrong), Problem.INVALID_PARAMETERS
-    )
-
-
-@pytest.mark.threat(155)
-def test_terms_whose_kinds_clash_are_joined_by_nobody(
-    shared_api: Api, earlier: Callable[[], AbstractContextManager[None]]
-) -> None:
-    """They were drawn up before kinds were compared; a party that does not look joins."""
-    layout, names = Layout.lattice(3), [f"x{place}" for place in range(X.shape[1])]
-    schema = numbers(names, -1e6, 1e6)
-    parts = simulation.split(X, layout, 1, names, dictionary=[schema])
-    with earlier():
-        session = shared_api.open(
-            DataCollaboration(n_clusters=2),
-            parts,
-            dictionary=[schema.model_dump(mode="json")],
-            release={"profiles": "everybody"},
-        )
-        body = session.joining("r1c1")
-    assert_refused(
-        shared_api,
-        partial(shared_api.send, "POST", "/v1/join", json=body),
-        Problem.INVALID_PARAMETERS,
-    )
 
 
 BAD_JSON: dict[str, tuple[bytes | dict[str, Any], Problem]] = {

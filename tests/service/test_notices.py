@@ -20,7 +20,6 @@ import pytest
 import sqlalchemy as sa
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
-from sqlalchemy.orm import Session as Transaction
 from support.analyst_process import Analyst, free_port, wait_for
 from support.databases import BOTH_DATABASES, Databases, on_both_databases
 from support.in_process import Api, ByHand, in_process
@@ -30,7 +29,7 @@ from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
 from analyst_service.notices.mail import Notification, letter
 from analyst_service.notices.sender import RETRIES, Sender
-from analyst_service.notices.service import MOST_AN_HOUR, NoticeService
+from analyst_service.notices.service import MOST_AN_HOUR
 from analyst_service.settings import Settings, is_mail_address
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Notice, Receiver
@@ -209,20 +208,6 @@ def test_who_has_answered_is_not_told_that_it_is_awaited(
     assert mails.events() == ["added"]
 
 
-def test_a_round_that_went_on_tells_nobody_of_the_one_before(
-    told_api: Api, mails: Mailbox
-) -> None:
-    session = told_api.open(Dummy(), PARTS).join()
-    leave(session, A)
-    session.answer()
-    with told_api.service.database.read() as transaction:
-        rounds = {n.round for n in transaction.query(Notice) if n.event != "added"}
-    assert rounds == {2}, "what was overtaken is gone"
-    session.finish()
-    tell(told_api)
-    assert sorted(mails.events()) == ["added", "ended"]
-
-
 def test_a_coordinator_is_told_who_is_awaited_and_a_party_is_not(
     told_api: Api, mails: Mailbox
 ) -> None:
@@ -360,18 +345,6 @@ def test_mail_that_fails_is_tried_again_and_given_up(
     assert mails.got == []
 
 
-def test_a_server_that_is_back_gets_what_waited(told_api: Api, mails: Mailbox) -> None:
-    session = told_api.open(Dummy(), PARTS)
-    leave(session)
-    mails.refusal = "451 full"
-    tell(told_api)
-    mails.refusal = ""
-    told_api.clock.forward(RETRIES[0].total_seconds())
-    tell(told_api)
-    [line] = listed(session)
-    assert (line["sent"], line["retrying"], line["failure"]) == (1, 0, None)
-
-
 def test_mail_that_is_refused_for_good_is_not_tried_again(
     told_api: Api, mails: Mailbox
 ) -> None:
@@ -414,17 +387,6 @@ def test_everybody_sees_and_removes_its_own_addresses_only(
     assert len(mails.got) == 2, "who was removed hears nothing"
     with told_api.service.database.read() as transaction:
         assert transaction.get_one(Receiver, own[A]).address == ""
-
-
-def test_an_address_that_is_left_again_is_told_once(
-    told_api: Api, mails: Mailbox
-) -> None:
-    session = told_api.open(Dummy(), PARTS)
-    first, second = (leave(session) for _ in range(2))
-    assert first != second
-    assert [line["id"] for line in listed(session)] == [second]
-    tell(told_api)
-    assert len(mails.got) == 1
 
 
 def test_few_addresses_are_told_and_few_were_ever_named(told_api: Api) -> None:
@@ -494,22 +456,6 @@ def test_nothing_is_offered_unless_it_was_turned_on(api: Api) -> None:
     assert refused.status_code == 403
     assert refused.json()["type"] == "urn:coterie:problem:not-offered"
     assert "COTERIE_SMTP_SERVER" in refused.json()["detail"]
-
-
-def test_what_was_turned_off_is_sent_no_more(
-    start_api: StartApi, mails: Mailbox
-) -> None:
-    with start_api(**mails.settings) as api:
-        leave(api.open(Dummy(), PARTS))
-    with start_api() as api:
-        tell(api)
-        assert mails.got == []
-
-
-def test_a_session_that_is_over_takes_no_address(told_api: Api) -> None:
-    session = told_api.open(Dummy(), PARTS)
-    told_api.send("POST", f"{session.path}/cancel", session.key)
-    assert post(session, "desk@ward.example").status_code == 410
 
 
 # What an address may not be
@@ -584,20 +530,6 @@ def test_a_line_break_never_gets_into_a_header(api: Api) -> None:
         letter(told, FROM, api.clock.now())
 
 
-def test_a_mail_server_needs_an_address_of_its_own() -> None:
-    with pytest.raises(ValueError, match="COTERIE_SMTP_FROM"):
-        Settings(smtp_server="smtp://mail.example")
-
-
-@pytest.mark.parametrize(
-    "url", ["mail.example", "smtp://user:secret@mail.example", "smtps://mail.example"]
-)
-def test_a_mail_server_of_another_form_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="smtp://user@host:587") as refused:
-        Settings(smtp_server=url, smtp_from=FROM)
-    assert "secret@" not in refused.value.errors(include_input=False)[0]["msg"]  # type: ignore[attr-defined]
-
-
 # Processes that are killed
 
 
@@ -645,27 +577,6 @@ def test_a_killed_analyst_loses_no_notice_and_two_send_once(
 
 
 @pytest.mark.threat(125)
-def test_a_notice_sent_again_after_a_crash_keeps_its_id(
-    start_api: StartApi, mails: Mailbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def die(*_: object, **__: object) -> bool:
-        raise SystemExit
-
-    with start_api(**mails.settings) as api:
-        leave(api.open(Dummy(), PARTS))
-        with monkeypatch.context() as patch:
-            patch.setattr(NoticeService, "settle", die)
-            with pytest.raises(SystemExit):
-                Sender(api.service).turn()
-        tell(api)
-        assert len(mails.got) == 1, "the lease holds"
-        api.clock.forward(120)
-        tell(api)
-    first, second = (each["Message-ID"] for each in mails.got)
-    assert first == second
-
-
-@pytest.mark.threat(125)
 @pytest.mark.parametrize("kind", BOTH_DATABASES)
 def test_of_many_senders_one_sends_each_notice(
     kind: str, databases: Databases, tmp_path: Path, mails: Mailbox
@@ -681,47 +592,3 @@ def test_of_many_senders_one_sends_each_notice(
             list(pool.map(lambda _: tell(api), range(4)))
     ids = [each["Message-ID"] for each in mails.got]
     assert len(ids) == len(set(ids)) == len(sessions)
-
-
-def test_simultaneous_senders_share_no_notice_or_receiver(
-    databases: Databases, tmp_path: Path
-) -> None:
-    """A query that began before another sender's lease ends after it, at times."""
-    n_rounds, n_receivers, n_each = 12, 4, 3
-    mail = {"smtp_server": "smtp://127.0.0.1", "smtp_from": FROM}
-    with (
-        databases.current("postgresql", tmp_path) as url,
-        in_process(tmp_path / "api", url, **mail) as api,
-        ThreadPoolExecutor(8) as pool,
-    ):
-        session = api.open(Dummy(), PARTS)
-        for number in range(n_receivers):
-            assert post(session, f"{number}@ward.example").status_code == 201
-        database = api.service.database
-        database.transact(lambda within: copied(within, n_each))
-
-        def take(_: int) -> list[tuple[str, str]]:
-            found = []
-            while taken := database.transact(
-                lambda within: NoticeService(within, api.service).take()
-            ):
-                found.append((taken[0].id, taken[1].receiver_id))
-            return found
-
-        for _ in range(n_rounds):
-            taken = [each for found in pool.map(take, range(8)) for each in found]
-            assert len({notice for notice, _ in taken}) == len(taken)
-            assert len({receiver for _, receiver in taken}) == len(taken) == n_receivers
-            database.transact(given_back)
-
-
-def copied(within: Transaction, times: int) -> None:
-    """Give every receiver more notices than the one that it has."""
-    for notice in within.scalars(sa.select(Notice)).all():
-        values = {c.key: getattr(notice, c.key) for c in sa.inspect(Notice).columns}
-        for _ in range(times - 1):
-            within.add(Notice(**{**values, "id": secrets.token_hex(16)}))
-
-
-def given_back(within: Transaction) -> None:
-    within.execute(sa.update(Notice).values(lease_until=None, attempts=0))

@@ -8,39 +8,28 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 from io import StringIO
 from pathlib import Path
-from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from opentelemetry import _logs, metrics, trace
 from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst, Crowd, wait_for
 from support.warm import with_constants
 
 from analyst_service.auth.service import AuthService
-from analyst_service.clock import SystemClock
-from analyst_service.identity import load_identity
 from analyst_service.monitoring.logs import JsonLines
-from analyst_service.process_context import _MAX_CALLERS, Rates
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.common.errors import (
-    NotFound,
-    TooManyRequests,
-    Unauthenticated,
-)
+from clustering_protocols.common.errors import NotFound, Unauthenticated
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
-from party_sdk.cli import main
 from tests.service.raw_requests import SILENCE, start
 
 if TYPE_CHECKING:
@@ -264,29 +253,6 @@ def test_guessing_keys_or_codes_is_held_up(start_api: StartApi, path: str) -> No
         assert api.send("GET", "/v1/sessions", api.key()).status_code == 200
 
 
-def test_callers_that_are_counted_do_not_grow_without_end(clock: HandClock) -> None:
-    rates = Rates(0.2)
-    for caller in range(_MAX_CALLERS + 10):
-        rates.take(str(caller), clock.now())
-    assert len(rates._buckets) == _MAX_CALLERS
-    rates.take("0", clock.now())
-    with pytest.raises(TooManyRequests):
-        rates.take("0", clock.now())
-
-
-@pytest.mark.threat(62)
-def test_a_clock_that_is_put_back_fills_and_empties_no_bucket(clock: HandClock) -> None:
-    rates = Rates(1)
-    rates.take("a", clock.now())
-    clock.forward(-3600)
-    for _ in range(4):
-        rates.take("a", clock.now())
-    with pytest.raises(TooManyRequests):
-        rates.take("a", clock.now())
-    clock.forward(1)
-    rates.take("a", clock.now())
-
-
 @pytest.fixture
 def clock(api: Api) -> HandClock:
     return api.clock
@@ -506,17 +472,6 @@ def test_a_key_that_has_ended_and_a_token_are_not_rotated(api: Api) -> None:
             auth.authenticate(f"Bearer {session.key}")
 
 
-def test_a_revoked_key_is_refused_under_its_old_secret_too(api: Api) -> None:
-    session = api.open(Dummy(), PARTS)
-    with api.service.database.write() as transaction:
-        auth = AuthService(transaction, api.clock)
-        key_id = auth.authenticate(f"Bearer {session.key}").credential_id
-        fresh = auth.rotate(key_id, 1000, 1000)
-        auth.revoke(key_id)
-    for secret in (session.key, fresh):
-        assert api.send("GET", session.path, secret).status_code == 401
-
-
 def test_tokens_expire_an_hour_after_a_slot_joined_again(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join(A, turn=False)
     first = session.tokens[A]
@@ -525,33 +480,6 @@ def test_tokens_expire_an_hour_after_a_slot_joined_again(api: Api) -> None:
     api.clock.forward(3600)
     assert api.send("GET", session.path, first).status_code == 401
     assert api.send("GET", session.path, session.tokens[A]).status_code == 200
-
-
-def test_an_administrator_rotates_and_revokes_by_command(
-    start_api: StartApi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def run(*words: str, expect: int = 0) -> str:
-        found = CliRunner().invoke(main, words)
-        assert found.exit_code == expect, found.output
-        return found.stdout
-
-    with start_api() as api:
-        monkeypatch.setenv("COTERIE_DATA_DIR", str(api.service.settings.data_dir))
-        api.clock.time = SystemClock().now()
-        session = api.open(Dummy(), PARTS).join()
-        made = json.loads(run("key", "create", "--json"))
-        fresh = run("key", "rotate", made["id"], "--overlap-hours", "0").strip()
-        api.clock.forward(60)
-        assert fresh != made["key"]
-        assert api.send("GET", "/v1/sessions", fresh).status_code == 200
-        assert api.send("GET", "/v1/sessions", made["key"]).status_code == 401
-        run("key", "rotate", "unknown", expect=7)
-        run("key", "revoke", "--session", "nope", expect=1)
-        run("key", "revoke", "--session", session.id)
-        for token in session.tokens.values():
-            assert api.send("GET", session.path, token).status_code == 401
-        assert api.send("GET", session.path, session.key).status_code == 200
-        run("key", "revoke", expect=2)
 
 
 def test_a_service_writes_json_lines_and_no_secret(
@@ -566,30 +494,3 @@ def test_a_service_writes_json_lines_and_no_secret(
 
 
 # Who it is
-
-
-def test_processes_that_start_together_share_one_identity(
-    tmp_path: Path,
-) -> None:
-    path = tmp_path / "new" / "identity.json"
-    together = Barrier(8)
-
-    def start(_: int) -> str:
-        together.wait()
-        return load_identity(path).key
-
-    with ThreadPoolExecutor(8) as pool:
-        assert len(set(pool.map(start, range(8)))) == 1
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_a_file_system_without_links_keeps_an_identity_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(Path, "hardlink_to", refuse)
-    first = load_identity(tmp_path / "identity.json")
-    assert load_identity(tmp_path / "identity.json").key == first.key
