@@ -12,14 +12,12 @@ from xlsxwriter import Workbook
 
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.tables import Dialect, How, examine, lone_values
-from party_sdk.tables.codes import DATES, n_coded
 
 rng = np.random.default_rng(5)
 BMI = rng.normal(28, 3, 300).round(1)
 AGES = rng.integers(25, 90, 300).astype(float)
 PEPTIDE = np.abs(rng.normal(1.1, 0.3, 300)).round(2)
 LIKERT = rng.integers(1, 6, 300).astype(float)
-BORN = rng.integers(-9000, 12_000, 300).astype(float)
 
 
 def coded(x: Any, *codes: float, times: int = 9) -> Any:
@@ -58,12 +56,6 @@ def test_codes_of_no_value_are_found_with_their_counts(
     ]
 
 
-@pytest.mark.parametrize("day", ["1900-01-01", "1901-01-01", "9999-12-31"])
-def test_days_that_stand_for_unknown_are_found(day: str) -> None:
-    code = float(np.datetime64(day).astype(int))
-    assert [each.value for each in lone_values(coded(BORN, code), DATES)] == [code]
-
-
 @pytest.mark.parametrize(
     "x",
     [
@@ -87,13 +79,6 @@ def test_days_that_stand_for_unknown_are_found(day: str) -> None:
 )
 def test_ordinary_columns_hold_no_codes(x: Any) -> None:
     assert lone_values(x) == []
-
-
-def test_whole_numbers_of_few_values_are_counted() -> None:
-    assert n_coded(LIKERT) == 5
-    assert n_coded(1 + AGES % 2) == 2
-    assert n_coded(AGES % 2) == 0, "0 and 1 are the indicator that a category becomes"
-    assert n_coded(AGES) == n_coded(BMI) == n_coded(LIKERT[:10]) == 0
 
 
 @pytest.mark.parametrize("kind", ["csv", "frame", "parquet", "dictionary"])
@@ -122,24 +107,6 @@ def test_a_table_tells_its_codes_with_counts(tmp_path: Path, kind: str) -> None:
     how = How(id_column="id", schema=schema, dialect=Dialect(missing=("-9",)))
     report, _ = examine(path, how)
     assert "apart from" not in " ".join(report.warnings)
-
-
-def test_codes_of_a_large_table_are_counted_in_all_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("party_sdk.tables.codes._MOST_ROWS", 100)
-    report, _ = examine(pd.DataFrame({"x": coded(BMI, 999)[::-1]}), How())
-    assert "999 in 9 rows" in report.warnings[0]
-
-
-@pytest.mark.parametrize("written", ["1900-01-01", "01.01.1900", "1/1/1900"])
-def test_a_code_among_dates_needs_no_dictionary(tmp_path: Path, written: str) -> None:
-    days = [str(np.datetime64(int(day), "D")) for day in BORN]
-    days[::20] = [written] * 15
-    path = tmp_path / "born.csv"
-    path.write_text("\n".join(["id,born", *(f"n{i},{d}" for i, d in enumerate(days))]))
-    report, _ = examine(path, How(id_column="id"))
-    assert "'born': 1900-01-01 in 15 rows" in " ".join(report.warnings)
 
 
 # Titles
@@ -182,26 +149,6 @@ def test_names_of_a_sheet_stand_below_its_title(
     assert told is (not said and name not in {"none", "an empty row"})
 
 
-def test_rows_of_a_sheet_are_skipped_as_said(tmp_path: Path) -> None:
-    path = sheet(tmp_path / "t.xlsx", ["Title"], ["of", "two", "words"])
-    report, _ = examine(path, How(dialect=Dialect(skip=1)))
-    assert report.columns[0].name == "of"
-    report, _ = examine(path, How(dialect=Dialect(skip=900)))
-    assert "is empty, or all of it is skipped" in report.problems[0].what
-
-
-@pytest.mark.parametrize("mark", [",", ";", "\t"])
-def test_names_of_a_text_stand_below_its_title(tmp_path: Path, mark: str) -> None:
-    rows = [HEADER, *([f"N{i}", str(AGES[i]), str(BMI[i])] for i in range(30))]
-    path = tmp_path / "t.csv"
-    lines = ["Diabetes cohort", "", *(mark.join(row) for row in rows)]
-    path.write_text("\n".join(lines))
-    report, table = examine(path, How(id_column="id"))
-    assert table is not None, report
-    assert (table.columns, report.dialect["skip"]) == (("age", "bmi"), 2)
-    assert "Lines 1 to 2 are read as a title" in report.warnings[0]
-
-
 @pytest.mark.parametrize("title", [[], ["Diabetes cohort, 2024", ""]])
 @pytest.mark.parametrize("named", [True, False])
 def test_decimal_commas_cut_no_cells(
@@ -218,16 +165,6 @@ def test_decimal_commas_cut_no_cells(
     assert table.columns == ("age", "bmi")
     assert (report.dialect["delimiter"], report.dialect["decimal"]) == (";", ",")
     assert report.dialect.get("skip", 0) == len(title)
-
-
-@pytest.mark.parametrize("first", [["N0", "7", "1.5"], ["", "", "x"], ["", "", "3"]])
-def test_a_row_of_values_is_no_header(tmp_path: Path, first: list[str]) -> None:
-    """Names that are mostly empty stay the names: no row of values takes their place."""
-    path = tmp_path / "t.csv"
-    rows = [["only"], *([f"N{i}", str(AGES[i]), str(BMI[i])] for i in range(30))]
-    path.write_text("\n".join(",".join(row) for row in [["", "", first[2]], *rows[1:]]))
-    report, _ = examine(path, How())
-    assert not any("title" in warning for warning in report.warnings)
 
 
 # Totals and second headers
@@ -258,28 +195,3 @@ def test_rows_of_totals_are_told(tmp_path: Path, text: str, line: int) -> None:
     assert found == ([line] if line else [])
     report, _ = examine(path, How(id_column="id", allow=["totals-row"]))
     assert not report.problems
-
-
-def test_a_total_may_stand_in_a_column_that_is_no_id(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(lines("Total,,"))
-    report, _ = examine(path, How())
-    assert [each.line for each in report.problems] == [32]
-    words = ["total", "partial"] * 15
-    frame = pd.DataFrame({"surgery": words[::-1], "bmi": BMI[:30]})
-    assert not examine(frame, How())[0].problems
-
-
-@pytest.mark.parametrize("by", ["text", "frame", "dictionary"])
-def test_a_second_header_is_told_once(tmp_path: Path, by: str) -> None:
-    path: Any = tmp_path / "t.csv"
-    path.write_text(lines(middle="id,age,bmi"))
-    schema = None
-    if by == "frame":
-        path = pd.read_csv(path)
-    if by == "dictionary":
-        schema = Schema(fields=(Field(name="age"), Field(name="bmi")))
-    report, _ = examine(path, How(id_column="id", schema=schema))
-    [found] = report.problems
-    assert found.what == "repeats the names of columns: delete this row"
-    assert found.line == (16 if by == "frame" else 17)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from clustering_protocols import simulation
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
-from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.shared_stages.alignment.params import Alignment
-from clustering_protocols.terms.terms import Layout
 from party_sdk.results.results import Result
-from party_sdk.tables import Table, column_names, open_table, read_column
+from party_sdk.tables import column_names, open_table, read_column
 
 COLUMNS = {
     "id": ["007", "8", "x,9"],
@@ -162,25 +158,6 @@ def test_a_matrix_of_numbers_is_a_table(dtype: str) -> None:
     assert list(source.columns) == ["x0", "x1"]
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([1, 2], pa.int8()),
-        pa.array([1, 2], pa.float32()),
-        pa.array([Decimal(1), Decimal(2)]),
-        pa.array([True, False]),
-        pd.array([1, 2], dtype="Int64"),
-        pd.array([True, False], dtype="boolean"),
-        pl.Series([1, 2], dtype=pl.UInt16),
-    ],
-)
-def test_a_column_of_any_kind_of_number_is_read(column: Any) -> None:
-    frames = {pl.Series: pl.DataFrame, pa.Array: pa.table}
-    make = next((m for kind, m in frames.items() if isinstance(column, kind)), None)
-    source = open_table((make or pd.DataFrame)({"x": column}))
-    assert matrix(source)[0, 0] == 1
-
-
 def test_a_source_of_rows_is_taken_as_it_is() -> None:
     class Streamed:
         n_rows, columns, ids = 2, ("a",), None
@@ -270,24 +247,6 @@ def test_an_array_that_is_no_matrix_of_numbers_is_refused(
     assert "'b'" not in str(raised.value), "no value is repeated"
 
 
-@pytest.mark.parametrize("options", [{"id_column": "id"}, {"columns": ["x"]}])
-def test_an_array_has_no_names(options: Any) -> None:
-    with pytest.raises(InvalidData, match="no named columns"):
-        open_table(np.ones((2, 2)), **options)
-
-
-@pytest.mark.parametrize("table", [[[1, 2]], {"x": [1]}, 7, None], ids=repr)
-def test_what_is_no_table_is_refused(table: Any) -> None:
-    with pytest.raises(InvalidData, match="no table that coterie knows"):
-        open_table(table)
-
-
-@pytest.mark.filterwarnings("ignore::polars.exceptions.PerformanceWarning")
-def test_a_lazy_frame_is_not_collected_for_the_operator() -> None:
-    with pytest.raises(InvalidData, match="LazyFrame"):
-        open_table(pl.LazyFrame({"x": [1]}))
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -310,11 +269,6 @@ def test_a_file_that_cannot_be_read_says_so(
     with pytest.raises(InvalidData, match=words) as raised:
         open_table(path)
     assert str(tmp_path) not in str(raised.value), "folders may name people"
-
-
-def test_a_folder_is_no_table(tmp_path: Path) -> None:
-    with pytest.raises(InvalidData, match="no readable"):
-        open_table(tmp_path)
 
 
 def test_one_column_of_a_file_is_read_for_comparison(tmp_path: Path) -> None:
@@ -369,12 +323,6 @@ def test_memberships_are_saved_with_the_labels(tmp_path: Path, name: str) -> Non
     assert found["membership_1"] == [0.9, 0.0, 0.75]
 
 
-def test_what_is_saved_is_read_back_by_its_own_reader(tmp_path: Path) -> None:
-    path = result(("007", "8", "9")).save(tmp_path / "labels.csv")
-    assert read_column(path, "label") == ["1", "0", "1"]
-    assert open_table(path, id_column="id").ids == ("007", "8", "9")
-
-
 def test_a_result_shows_no_label_and_no_id() -> None:
     shown = repr(result(("patient-1", "patient-2", "patient-3")))
     assert "patient" not in shown
@@ -402,42 +350,6 @@ def test_a_large_file_is_read_in_batches_any_number_of_times(
     assert np.array_equal(matrix(source), np.column_stack([LARGE["x"], LARGE["n"]]))
     next(source.batches())[:] = 0
     assert matrix(source)[1, 1] == 1, "what a role writes stays in its pass"
-
-
-@of_kinds("csv", "parquet")
-def test_a_gap_behind_the_first_batch_is_told_with_its_place(
-    make: Make, tmp_path: Path
-) -> None:
-    path = make(LARGE | {"x": [*[1.0, 2.0] * 34_999, None, 1.0]}, tmp_path)
-    place = "line 70000" if path.suffix == ".csv" else "row 69999"
-    with pytest.raises(InvalidData, match=f"{place}, x: empty"):
-        open_table(path, id_column="id")
-
-
-@of_kinds("csv", "parquet")
-def test_rows_of_one_id_are_told_by_their_places(make: Make, tmp_path: Path) -> None:
-    ids = [*LARGE["id"][:-1], "p0"]
-    source = open_table(make(LARGE | {"id": ids}, tmp_path), id_column="id")
-    assert isinstance(source, Table)
-    lines = source.places.word == "line"
-    assert source.same_ids() == (
-        "Lines 2 and 70001 have the same id."
-        if lines
-        else "Rows 1 and 70000 have the same id."
-    )
-    assert not open_table(make(LARGE, tmp_path), id_column="id").same_ids()  # type: ignore[attr-defined]  # a table of a file
-
-
-def test_rows_of_a_file_and_of_a_matrix_give_the_same_sums(tmp_path: Path) -> None:
-    params = LosslessFederated(n_clusters=3, max_iter=3)
-    file = open_table(as_parquet(LARGE, tmp_path), id_column="id")
-    results = []
-    for source in (file, MatrixSource(matrix(file))):
-        data = dict.fromkeys(Layout.lattice(3, 1).names, source)
-        results.append(simulation.run(params, Layout.lattice(3, 1), data, seed=1))
-    first, second = (run.outcomes["r1c1"] for run in results)
-    assert np.array_equal(first.centroids, second.centroids)
-    assert np.array_equal(first.labels, second.labels)
 
 
 # Ids of several columns

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import gzip
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,16 +15,9 @@ from pyarrow import parquet
 from support.analyst_process import wait_for
 from support.hostile_tables import MEBIBYTE
 
-from clustering_protocols.common.errors import InvalidData, StorageFull
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.numerics.data_source import matrix
-from party_sdk.tables import (
-    How,
-    column_names,
-    examine,
-    open_table,
-    read_column,
-    unpacking,
-)
+from party_sdk.tables import How, examine, open_table, unpacking
 from party_sdk.tables.files import LARGE_FILE
 from party_sdk.tables.scratch import PREFIX, private_folder, sweep
 
@@ -188,53 +177,6 @@ def test_a_limit_that_a_reader_meets_is_named(
     assert LARGE_FILE not in said, "it would not help"
 
 
-@pytest.mark.parametrize("error", [MemoryError(), OSError(errno.ENOMEM, "no memory")])
-def test_whoever_asks_may_meet_the_limit_first(
-    rows: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    """It has no memory to start a reader, or to hear of it: that is the same sentence."""
-
-    def fail(*_: object, **__: object) -> None:
-        raise error
-
-    monkeypatch.setattr(subprocess, "Popen", fail)
-    [problem] = examine(rows, How(id_column="id"))[0].problems
-    assert "4 GiB of memory" in problem.what
-    assert LARGE_FILE in problem.what
-
-
-def test_a_reader_that_cannot_load_more_met_its_limit(
-    rows: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The loader of libraries ends a process with a status of its own, 127."""
-    monkeypatch.setattr(unpacking, "READER", answering("", status=127))
-    [problem] = examine(rows, How(id_column="id"))[0].problems
-    assert "4 GiB of memory" in problem.what
-    assert LARGE_FILE in problem.what
-    monkeypatch.setattr(unpacking, "READER", ("-c", "raise SystemExit(127)"))
-    [problem] = examine(rows, How(id_column="id"))[0].problems
-    assert "did not begin (status 127)" in problem.what
-    assert "memory" in problem.what, "all of the machine's may be taken"
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="/dev/full is needed")
-def test_a_disk_without_room_for_the_answer_is_named(
-    rows: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not even a refusal can be written then."""
-    program = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from party_sdk.tables import unpacking\n"
-        "(Path(sys.argv[1]) / 'answer.json').symlink_to('/dev/full')\n"
-        "unpacking.main(sys.argv[1])"
-    )
-    monkeypatch.setattr(unpacking, "READER", ("-c", program))
-    with pytest.raises(StorageFull, match="This machine has no room") as raised:
-        open_table(rows, id_column="id")
-    assert str(temporary) in raised.value.detail
-
-
 def test_a_defect_is_told_by_its_place_and_not_by_a_cell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,13 +194,6 @@ def test_a_defect_is_told_by_its_place_and_not_by_a_cell(
     [problem] = report.problems
     assert "RuntimeError" in problem.what
     assert SECRET not in problem.what
-
-
-def test_columns_come_as_they_are(rows: Path) -> None:
-    assert column_names(rows) == ["id", "x", "y"]
-    assert read_column(rows, "x") == ["1.5", "2.5", "4"]
-    with pytest.raises(InvalidData, match="'age'"):
-        read_column(rows, "age")
 
 
 # What is left behind
@@ -306,25 +241,6 @@ def test_a_reader_ends_with_its_parent_and_removes_its_copies(
     assert not list(temporary.iterdir())
 
 
-@pytest.mark.threat(165)
-def test_what_both_left_behind_goes_with_the_next_start(
-    reading: subprocess.Popen[bytes], temporary: Path, rows: Path
-) -> None:
-    [reader] = readers(reading)
-    os.kill(reader, signal.SIGSTOP)  # before it is through
-    [folder] = temporary.iterdir()
-    sweep(temporary)
-    assert folder.is_dir(), "somebody holds it"
-    assert folder.stat().st_mode & 0o777 == 0o700
-    reading.kill()
-    reading.wait()
-    os.kill(reader, signal.SIGKILL)
-    wait_for(lambda: not is_alive(reader))
-    assert (folder / "rows.arrow").exists()
-    subprocess.run([sys.executable, "-c", READING, str(rows)], check=True)
-    assert not list(temporary.iterdir())
-
-
 def test_only_own_folders_are_swept(temporary: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     for folder in (mine, temporary / "coterie-other", temporary / f"{PREFIX}new"):
@@ -338,18 +254,3 @@ def test_only_own_folders_are_swept(temporary: Path, tmp_path: Path) -> None:
     assert (mine / "lock").exists(), "a link is not followed"
     names = {path.name for path in temporary.iterdir()}
     assert names == {"coterie-other", f"{PREFIX}new", f"{PREFIX}link"}
-
-
-def test_an_error_within_a_private_folder_comes_out(temporary: Path) -> None:
-    with pytest.raises(FileNotFoundError), private_folder() as folder:
-        (folder / "rows").read_bytes()
-    assert not list(temporary.iterdir())
-
-
-def test_a_compressed_text_that_fits_is_told_by_its_lines(tmp_path: Path) -> None:
-    path = tmp_path / "rows.csv.gz"
-    path.write_bytes(gzip.compress(b"id,x\n\na,1\n\nb,2\na,7\n"))
-    report, table = examine(path, How(id_column="id"))
-    assert table is not None
-    assert report.rows == 3
-    assert "3 and 6" in table.same_ids()

@@ -6,9 +6,7 @@ import gzip
 import os
 import re
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -163,12 +161,6 @@ def lines(*rows: str, header: str = "id,x,y") -> str:
     return "\n".join([header, *(rows or ROWS), ""])
 
 
-def zipped(path: Path) -> Path:
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr("rows.csv", lines())
-    return path
-
-
 def sheets(path: Path, *names: str) -> Path:
     with Workbook(path) as book:
         for name in names:
@@ -321,18 +313,6 @@ def test_names_of_columns_become_no_statement(tmp_path: Path) -> None:
     assert list(open_table(path).columns) == names
 
 
-@pytest.mark.parametrize("columns", [["x"], ["y", "x"], ["y"]])
-def test_gaps_are_counted_whichever_columns_are_read(
-    tmp_path: Path, columns: list[str]
-) -> None:
-    rows = ["p,a,1.5,NA", "q,b,NA,3", "r,c,2.5,", "s,d,7,1"]
-    path = of(tmp_path / "rows.csv", lines(*rows, header="id,ward,x,y"))
-    report, _ = examine(path, How(id_column="id", columns=columns))
-    assert not report.problems
-    missing = {column.name: column.missing for column in report.columns}
-    assert missing == {name: {"x": 1, "y": 2}[name] for name in columns}
-
-
 def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "rows.csv")
     assert "is a pipe or device" in refused(tmp_path / "rows.csv")
@@ -370,19 +350,6 @@ def test_garbage_is_refused_in_a_sentence_and_leaves_nothing(
     assert not list(spare.iterdir())
 
 
-def test_a_euro_sign_of_windows_is_a_euro_sign(tmp_path: Path) -> None:
-    path = of(tmp_path / "rows.csv", lines(header="id,€,y"), "cp1252")
-    assert list(open_table(path, id_column="id").columns) == ["€", "y"]
-
-
-def test_an_encoding_that_shows_late_is_found(tmp_path: Path) -> None:
-    rows = [*(f"p{i},{i % 7}.5,{i % 5}" for i in range(60_000)), "Jürgen,1.5,2"]
-    path = of(tmp_path / "rows.csv", lines(*rows), "latin-1")
-    source = open_table(path, id_column="id")
-    assert source.ids is not None
-    assert (source.n_rows, source.ids[-1]) == (60_001, "Jürgen")
-
-
 @pytest.mark.parametrize(
     ("head", "said"),
     [("Kennung,Größe,y", {}), ("id,x,y", {"encoding": "utf-8"})],
@@ -401,27 +368,12 @@ def test_an_invalid_utf_8_byte_is_reported_with_its_line(
         )
 
 
-@pytest.mark.parametrize("n_first", [200, 40])
-def test_a_file_of_two_encodings_is_refused(tmp_path: Path, n_first: int) -> None:
-    rows = [f"Mü{i},{i % 7}.5,{i % 5}" for i in range(240)]
-    first = lines(*rows[:n_first], header="id,Größe,y").encode()
-    path = tmp_path / "rows.csv"
-    path.write_bytes(first + "\n".join(rows[n_first:]).encode("cp1252"))
-    told = refused(path, id_column="id")
-    assert f"line {n_first + 2}: bytes that are no text in this encoding" in told
-    assert "--csv encoding=" in told
-
-
 def test_a_wrong_stated_encoding_is_refused(
     tmp_path: Path,
 ) -> None:
     path = of(tmp_path / "rows.csv", lines(header="id,Größe,y"), "latin-1")
     with pytest.raises(InvalidData, match="not written in utf-8: see line 1"):
         open_table(path, id_column="id", dialect=from_mapping({"encoding": "utf-8"}))
-
-
-def test_a_zip_is_to_be_unpacked(tmp_path: Path) -> None:
-    assert "zip archive: unpack it" in refused(zipped(tmp_path / "rows.zip"))
 
 
 def test_of_several_sheets_one_is_named(tmp_path: Path) -> None:
@@ -440,42 +392,6 @@ def test_a_cell_of_a_sheet_is_told_by_its_row(tmp_path: Path) -> None:
         ):
             sheet.write_row(place, 0, row)
     assert "row 5, x: 'AAAA' is no number" in refused(path, id_column="id")
-
-
-def test_texts_of_a_sheet_are_read_beside_its_numbers(tmp_path: Path) -> None:
-    path = tmp_path / "rows.xlsx"
-    rows = [
-        ["a", 1.5, date(2024, 1, 31)],
-        ["b", "2,5", "01.02.2024"],
-        ["c", 3, "3.2.2024"],
-    ]
-    write_sheet(path, [["id", "x", "day"], *rows])
-    found = open_table(path, id_column="id", schema=WITH_DAY)
-    assert matrix(found).tolist() == [[1.5, 19753], [2.5, 19754], [3, 19756]]
-    report, _ = examine(path, How(id_column="id"))
-    assert report.dialect == {"sheet": "Sheet1", "decimal": ",", "dates": "day-first"}
-
-
-@pytest.mark.parametrize(
-    ("dialect", "read"), [([], None), (["decimal=,"], 1.234), (["decimal=."], None)]
-)
-def test_texts_that_may_have_thousands_apart_are_nobodys_guess(
-    tmp_path: Path, dialect: list[str], read: float | None
-) -> None:
-    path = tmp_path / "rows.xlsx"
-    write_sheet(path, [["id", "x", "y"], *([f"r{i}", "1,234", 1.5] for i in range(4))])
-    if read is None:
-        assert "'x' holds words" in refused(path, id_column="id", dialect=dialect)
-    else:
-        found = open_table(path, id_column="id", dialect=dialect)
-        assert matrix(found)[0].tolist() == [read, 1.5]
-
-
-def write_sheet(path: Path, rows: list[list[Any]]) -> None:
-    with Workbook(path, {"default_date_format": "dd.mm.yyyy"}) as book:
-        sheet = book.add_worksheet()
-        for place, row in enumerate(rows):
-            sheet.write_row(place, 0, row)
 
 
 DATES = "id,x,day\na,1.5,{}\nb,2.5,{}\nc,3.5,{}\n"

@@ -24,7 +24,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.terms.preparation import Preparation
-from clustering_protocols.terms.schema import Field, Schema
+from clustering_protocols.terms.schema import Schema
 from party_sdk.cli import main
 from party_sdk.results.output_files import keep_others, remember_outputs, try_outputs
 from party_sdk.results.results import Result
@@ -84,42 +84,6 @@ def test_numbers_with_separators_of_thousands_are_no_words(
 ) -> None:
     said = coterie("table", table(tmp_path, *lines, header=header), expect=5).output
     assert said.count("'a': thousands are written without separators") == times
-
-
-@pytest.mark.parametrize(
-    ("cells", "told", "ends_with"),
-    [
-        (["40 y", "51 y", "n.a."], "'a': '99 A' is neither a number nor a date", 5),
-        (["120/80", "140/90", "99/60"], "'a': '999/99' is neither a number", 5),
-        (["5 May 2016", "6 May 2016", "x"], "'a': '9 AAA 9999' is neither a number", 5),
-        (
-            ["01067", "10115", "80331"],
-            "'a': numbers that begin with 0, perhaps codes",
-            0,
-        ),
-    ],
-)
-def test_what_looks_like_a_number_or_a_code_is_told(
-    tmp_path: Path, cells: list[str], told: str, ends_with: int
-) -> None:
-    lines = [f"r{n},{cell},{n}.5" for n, cell in enumerate(cells)]
-    path = table(tmp_path, *lines, header="id,a,b")
-    assert told in coterie("table", path, "--id-column", "id", expect=ends_with).output
-
-
-def test_no_warning_calls_values_equal_that_were_not_read(tmp_path: Path) -> None:
-    words = table(tmp_path, "x,red", "y,blue", "z,green", header="id,kind")
-    assert "tells two rows apart" not in coterie("table", words, expect=5).output
-    large = [f"x{n},{10**20 + n},{n % 3}" for n in range(5)]
-    said = coterie("table", table(tmp_path, *large, header="id,a,b"), expect=5).output
-    assert "loses digits" in said
-    assert "One value in all rows" not in said
-
-
-def test_lines_to_skip_are_a_number(tmp_path: Path) -> None:
-    for said in ("-1", "one", "1.5"):
-        words = ("table", table(tmp_path, *LINES), "--csv", f"skip={said}")
-        assert "skip is a number" in coterie(*words, expect=5).output
 
 
 # Dictionaries
@@ -259,28 +223,6 @@ def test_categories_wait_for_a_preparation(tmp_path: Path) -> None:
         open_table(table(tmp_path, *LINES), id_column="patient", schema=WARD)
 
 
-def test_a_level_may_look_like_no_value(tmp_path: Path) -> None:
-    schema = Schema(
-        fields=(
-            Field(name="x"),
-            Field(name="land", type="string", categories=("DE", "NA")),
-        )
-    )
-    path = table(tmp_path, "a,1.5,NA", "b,NA,DE", "c,2,", header="id,x,land")
-    [X] = read_table(path, How(id_column="id", schema=schema)).batches()
-    assert np.array_equal(X, [[1.5, 1], [np.nan, 0], [2, np.nan]], equal_nan=True)
-
-
-def test_an_id_may_look_like_no_value_beside_dates_and_commas(tmp_path: Path) -> None:
-    path = table(tmp_path, *(f"NA{line[1:]}" for line in LINES))
-    [found] = read_table(path, How(id_column="patient", schema=WARD)).batches()
-    [expected] = read_table(table(tmp_path, *LINES), How(schema=WARD)).batches()
-    assert np.array_equal(found, expected, equal_nan=True)
-    path = table(tmp_path, "NA;31.02.1970;ja;1,5;30;m")
-    with pytest.raises(InvalidData, match=r"line 2, day: .99\.99\.9999. is no date"):
-        read_table(path, How(id_column="patient", schema=WARD))
-
-
 def test_a_dictionary_that_is_none_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidData, match=r"no dictionary 'none.json'"):
         read_schema(tmp_path / "none.json")
@@ -352,16 +294,6 @@ def test_a_dialect_is_frozen_by_the_operator(tmp_path: Path) -> None:
             Dialect.parse([wrong])
 
 
-def test_a_code_of_no_value_is_told(tmp_path: Path) -> None:
-    path = table(tmp_path, "a,1.5", "b,-9", "c,.", header="id,x")
-    words = ("table", path, "--id-column", "id", "--json")
-    codes = ("--csv", "missing=-9", "--csv", "missing=.")
-    report = json.loads(coterie(*words, *codes, expect=5).stdout)
-    [column] = report["columns"]
-    assert (column["name"], column["missing"]) == ("x", 2)
-    assert (column["least"], column["largest"]) == (1.5, 1.5)
-
-
 def test_a_dictionary_is_drafted_and_describes_its_table(tmp_path: Path) -> None:
     path = table(tmp_path, *LINES)
     out = tmp_path / "draft.json"
@@ -407,33 +339,6 @@ def test_a_guard_has_a_switch(tmp_path: Path) -> None:
         open_table(large, allow=["all"])
 
 
-def test_the_sum_of_all_rows_is_no_row(tmp_path: Path) -> None:
-    rows = [f"p{i},{i % 7}.5,{i % 5}" for i in range(20)]
-    total = f"p20,{sum(i % 7 + 0.5 for i in range(20))},{sum(i % 5 for i in range(20))}"
-    path = numbered(tmp_path, *rows, total)
-    with pytest.raises(InvalidData, match="line 22: looks like a row of totals"):
-        open_table(path, id_column="id")
-    assert open_table(path, id_column="id", allow=["totals-row"]).n_rows == 21
-    path = numbered(tmp_path, *rows, "Summe:,3,4")
-    with pytest.raises(InvalidData, match="line 22: looks like a row of totals"):
-        open_table(path, id_column="id")
-    assert open_table(numbered(tmp_path, *rows), id_column="id").n_rows == 20
-
-
-def test_a_forgotten_column_of_classes_is_warned_of(tmp_path: Path) -> None:
-    path = table(tmp_path, "a,1.5,0", "b,2,1", header="id,x,Class")
-    read = read_table(path, How(id_column="id"))
-    assert "Perhaps classes to be found, not data: 'Class'." in read.report.warnings
-
-
-def test_at_most_ten_problems_are_told_and_the_others_counted(tmp_path: Path) -> None:
-    path = numbered(tmp_path, *["p,1.5,2"] * 40, *["p,eins,2"] * 25)
-    report = json.loads(coterie("table", path, "--json", expect=5).stdout)
-    assert len(report["problems"]) == 10
-    assert report["more_problems"] == 15
-    assert "eins" not in json.dumps(report), "no value is repeated"
-
-
 # Other files
 
 
@@ -474,32 +379,6 @@ def test_labels_of_a_study_become_levels_of_the_dictionary(tmp_path: Path) -> No
     assert X[:, 0].tolist()[:3] == [0, 1, 1]
 
 
-ROUNDED = {"dose": [1.5, 2.0, 3.25], "age": [1, 2, 3], "ratio": [1 / 3, 0.5, 2e-9]}
-
-
-@pytest.mark.parametrize("ending", [".csv", "-de.csv", ".parquet", ".sav"])
-def test_decimals_of_rounded_numbers_are_drafted(tmp_path: Path, ending: str) -> None:
-    path, frame = tmp_path / f"rows{ending}", pd.DataFrame(ROUNDED)
-    match ending:
-        case ".csv":
-            frame.to_csv(path, index=False)
-        case "-de.csv":
-            frame.to_csv(path, index=False, sep=";", decimal=",")
-        case ".parquet":
-            frame.to_parquet(path)
-        case _:
-            pyreadstat.write_sav(frame, str(path))
-    schema = infer(path, How(), lambda *_: False).schema()
-    found = {field.name: field.decimals for field in schema.fields}
-    assert found == {"dose": 2, "age": None, "ratio": None}
-
-
-def test_zeros_at_the_end_are_no_digits(tmp_path: Path) -> None:
-    path = table(tmp_path, "a,1.500,2.0", "b,7.,n/a", "c,.25,3.0", header="id,x,y")
-    schema = infer(path, How(id_column="id"), lambda *_: False).schema()
-    assert {f.name: f.decimals for f in schema.fields} == {"x": 2, "y": 0}
-
-
 # What is written
 
 
@@ -531,15 +410,6 @@ def test_labels_in_a_sheet_are_no_formulas(tmp_path: Path) -> None:
     assert rows == [["id", "label"], ["=1+1", 0.0], ["http://x", 1.0]]
 
 
-def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
-    kept = tmp_path / "kept.csv"
-    kept.write_text("precious")
-    (tmp_path / "labels.csv").symlink_to(kept)
-    result(["a"]).save(tmp_path / "labels.csv")
-    assert kept.read_text() == "precious"
-    assert not (tmp_path / "labels.csv").is_symlink()
-
-
 def test_an_output_is_tried_before_the_run(tmp_path: Path) -> None:
     data = table(tmp_path, "a,1", header="id,x")
     for path in (tmp_path / "no" / "labels.csv", tmp_path):
@@ -551,23 +421,6 @@ def test_an_output_is_tried_before_the_run(tmp_path: Path) -> None:
         with pytest.raises(GuardRefused, match="is the table that is read"):
             try_outputs([path], data, force=False)
     try_outputs([data, None], data, force=True)
-
-
-def test_a_picture_is_tried_before_the_run(tmp_path: Path) -> None:
-    data = table(tmp_path, "a,1", header="id,x")
-    try_outputs([tmp_path / "rows.svg"], data, force=False)
-    with pytest.raises(InvalidParameters, match=r"written as '\.png'"):
-        try_outputs([tmp_path / "rows.png"], data, force=False)
-
-
-def test_a_damaged_list_of_what_was_written_counts_for_nothing(tmp_path: Path) -> None:
-    home, labels = tmp_path / "home", tmp_path / "labels.csv"
-    home.mkdir()
-    with remember_outputs([labels], home):
-        labels.write_text("mine")
-    (home / "outputs.json").write_text("")
-    with pytest.raises(GuardRefused, match="is there already"):
-        keep_others([labels], home, force=False)
 
 
 def test_files_of_others_are_kept(tmp_path: Path) -> None:
@@ -600,3 +453,12 @@ def test_a_file_without_its_library_names_the_extra(
         open_table(tmp_path / "rows.sav")
     with pytest.raises(InvalidParameters, match=r"coterie\[excel\]"):
         result(["a"]).save(tmp_path / "labels.xlsx")
+
+
+def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.csv"
+    kept.write_text("precious")
+    (tmp_path / "labels.csv").symlink_to(kept)
+    result(["a"]).save(tmp_path / "labels.csv")
+    assert kept.read_text() == "precious"
+    assert not (tmp_path / "labels.csv").is_symlink()
