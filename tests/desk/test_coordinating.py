@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +14,6 @@ from clustering_protocols.terms.canonical import digest
 from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import offered_sheet
-from party_sdk.desk.responses import Connection
 from party_sdk.home.identities import Acquaintances, OwnIdentity
 from tests.desk.plans import HOSTILE, NEW, hidden, invitations, plan, wrong
 
@@ -73,34 +71,6 @@ def test_a_changed_analyst_key_needs_confirmation(
     assert again.status_code == 303
 
 
-@pytest.mark.parametrize("name", ["COTERIE_KEY", "COTERIE_KEY_FILE"])
-def test_the_environment_gives_analyst_and_key(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, analyst: Analyst, name: str
-) -> None:
-    monkeypatch.delenv("COTERIE_KEY", raising=False)
-    monkeypatch.setenv("COTERIE_URL", analyst.url)
-    assert Connection.read_environment().known is None
-    file = tmp_path / "key"
-    file.write_text(f"{analyst.key}\n")
-    monkeypatch.setenv(name, str(file) if name.endswith("_FILE") else analyst.key)
-    known = Connection.read_environment().known
-    assert known is not None
-    assert (known.url, known.key, known.environment) == (
-        analyst.url,
-        analyst.key,
-        True,
-    )
-    assert analyst.key not in repr(known)
-
-
-def test_a_key_that_was_revoked_is_asked_for_again(desk: DeskBrowser) -> None:
-    known = desk.desk.connection.known
-    assert known is not None
-    desk.desk.connection.keep(known.url, "ck_gone")
-    page = desk.get("/sessions")
-    assert "No valid credential" in wrong(page)["key"]
-
-
 # Advice
 
 
@@ -119,41 +89,6 @@ def test_advice_leads_to_a_form_that_is_filled_in(desk: DeskBrowser) -> None:
         if each.attrib["name"] == "slot.column"
     ]
     assert columns == ["1", "2", "3", "4"]
-
-
-@pytest.mark.parametrize(
-    ("query", "name"),
-    [("partitioning=horizontal&parties=one", "parties"),
-     ("partitioning=horizontal&parties=3&rows=many", "rows")],
-)  # fmt: skip
-def test_an_answer_that_is_none_is_said_at_its_question(
-    desk: DeskBrowser, query: str, name: str
-) -> None:
-    page = desk.get(f"/sessions/-/advice?{query}")
-    assert "whole number" in wrong(page)[name]
-
-
-def test_advice_names_the_answer_that_is_in_the_way(desk: DeskBrowser) -> None:
-    page = desk.get("/sessions/-/advice?partitioning=mixed&parties=4")
-    assert "No method fits all of these answers" in texts(page)
-    [link] = [
-        each.attrib["href"]
-        for each in tree(page).iter("a")
-        if "distances=yes" in each.attrib.get("href", "")
-    ]
-    assert "dc, kmeans" in texts(desk.get(link, at_root=False))
-
-
-def test_advice_says_what_is_large_of_many_rows(desk: DeskBrowser) -> None:
-    asked = "/sessions/-/advice?partitioning=horizontal&parties=3"
-    ends = "With these parameters omnifc ends at 10,000 rows."
-    assert ends in texts(desk.get(f"{asked}&rows=50000"))
-    assert ends not in texts(desk.get(asked))
-
-
-def test_answers_that_nobody_offered_are_refused(desk: DeskBrowser) -> None:
-    page = desk.get("/sessions/-/advice?partitioning=diagonal&parties=3")
-    assert "partitioning is one of" in texts(page)
 
 
 # The form
@@ -198,35 +133,6 @@ def test_errors_stand_at_their_fields_and_input_is_kept(
     typed = next(iter(changed.values()))
     assert typed in values or name in {"choose", "profiles", "missing"} or not typed
     assert len(coordinator.sessions()) == before
-
-
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"slot_name": ["north", "North", "west"]}, "Place 2: its name has"),
-        ({"slot_row": ["1", "x", "3"]}, "Place 2, rows"),
-        ({"slot_row": ["1", "1", "2"]}, "one per cell"),
-        ({"slot_row": ["1", "2", "4"]}, "without gaps"),
-        ({"slot_name": ["north", "north", "west"]}, "Two slots have one name"),
-        ({"slot_expected": ["nobody", "", ""]}, "that institution is not known"),
-    ],
-)
-def test_places_that_make_no_layout_are_said(
-    desk: DeskBrowser, changed: dict[str, Any], said: str
-) -> None:
-    assert said in texts(desk.post(NEW, plan(**changed)))
-
-
-def test_more_places_keep_what_was_typed(desk: DeskBrowser) -> None:
-    page = desk.post(NEW, plan(do="places", title="kept"))
-    names = [
-        each.attrib["value"]
-        for each in tree(page).iter("input")
-        if each.attrib.get("name") == "slot.name"
-    ]
-    assert names[:3] == ["north", "south", "west"]
-    assert len(names) == 6
-    assert wrong(page) == {}
 
 
 # Opening
@@ -351,68 +257,6 @@ def variables(page: httpx.Response) -> dict[str, dict[str, str]]:
     return {row[0]: dict(zip(found, row, strict=True)) for row in rows}
 
 
-def test_a_dictionary_takes_no_field_silently(desk: DeskBrowser) -> None:
-    rows = "\n".join(f"p{n},{n / 7},{n % 2},w{n % 2}" for n in range(9))
-    table = desk.desk.tables / "pilot.csv"
-    table.write_text(f"id,hba1c,died,ward\n{rows}")
-    page = desk.post(NEW, plan(table_1="pilot.csv", ids_1="id"))
-    roles = {name: row["role"] for name, row in variables(page).items()}
-    assert roles == {"hba1c": "cluster", "died": "cluster", "ward": "leave-out"}
-    assert "Say which variables to cluster" in texts(page)
-    change = {
-        "hba1c": {"unit": "mmol/mol", "minimum": "0", "maximum": "200,5"},
-        "died": {"role": "describe", "type": "boolean", "title": "Died"},
-    }
-    review = drafted(desk, change, ids_1="id")
-    assert "digest" in hidden(review)
-    assert "ward" in texts(review), "it is said what is left out"
-    assert "Nothing was guessed" not in texts(review)
-    form = {**hidden(review), "do": "form"}
-    again = variables(desk.post(NEW, form))
-    assert again["died"]["role"] == "describe"
-    assert again["hba1c"]["maximum"] == "200,5"
-    table.rename(table.with_name("other.csv"))
-    other = desk.post(NEW, {**form, "do": "review", "table.1": "other.csv"})
-    assert "Say which variables" in texts(other), "another table is listed anew"
-
-
-@pytest.mark.parametrize(
-    ("cells", "said"),
-    [
-        ({"role": "cluster"}, "A string needs levels"),
-        ({"role": "describe", "levels": "x,x"}, "Two levels are the same"),
-        ({"minimum": "low"}, "minimum: give a number"),
-    ],
-)
-def test_what_is_wrong_with_a_variable_stands_in_its_row(
-    desk: DeskBrowser, cells: dict[str, str], said: str
-) -> None:
-    rows = "\n".join(f"{n / 7},w{n % 2}" for n in range(9))
-    (desk.desk.tables / "pilot.csv").write_text(f"a,ward\n{rows}")
-    page = drafted(desk, {"ward": cells})
-    assert f"ward: {said}" in texts(page)
-    assert variables(page)["ward"].items() >= cells.items(), "what was typed stays"
-    assert "variable.role.1" in wrong(page)
-
-
-def test_nothing_is_left_to_cluster(desk: DeskBrowser) -> None:
-    (desk.desk.tables / "pilot.csv").write_text("a,b\n1.5,2\n2.5,4\n3.5,1")
-    outcomes = {name: {"role": "describe"} for name in "ab"}
-    page = drafted(desk, outcomes)
-    assert "at least one is clustered" in texts(page)
-
-
-def test_a_table_of_very_many_columns_is_described_in_a_file(
-    desk: DeskBrowser,
-) -> None:
-    names = ",".join(f"v{n}" for n in range(151))
-    cells = "\n".join(",".join(f"{n + m / 7}" for n in range(151)) for m in range(3))
-    (desk.desk.tables / "pilot.csv").write_text(f"{names}\n{cells}")
-    page = desk.post(NEW, plan(table_1="pilot.csv"))
-    assert "151 columns, and a form takes 150" in texts(page)
-    assert variables(page) == {}
-
-
 def test_words_of_rows_are_written_only_where_that_is_ticked(desk: DeskBrowser) -> None:
     rows = "\n".join(f"{n / 7},{'secret-word' if n % 2 else 'other'}" for n in range(9))
     (desk.desk.tables / "pilot.csv").write_text(f"a,ward\n{rows}")
@@ -446,10 +290,3 @@ def test_invitations_are_written_for_this_user_alone(
     ]
     assert all(path.stat().st_mode & 0o077 == 0 for path in letters.iterdir())
     Invitation.parse((letters / "north.invitation").read_text())
-
-
-def test_a_form_that_is_no_plan_is_a_page(desk: DeskBrowser) -> None:
-    forged = {**hidden(desk.post(NEW, plan())), "do": "open", "seed": "-1"}
-    assert "whole number" in texts(desk.post(NEW, forged))
-    empty = desk.post(NEW, {"do": "review"})
-    assert "title" in wrong(empty)

@@ -49,47 +49,6 @@ def typed_keys(page: httpx.Response) -> list[str]:
     return [line for line in (field.text or "").split("\n") if line]
 
 
-def test_keys_are_proposed_from_a_table_and_changed_by_a_person(
-    desk: DeskBrowser, people: Path
-) -> None:
-    page = desk.post(NEW, form(people=people.name, do="keys"))
-    proposed = typed_keys(page)
-    assert len(proposed) > 10
-    assert "300 rows have a value" in texts(page)
-    assert f"to admit them: --guard ids_per_row={len(proposed)}" in texts(page)
-
-    fewer = "\r\n".join([proposed[2], proposed[0], "sex | first:1"])
-    said = {"people": people.name, "param_alignment.match_keys": fewer}
-    page = desk.post(NEW, form(**said, do="try"))
-    assert typed_keys(page) == fewer.split("\r\n"), "the order is the person's"
-    assert "few are unique" in texts(page)
-    assert "ids_per_row=" not in texts(page)
-
-    review = desk.post(NEW, form(**said))
-    assert "Anna" not in texts(review), "no cell goes into the terms"
-    invited = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
-    terms = desk.follow(desk.post("/invitations", {"invitation": str(invited[0])}))
-    assert proposed[2] in texts(terms)
-
-
-def test_a_table_that_proposes_no_keys_says_so_at_its_field(desk: DeskBrowser) -> None:
-    (desk.desk.tables / "labs.csv").write_text("x,y\n1,2\n3,4\n")
-    for table, said in (
-        ("labs.csv", "No columns name people"),
-        ("no.csv", "no.csv"),
-        ("", "Name a table of your own"),
-    ):
-        page = desk.post(NEW, form(people=table, do="keys"))
-        [field] = [e for e in tree(page).iter("input") if e.get("name") == "people"]
-        assert field.attrib["aria-invalid"] == "true"
-        assert said in texts(page)
-    page = desk.post(
-        NEW, form(people="labs.csv", **{"param_alignment.match_keys": "|"})
-    )
-    [field] = [e for e in tree(page).iter("textarea") if e.get("aria-invalid")]
-    assert field.attrib["name"] == "param.alignment.match_keys"
-
-
 def test_a_party_sees_its_rows_by_key_and_admits_more(
     desk: DeskBrowser, people: Path
 ) -> None:

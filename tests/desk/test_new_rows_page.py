@@ -20,7 +20,6 @@ from party_sdk.supervisor import Orders
 
 SLOT = "r1c1"
 CREATE = ("session", "create", "Wards", "--protocol", "dc")
-HOSTILE = "<script>alert(1)</script>"
 
 
 def patients(seed: int, n: int = 60) -> pd.DataFrame:
@@ -127,49 +126,3 @@ def test_new_rows_are_labelled_at_the_desk(
     after = {path for path in ward.browser.desk.home.rglob("*") if path.is_file()}
     assert before == after, "nothing is kept at home"
     assert ward.browser.said == []
-
-
-def test_shifts_and_other_units_are_said_before_there_are_labels(ward: Ward) -> None:
-    ward.write("older.csv", patients(3).assign(age=lambda frame: frame["age"] + 25))
-    found = texts(ward.label("older.csv"))
-    assert "rows outside the range of your trained rows" in found
-    grams = patients(4, 30).assign(glucose=lambda frame: frame["glucose"] * 18.016)
-    ward.write("grams.csv", grams)
-    for tail in ("", "/labels"):
-        asked = ward.label("grams.csv", tail, ending=".csv")
-        assert "glucose in mmol/l" in texts(asked) or "mg/dl" in texts(asked)
-        assert "Label them all the same" in texts(asked)
-        assert "Content-Disposition" not in asked.headers
-    agreed = ward.label("grams.csv", agree="yes")
-    assert "glucose" in texts(agreed)
-    kept = [
-        each.attrib["value"]
-        for each in tree(agreed).iter("input")
-        if each.attrib.get("name") == "agree"
-    ]
-    assert kept == ["yes"], "the file needs no second question"
-
-
-def test_what_does_not_fit_is_said_at_the_desk(ward: Ward) -> None:
-    ward.write("less.csv", patients(5).drop(columns="crp"))
-    for response in (
-        ward.get(path="less.csv", seen="1", id="patient"),
-        ward.label("less.csv"),
-    ):
-        assert "'crp'" in texts(response)
-        assert "Label 60 rows" not in texts(response)
-    (ward.tables / "empty.csv").write_text("patient,age,glucose,crp\n")
-    assert "no rows" in texts(ward.label("empty.csv"))
-    ward.write("hostile.csv", patients(6).rename(columns={"patient": HOSTILE}))
-    hostile = ward.get(path="hostile.csv", seen="1", id=HOSTILE)
-    assert HOSTILE not in hostile.text
-    assert HOSTILE in texts(hostile)
-    assert "no such kind" in texts(ward.label("less.csv", "/labels", ending=".exe"))
-    ward.browser.desk.own_home.archive.forget(ward.session, SLOT)
-    for response in (
-        ward.get(),
-        ward.label("less.csv"),
-        ward.label("less.csv", "/labels"),
-    ):
-        assert "forgotten" in texts(response)
-    assert "Label new rows" not in texts(ward.browser.get(ward.place))

@@ -174,16 +174,6 @@ def test_a_party_declines_with_a_reason_and_comes_back(
         wait_for(lambda: agreed(browser, session).state is OrderState.COMPLETED)
 
 
-def test_a_newer_invitation_always_leads_to_its_terms(
-    online: Terminal, browser: DeskBrowser
-) -> None:
-    """The order for the earlier one may ask, run or be stopped just then."""
-    session, invitation = opened(online)
-    given(browser, invitation)
-    invited = online.json("session", "invite", session, "--slot", "r1c1")
-    assert "Who reads what" in texts(given(browser, invited["r1c1"]))
-
-
 def test_findings_say_lines_and_what_to_do(
     online: Terminal, browser: DeskBrowser
 ) -> None:
@@ -287,19 +277,6 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     assert "complete" in texts(browser.get(f"{place}/report"))
 
 
-def test_a_session_that_is_over_waits_for_nobody_at_the_desk(
-    online: Terminal, browser: DeskBrowser, rows: Path
-) -> None:
-    session, invitation = opened(online)
-    online("party", "join", invitation, *ACCEPT)
-    online("session", "cancel", session)
-    resume = ("party", "run", session, "r1c1", "--data", rows, "--id-column", "id")
-    online(*resume, expect=4)
-    shown = texts(browser.get("/"))
-    assert "continues here with a table" not in shown
-    assert "cancelled" in shown
-
-
 def test_risks_that_an_order_asks_about_are_ticked_one_by_one(
     online: Terminal, browser: DeskBrowser, rows: Path
 ) -> None:
@@ -367,54 +344,3 @@ def shown_and_never_run(page: httpx.Response) -> None:
     assert not [
         name for each in tree(page).iter() for name in each.attrib if name[:2] == "on"
     ]
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({}, "Paste the invitation"),
-        ({"invitation": "hello"}, "not an invitation"),
-        ({"file": "none.invitation"}, "cannot be read"),
-        ({"file": "/dev/zero"}, "cannot be read"),
-        ({"file": "\0"}, "cannot be read"),
-        ({"file": "."}, "cannot be read"),
-    ],
-)
-def test_what_is_no_invitation_is_said_above_the_form(
-    browser: DeskBrowser, fields: dict[str, str], said: str
-) -> None:
-    assert said in texts(browser.post("/invitations", fields))
-    assert not (browser.desk.home / "parties").exists()
-
-
-def test_another_invitation_for_the_same_slot_is_refused(
-    online: Terminal, browser: DeskBrowser
-) -> None:
-    session, invitation = opened(online)
-    given(browser, invitation)
-    assert "Who reads what" in texts(given(browser, invitation))  # the same one again
-    url, _, rest = invitation.partition("#")
-    words = rest.split("/")
-    words[4] = "0" * 64
-    other = f"{url}#{'/'.join(words)}"
-    assert "another invitation" in texts(given(browser, other))
-    assert browser.desk.orders.status(session, "r1c1").state is OrderState.QUEUED
-
-
-def test_the_table_page_counts_ids_of_the_session_pattern(
-    online: Terminal, browser: DeskBrowser
-) -> None:
-    words = ("session", "create", "Ids", "--protocol", "pqmds", "--column-groups", 2)
-    given_ = ("--param", "n_clusters=2", "--param", "alignment.method=ecdh")
-    made = online.json(*words, *given_, "--id-pattern", "99999999")
-    session, risks = made["id"], made["risks"]
-    given(browser, made["invitations"]["r1c1"])
-    place = PLACE.format(session)
-    browser.follow(browser.post(f"{place}/terms", {"risk": risks}))
-    lines = [f"{n},{n % 7},{n % 5}" for n in range(1000, 1012)]
-    path = browser.desk.tables / "lost.csv"
-    path.write_text("\n".join(["id,x,y", *lines]))
-    chosen = "path=lost.csv&seen=1&id=id&column=x&column=y"
-    shown = texts(browser.get(f"{place}/table?{chosen}"))
-    assert "0 of 12 ids look like the session's '99999999'" in shown
-    assert "strip-zeros in alignment.normalisation 12 would" in shown

@@ -15,8 +15,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
 from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
-from party_sdk.desk import responses
-from tests.desk.plans import HOSTILE, NEW, filled, hidden, invitations, opened
+from tests.desk.plans import HOSTILE, invitations, opened
 
 
 def test_a_session_is_watched_extended_reported_and_cancelled(
@@ -79,25 +78,6 @@ def test_new_invitations_end_the_earlier_ones(
     assert again.secret == made[0].secret
 
 
-def test_a_session_is_repeated_with_changes(
-    desk: DeskBrowser, coordinator: Coordinator
-) -> None:
-    first = opened(desk, param_tol="0.001")[0].session
-    assert f"/new?from={first}" in desk.get(f"/sessions/{first}").text
-    form = desk.get(f"/sessions/-/new?from={first}")
-    assert "North Clinic" in form.text
-    review = desk.post(NEW, {**filled(form), "title": "Again", "do": "review"})
-    assert "<h1>Again</h1>" in review.text
-    one, two, _ = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
-    assert one.session == two.session != first
-    old, new = (coordinator.session(each).terms for each in (first, one.session))
-    kept = {"session", "seed", "about"}
-    assert new.model_dump(exclude=kept) == old.model_dump(exclude=kept)
-    several = {**filled(form), "param.n_clusters": "2..4", "do": "review"}
-    assert "Runs with 2, 3, 4 clusters" in texts(desk.post(NEW, several))
-    assert desk.get("/sessions/-/new?from=../x").status_code == 404
-
-
 def test_sessions_of_others_and_of_no_name_are_not_there(
     desk: DeskBrowser, tmp_path: Path, analyst: Analyst
 ) -> None:
@@ -109,24 +89,3 @@ def test_sessions_of_others_and_of_no_name_are_not_there(
     page = desk.get(f"/sessions/{away.id}")
     assert "opened elsewhere" in texts(page)
     assert desk.get(f"/sessions/{away.id}/invitations").status_code == 409
-
-
-def test_nothing_is_done_by_an_address_alone(desk: DeskBrowser) -> None:
-    session = opened(desk)[0].session
-    for what in ("cancel", "deadline", "choice"):
-        assert desk.get(f"/sessions/{session}/{what}").status_code in {404, 405}
-    refused = desk.post(f"/sessions/{session}/cancel", {"token": "wrong"})
-    assert refused.status_code == 403
-
-
-def test_an_analyst_that_is_away_is_asked_again_by_itself(
-    desk: DeskBrowser, analyst: Analyst, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = opened(desk)[0].session
-    monkeypatch.setattr(responses, "_PATIENCE", 0.1)
-    analyst.kill()
-    page = desk.get(f"/sessions/{session}")
-    assert "cannot be reached" in texts(page)
-    assert "every 3s" in page.text
-    analyst.start()
-    assert "the chain holds" in texts(desk.get(f"/sessions/{session}"))
