@@ -5,25 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import make_blobs
 
 from clustering_protocols import catalogue, result_warnings
-from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
-from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.session_terms import draw_up
-from clustering_protocols.terms.evaluation import Evaluation
-from clustering_protocols.terms.schema import Field, Schema
-from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
-from coterie_pages.terminal_text import sheet_lines
-from coterie_pages.views.terms_sheet import sheet_of
-from party_sdk.advice import Situation, advise, check_sizes, size_warnings
+from clustering_protocols.terms.terms import Layout
+from party_sdk.advice import Situation, advise, check_sizes
 from party_sdk.estimators import FederatedFuzzyCMeans, FederatedKMeans
 from party_sdk.lab.simulated_session import simulate
 
@@ -52,29 +44,6 @@ def test_fuzzy_clusters_that_coincide_are_warned_of(protocol: str) -> None:
     assert figures.xie_beni is None
 
 
-def test_co_clusters_of_counts_that_coincide_are_warned_of() -> None:
-    counts = np.random.default_rng(0).poisson(0.4, (60, 12)).astype(float)
-    frames = [
-        pd.DataFrame(part, columns=[f"w{place}-{i}" for i in range(4)])
-        for place, part in enumerate(np.hsplit(counts, 3))
-    ]
-    params = CoClustering(n_clusters=3, lambda_u=50.0, r_max=9.0)
-    with pytest.warns(UserWarning, match="All 3 clusters coincide.*binary"):
-        session = simulate(params, frames, "columns")
-    assert session.figures is not None
-    assert session.figures.partition_coefficient is None
-    assert session.warnings
-
-
-def test_where_all_runs_coincide_the_first_counts() -> None:
-    runs = [Figures(n_clusters=1, inertia=2.0) for _ in range(3)]
-    usual = Evaluation(n_clusters=(2, 3, 4))
-    assert usual.best(runs) == 0
-    named = Evaluation(n_clusters=(2, 3, 4), choose="davies_bouldin")
-    with pytest.raises(InvalidParameters, match="no run of this session"):
-        named.best(runs)
-
-
 def test_parties_of_few_columns_are_warned_of_with_the_loss() -> None:
     hidden = {"dimensions": "all_but_one"}
     lost = FederatedKMeans(6, layout=(3, 1), params=hidden, random_state=1)
@@ -99,12 +68,6 @@ def test_clusters_that_kept_their_place_are_warned_of() -> None:
     assert simulate(moves, SMALL, (3, 1)).warnings == ()
 
 
-def test_clusters_that_still_moved_are_warned_of() -> None:
-    params = LosslessFederated(n_clusters=6, max_iter=1, min_cluster_rows=1)
-    with pytest.warns(UserWarning, match="still moved after 1 updates: raise max_iter"):
-        simulate(params, WIDE, (3, 1))
-
-
 @pytest.mark.parametrize(
     ("epsilon", "warned"), [(0.5, True), (1.0, True), (500.0, False)]
 )
@@ -117,27 +80,6 @@ def test_noise_larger_than_codes_is_said_before_the_session(
     said = result_warnings.of_session(params, Layout.lattice(1, 2), [4, 4])
     assert bool(said) is warned
     assert not warned or "more than codes can" in said[0]
-
-
-def test_the_terms_sheet_warns_of_narrow_parties() -> None:
-    text = draw_up(
-        "narrow",
-        SessionRequest(
-            protocol={
-                "name": "dc",
-                "params": catalogue.find_changed_params(
-                    DataCollaboration(n_clusters=3)
-                ),
-            },
-            layout=ROWS,
-            dictionary=(Schema(fields=(Field(name="x"), Field(name="y"))),),
-            seed=1,
-        ),
-    )
-    sheet = sheet_of(text, read_terms(text), {})
-    assert "dimensions 'all_but_one'" in sheet.cautions[0]
-    said = " ".join(sheet_lines(sheet))
-    assert "Warning: Parties with 2 columns leave one dimension out" in said
 
 
 # Nothing is recommended that then refuses
@@ -166,11 +108,6 @@ def test_advice_leaves_out_what_would_refuse_so_few_rows() -> None:
     assert "llf, fuzzy_cmeans" not in {fit.name for fit in few.fits}
     many = advise(Situation(partitioning="horizontal", parties=4, rows=20_000))
     assert "llf, fuzzy_cmeans" in {fit.name for fit in many.fits}
-
-
-def test_narrow_parties_are_warned_of_before_a_session_opens() -> None:
-    [said] = size_warnings(DataCollaboration(n_clusters=3), ROWS, 500, 2)
-    assert "dimensions 'all_but_one'" in said
 
 
 @pytest.mark.parametrize(("rows", "update"), [(200, 5), (2_000, 62), (20_000, None)])

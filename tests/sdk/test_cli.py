@@ -16,14 +16,12 @@ from click.testing import CliRunner, Result
 from support.analyst_process import free_port
 from support.terminal import ACCEPT, RISK, Terminal, opened, read
 
-from clustering_protocols import simulation
 from clustering_protocols.catalogue import check_choices, parse_params
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.roster_entries import sign_terms
-from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.analyst_client import transport
@@ -56,13 +54,6 @@ def commands(
 COMMANDS = {" ".join(("coterie", *path)): (path, found) for path, found in commands()}
 
 
-def test_all_commands_are_found() -> None:
-    groups = {path[0] for path, _ in COMMANDS.values() if path}
-    party = {"advise", "compare", "demo", "example", "party", "session", "simulate"}
-    assert groups >= party | {"key", "migrate", "serve"}
-    assert {"coterie party run", "coterie session create"} <= COMMANDS.keys()
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_and_all_its_options_explain_themselves(
     terminal: Terminal, name: str
@@ -75,18 +66,6 @@ def test_a_command_and_all_its_options_explain_themselves(
         if isinstance(parameter, click.Option):
             assert parameter.help, parameter.name
             assert parameter.opts[0] in shown
-
-
-@pytest.mark.parametrize("name", ["coterie", "coterie party", "coterie session"])
-def test_a_list_of_commands_says_whole_sentences(terminal: Terminal, name: str) -> None:
-    path, _ = COMMANDS[name]
-    _, _, listed = terminal(*path, "--help").stdout.partition("Commands:")
-    assert listed
-    assert "..." not in listed, "a first sentence is too long"
-
-
-def test_the_version_is_told(terminal: Terminal) -> None:
-    assert "coterie, version" in terminal("--version").stdout
 
 
 # Exit codes
@@ -199,25 +178,6 @@ def test_a_guard_that_stops_a_run_is_exit_code_3(
     assert guard.partition("=")[0] in refused.stderr
 
 
-def test_a_preview_shows_how_many_ids_others_may_have(
-    online: Terminal,
-) -> None:
-    create = ("session", "create", "Common", "--protocol", "pqmds")
-    given = ("--param", "n_clusters=2", "--param", "alignment.method=ecdh")
-    made = online.json(*create, *given, "--column-groups", 2)
-    invitation = made["invitations"]["r1c1"]
-    codes = online.json("session", "show", made["id"])["risks"]
-    accept = [word for code in codes for word in ("--accept-risk", code)]
-    shown = online("party", "join", invitation, *accept).stdout
-    assert "at most 10 for each of your rows (ids_per_row)" in shown
-    shown = online(
-        "party", "join", invitation, *accept, "--guard", "ids_per_row=200"
-    ).stdout
-    assert "at most 200 for each of your rows" in shown
-    _, without = opened(online)
-    assert "ids_per_row" not in online("party", "join", without, *ACCEPT).stdout
-
-
 def test_who_opens_a_session_of_many_rows_is_told_what_it_takes(
     online: Terminal,
 ) -> None:
@@ -245,53 +205,6 @@ def test_a_session_that_fails_is_exit_code_4(online: Terminal, rows: Path) -> No
     assert not (online.folder / "labels.csv").exists()
     watched = online.json("session", "watch", session, expect=4)
     assert watched["type"] == Problem.PROTOCOL_FAILED.urn
-
-
-def test_ids_like_formulas_are_kept_and_it_is_said(
-    online: Terminal, rows: Path
-) -> None:
-    rows.write_text(rows.read_text().replace("p00", "=p00"))
-    _, invitation = opened(online)
-    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
-    said = online(*run)
-    assert "1 cell begins like a formula" in said.stderr
-    assert "=p00" not in said.stderr + said.stdout
-    assert '"=p00"' in (online.folder / "labels.csv").read_text()
-
-
-def test_a_session_that_was_cancelled_is_exit_code_4(
-    online: Terminal, rows: Path
-) -> None:
-    session, invitation = opened(online)
-    online("party", "join", invitation, *ACCEPT)
-    assert online.json("session", "cancel", session)["state"] == "cancelled"
-    shown = online("session", "show", session).stdout
-    assert "cancelled: The coordinator cancelled the session. Stopped on" in shown
-    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
-    assert online.json(*run, expect=4)["exit_code"] == 4
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("--data", "nothing.csv"), Problem.INVALID_DATA),
-        (("--data", "rows.csv"), Problem.INVALID_DATA),
-        (("--data", "rows.csv", "--columns", "x,z"), Problem.INVALID_DATA),
-        (("--data", "rows.csv", "--id-column", "name"), Problem.INVALID_DATA),
-    ],
-    ids=["no file", "a column of texts", "no such column", "no such id column"],
-)
-def test_data_that_cannot_be_used_are_exit_code_5(
-    online: Terminal,
-    rows: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...],
-    problem: Problem,
-) -> None:
-    monkeypatch.chdir(rows.parent)
-    _, invitation = opened(online)
-    refused = online("party", "run", invitation, *words, *ACCEPT, expect=5)
-    assert_explained(refused, problem)
 
 
 @pytest.mark.parametrize(
@@ -327,12 +240,6 @@ def test_the_id_of_a_session_is_not_empty(online: Terminal, command: str) -> Non
     assert "is empty" in online("session", command, "", expect=2).stderr
 
 
-def test_an_invitation_to_no_slot_names_the_slots(online: Terminal) -> None:
-    session, _ = opened(online)
-    refused = online("session", "invite", session, "--slot", "zz", expect=5)
-    assert "There is no slot zz; there are r1c1." in refused.stderr
-
-
 def test_wrong_usage_is_told_to_programs_too(online: Terminal) -> None:
     create = ("session", "create", "Wards", "--param", "n_clusters=2")
     places = ("--slot", "north=1,1", "--row-groups", 2)
@@ -364,19 +271,6 @@ def test_an_entropy_file_that_is_malformed_is_refused(
         refused = online("party", "join", invitation, *ACCEPT, *entropy, expect=5)
     assert_explained(refused, Problem.INVALID_PARAMETERS)
     assert "64 hex digits" in refused.stderr
-
-
-def test_equal_entropy_gives_equal_secrets(online: Terminal) -> None:
-    entropy = ("--entropy-file", online.file("entropy", "ab" * 32 + "\n"))
-
-    def secret(folder: str) -> list[str]:
-        online.environment["COTERIE_HOME"] = str(online.folder / folder)
-        create = ("session", "create", "Wards", "--protocol", "dummy", "--id", "same")
-        document = online.json(*create, "--seed", "1", *entropy)
-        [invitation] = document["invitations"].values()
-        return str(invitation).split("/")[-4:]
-
-    assert secret("one") == secret("two")
 
 
 @pytest.mark.parametrize(
@@ -420,47 +314,7 @@ def test_a_key_comes_from_the_file_that_a_variable_names(
     assert "--key" in online("session", "list", expect=2).stderr
 
 
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("session", "--key", "ck_unknown", "list"), Problem.UNAUTHENTICATED),
-        (("session", "show", "unknown"), Problem.NOT_FOUND),
-        (("session", "cancel", "unknown"), Problem.NOT_FOUND),
-        (("session", "invite", "unknown"), Problem.NOT_READY),
-        (("party", "run", "unknown", "a", "--data", "rows.csv"), Problem.NOT_READY),
-        (("party", "forget", "unknown", "a", "--yes"), Problem.NOT_READY),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_what_is_refused_otherwise_is_exit_code_7(
-    online: Terminal,
-    rows: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...],
-    problem: Problem,
-) -> None:
-    monkeypatch.chdir(rows.parent)
-    if words[:2] == ("party", "run"):
-        words = (*words, "--id-column", "id")
-    assert_explained(online(*words, expect=7), problem)
-    if "--yes" not in words:
-        document = online.json(*words, expect=7)
-        assert (document["type"], document["exit_code"]) == (problem.urn, 7)
-
-
 # Ids of several columns
-
-
-def test_rows_are_named_by_several_columns(online: Terminal) -> None:
-    _, invitation = opened(online, "--param", "n_clusters=3")
-    lines = [f"w{number % 2},0{number},{number}" for number in range(12)]
-    beds = online.file("beds.csv", "\n".join(["ward,bed,x", *lines]))
-    labels = online.folder / "beds-labels.csv"
-    data = ("--data", beds, "--id-column", "ward", "--id-column", "bed")
-    done = online("party", "run", invitation, *data, "--labels", labels, *ACCEPT)
-    assert "12 rows, named by 'ward', 'bed'; columns x" in done.stderr
-    assert read(labels)[3]["ward"] == "w1"
-    assert read(labels)[3]["bed"] == "03"
 
 
 # A session from end to end
@@ -522,50 +376,6 @@ def test_a_party_that_declines_is_shown_with_its_reason(online: Terminal) -> Non
         assert f"{said}; waiting since" in online("session", "show", session).stdout
 
 
-def test_a_wrong_safety_number_stops_a_run_before_sending(
-    online: Terminal, rows: Path
-) -> None:
-    session, invitation = opened(online)
-    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
-    other = " ".join(["00000"] * 12)
-    refused = online(*run, "--confirm-safety-number", other, expect=3)
-    assert_explained(refused, Problem.KEY_NOT_AUTHENTIC)
-    sent = online.json("party", "audit", session, "r1c1")["lines"]
-    assert [json.loads(line)["event"] for line in sent] == ["joining"]
-    number = online.json("session", "show", session)["safety_number"]
-    online(*run, "--confirm-safety-number", number.replace(" ", ""))
-
-
-def test_a_slot_is_kept_for_the_institution_of_a_card(
-    online: Terminal, rows: Path
-) -> None:
-    create = ("session", "create", "Wards", "--protocol", "dummy")
-    home = online.environment["COTERIE_HOME"]
-    online.environment["COTERIE_HOME"] = str(online.folder / "north")
-    online("identity", "new", "North")
-    card = online.file("north.json", online("identity", "card").stdout)
-    online.environment["COTERIE_HOME"] = home
-    document = online.json(*create, "--expect", f"r1c1={card}")
-    assert document["risks"] == [RISK]
-    [invitation] = document["invitations"].values()
-    run = ("party", "run", invitation, "--data", rows, "--id-column", "id")
-    refused = online(*run, "--accept-risk", RISK, expect=3)
-    assert "The terms expect the key" in refused.stderr
-    online.environment["COTERIE_HOME"] = str(online.folder / "north")
-    online(*run, "--accept-risk", RISK)
-    online.environment["COTERIE_HOME"] = home
-    assert (
-        "r1c1: North (you do not know"
-        in online("session", "show", document["id"]).stdout
-    )
-    online("identity", "trust", card)
-    assert online.json(*create, "--expect", "r1c1=North")["risks"] == [RISK]
-    for wrong in ("r1c1", "r1c1=Nobody", "r9c9=North"):
-        assert_explained(
-            online(*create, "--expect", wrong, expect=5), Problem.INVALID_PARAMETERS
-        )
-
-
 @pytest.mark.parametrize("told", [True, False])
 def test_an_unknown_party_is_asked_about_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, *, told: bool
@@ -578,32 +388,6 @@ def test_an_unknown_party_is_asked_about_on_a_terminal(
     monkeypatch.setattr(asker_module, "sys", terminal)
     assert asker.meet(roster, is_known=False) is told
     assert asker.meet(roster, is_known=True) is False, "nothing is asked"
-
-
-def test_a_session_that_recruits_shows_whom_it_awaits(online: Terminal) -> None:
-    create = ("session", "create", "Wards", "--protocol", "dummy", "--row-groups", "2")
-    shown = online(*create)
-    [session] = [
-        line.removeprefix("session ")
-        for line in shown.stdout.splitlines()
-        if line.startswith("session ")
-    ]
-    assert shown.stdout.count("#coterie-2/") == 2
-    assert RISK in shown.stderr
-    status = online("session", "show", session).stdout
-    assert "r1c1: has not joined" in status
-    assert "r2c1: has not joined" in status
-    invited = online.json("session", "invite", session, "--slot", "r2c1")
-    assert list(invited) == ["r2c1"]
-
-
-def test_parties_may_have_names_of_their_own(online: Terminal) -> None:
-    create = ("session", "create", "Wards", "--protocol", "dummy")
-    document = online.json(*create, "--slot", "south=2,1", "--slot", "north=1,1")
-    assert list(document["invitations"]) == ["north", "south"]
-    for wrong in ("north", "north=1", "north=0,1", "North=1,1", "north=2,1"):
-        refused = online(*create, "--slot", wrong, expect=5)
-        assert_explained(refused, Problem.INVALID_PARAMETERS)
 
 
 # Simulations
@@ -676,35 +460,6 @@ def test_a_table_is_dealt_out_as_the_protocol_takes_it(
     assert report["roles"].keys() == {"analyst", *Layout.lattice(*dealt).names}
 
 
-def test_simulating_takes_ranges_from_the_dictionary(terminal: Terminal) -> None:
-    """Dealt out to the column groups as the columns are."""
-    data, _ = blobs(terminal)
-    lines = ("--truth", "kind", "--param", "n_clusters=3", "--column-groups", "3")
-    seed = ("--seed", "1")  # of a start in all three
-    simulate = ("simulate", "llf", "--data", data, "--id-column", "tree", *lines, *seed)
-    minmax = ("--row-groups", "1", "--param", "scaling=minmax")
-    refused = terminal(*simulate, *minmax, expect=5)
-    assert "--schema" in refused.stderr
-    said = numbers("abcdefgh", -5.0, 15.0).model_dump_json()
-    schema = terminal.file("trees.json", said)
-    report = terminal.json(*simulate, *minmax, "--schema", schema)
-    assert report["fidelity"] == 1
-    assert sorted(report["cluster_sizes"]) == [20, 20, 20]
-
-
-def test_simulating_the_dummy_labels_each_row_by_its_place(terminal: Terminal) -> None:
-    data, _ = blobs(terminal)
-    out = terminal.folder / "labels.csv"
-    simulate = ("simulate", "dummy", "--data", data, "--id-column", "tree")
-    options = ("--truth", "kind", "--param", "n_clusters=7", "--seed", "3")
-    report = terminal.json(*simulate, *options, "--row-groups", "3", "--labels", out)
-    parts = simulation.split(np.zeros((60, 8)), Layout.lattice(3), seed=3)
-    expected = np.empty(60, dtype=int)
-    expected[np.concatenate(parts.rows)] = np.arange(60) % 7
-    assert written_labels(out) == expected.tolist()
-    assert report["rounds"] == 5
-
-
 def test_rows_of_no_cluster_are_counted_apart(terminal: Terminal) -> None:
     data, _ = blobs(terminal)
     out = terminal.folder / "labels.csv"
@@ -735,48 +490,6 @@ def test_a_simulation_is_reported_to_people_too(terminal: Terminal) -> None:
     shown = terminal(*simulate, "--truth", "kind").stdout
     for word in ("fidelity", "pooled", "rounds", "clusters", "bytes sent"):
         assert word in shown
-
-
-def test_a_simulation_of_one_seed_repeats_itself(terminal: Terminal) -> None:
-    data, _ = blobs(terminal)
-
-    def simulated(seed: int) -> list[int]:
-        out = terminal.folder / f"labels-{seed}.csv"
-        words = ("--truth", "kind", "--id-column", "tree", "--seed", seed)
-        terminal(
-            "simulate", "dummy", "--data", data, *words, "--labels", out, "--force"
-        )
-        return written_labels(out)
-
-    assert simulated(1) == simulated(1) != simulated(2)
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (("dummy", "--data", "nothing.csv"), Problem.INVALID_DATA),
-        (("dummy", "--data", "trees.csv"), Problem.INVALID_DATA),
-        (
-            ("dummy", "--data", "trees.csv", "--id-column", "tree", "--truth", "odd"),
-            Problem.INVALID_DATA,
-        ),
-        (
-            ("unknown", "--data", "trees.csv", "--id-column", "tree"),
-            Problem.INVALID_PARAMETERS,
-        ),
-    ],
-    ids=["no file", "a column of texts", "no column of classes", "no such protocol"],
-)
-def test_a_simulation_that_cannot_run_is_exit_code_5(
-    terminal: Terminal,
-    monkeypatch: pytest.MonkeyPatch,
-    words: tuple[str, ...],
-    problem: Problem,
-) -> None:
-    blobs(terminal)
-    monkeypatch.chdir(terminal.folder)
-    document = terminal.json("simulate", *words, expect=5)
-    assert (document["type"], document["exit_code"]) == (problem.urn, 5)
 
 
 # What a newcomer does

@@ -15,14 +15,10 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_blobs
 
 from clustering_protocols import catalogue
-from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dc import PROTOCOL as DC
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.terms.schema import numbers
 from party_sdk.cli import main
-from party_sdk.cli.lab import compare
 from party_sdk.cli.lab.baselines import average
-from party_sdk.cli.lab.cases import usual_lattices
 
 IRIS = load_iris()
 Run = Callable[..., Result]
@@ -68,7 +64,6 @@ def blobs(tmp_path: Path) -> Path:
 
 
 READ = ("--id-column", "id", "--truth", "class")
-HIDDEN = "dimensions=all_but_one"
 QUICK = (*READ, "--protocol", "dc", "--layout", "2x2", "--n-clusters", "2..4")
 
 
@@ -185,14 +180,6 @@ def test_people_read_one_table_with_the_chosen_run_marked(
     assert "best by simplified_silhouette" in shown.stdout
 
 
-def test_another_figure_can_choose(coterie: Run, blobs: Path) -> None:
-    words = ("compare", blobs, *QUICK, "--choose", "davies_bouldin", "--json")
-    [case] = json.loads(coterie(*words).stdout)["cases"]
-    values = [lane["davies_bouldin"] for lane in case["lanes"]]
-    assert case["chosen"] == 2 + int(np.argmin(values))
-    assert case["chosen_by"] == "davies_bouldin"
-
-
 def test_all_protocols_that_fit_are_tried_and_the_others_named(
     coterie: Run, blobs: Path
 ) -> None:
@@ -205,49 +192,6 @@ def test_all_protocols_that_fit_are_tried_and_the_others_named(
     assert {"dc", "llf", "omnifc"} <= tried
     assert "below 0" in left["fccm"]
     assert "split columns" in left["pqmds"]
-
-
-def test_a_case_that_cannot_choose_says_why_in_the_table(
-    coterie: Run, blobs: Path
-) -> None:
-    both = ("--protocol", "dummy", "--protocol", "dc", "--layout", "2x2")
-    words = ("compare", blobs, *READ, *both, "--n-clusters", "2..3")
-    shown = coterie(*words).stdout
-    assert "dummy 2x2: choose: no run of this session has any of" in shown
-    alone = ("compare", blobs, *READ, *both[:2], *both[4:], "--n-clusters", "2..3")
-    [case] = json.loads(coterie(*alone, "--json", expect=4).stdout)["cases"]
-    assert "lanes" not in case
-    assert case["error"].startswith("choose: ")
-
-
-def test_one_number_of_clusters_needs_no_choice(coterie: Run, blobs: Path) -> None:
-    words = ("compare", blobs, *READ, "--protocol", "dummy", "--layout", "3x1")
-    [case] = json.loads(coterie(*words, "--n-clusters", "3", "--json").stdout)["cases"]
-    assert case["lanes"] == [{"n_clusters": 3}]
-    assert (case["chosen"], case["chosen_by"]) == (3, None)
-    shown = coterie(*words, "--n-clusters", "3").stdout
-    assert "dummy 3x1" in shown
-
-
-def test_one_number_of_clusters_has_its_figures_too(coterie: Run, blobs: Path) -> None:
-    names = ("--protocol", "dc", "--protocol", "omnifc", "--protocol", "pqmds")
-    words = ("compare", blobs, *READ, *names, "--n-clusters", "3", "--json")
-    for case in json.loads(coterie(*words).stdout)["cases"]:
-        [lane] = case["lanes"]
-        assert (lane["n_clusters"], case["chosen"], case["chosen_by"]) == (3, 3, None)
-        assert lane["simplified_silhouette"] > 0.5
-
-
-def test_parameters_go_to_all_protocols_or_to_one(coterie: Run, blobs: Path) -> None:
-    own = ("--param", "dc.anchor.kind=uniform", "--param", "scaling=none")
-    more = ("--layout", "3x1", "--protocol", "dc", "--protocol", "llf")
-    words = ("compare", blobs, *READ, *more, *own, "--n-clusters", "[2,3]", "--json")
-    document = json.loads(coterie(*words).stdout)
-    params = {case["protocol"]: case["params"] for case in document["cases"]}
-    assert params["dc"]["anchor"]["kind"] == "uniform"
-    assert params["dc"]["scaling"] == "none"
-    left = {each["protocol"]: each["reason"] for each in document["left_out"]}
-    assert "--schema" in left["llf"]  # which takes ranges from a dictionary
 
 
 @pytest.mark.parametrize(
@@ -272,55 +216,6 @@ def test_what_cannot_be_compared_is_told_in_a_sentence(
     assert "Traceback" not in shown.output
 
 
-@pytest.mark.parametrize("text", ["3", "3x", "x2", "0x2", "3 x 2"])
-def test_a_layout_of_another_form_is_wrong_usage(
-    coterie: Run, blobs: Path, text: str
-) -> None:
-    shown = coterie("compare", blobs, *READ, "--layout", text, expect=2)
-    assert "is not ROWSxCOLUMNS" in shown.stderr
-
-
-def test_a_broken_table_is_told_before_anything_runs(
-    coterie: Run, blobs: Path, tmp_path: Path
-) -> None:
-    broken = tmp_path / "broken.csv"
-    broken.write_text("id,x0,x1,class\na,1,2,c0\nb,what,4,c1\n")
-    shown = coterie("compare", blobs, broken, *QUICK, expect=5)
-    assert Problem.INVALID_DATA.title in shown.stderr
-    assert "1/" not in shown.stderr
-    coterie("compare", tmp_path / "none.csv", *QUICK, expect=5)
-
-
-def test_a_large_table_is_drawn_from_and_that_is_said(
-    coterie: Run, blobs: Path
-) -> None:
-    words = ("compare", blobs, *QUICK, "--row-limit", "40")
-    assert "40 of 60 rows, drawn by the seed" in coterie(*words).stderr
-    first, again, other = (
-        json.loads(coterie(*words, "--json", "--seed", seed).stdout)
-        for seed in (1, 1, 2)
-    )
-    assert first["tables"][str(blobs)]["tried_rows"] == 40
-    lanes = [each["cases"][0]["lanes"] for each in (first, again, other)]
-    assert lanes[0] == lanes[1] != lanes[2]
-
-
-def test_several_tables_are_compared_apart(
-    coterie: Run, blobs: Path, iris: Path
-) -> None:
-    shown = coterie("compare", blobs, iris, *QUICK).stdout
-    assert f"{blobs} dc 2x2" in shown
-    assert f"{iris} dc 2x2" in shown
-
-
-def test_a_terminal_shows_how_far_it_is(
-    coterie: Run, blobs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compare, "_in_terminal", lambda: True)
-    assert "1/1" not in coterie("compare", blobs, *QUICK).stderr.splitlines()[-1]
-    assert coterie("compare", blobs, *QUICK, "--json").stderr == ""
-
-
 def test_risks_that_several_runs_bring_stand_beneath_the_table(
     coterie: Run, blobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,40 +225,6 @@ def test_risks_that_several_runs_bring_stand_beneath_the_table(
     assert f"several runs in one session bring a risk (dc 2x2): dc.{code}: " in shown
     [case] = json.loads(coterie("compare", blobs, *QUICK, "--json").stdout)["cases"]
     assert case["risks_of_several_runs"] == [f"dc.{code}"]
-
-
-def test_usual_layouts_leave_each_party_two_columns() -> None:
-    assert usual_lattices(3) == [(3, 1)]
-    assert usual_lattices(4) == [(3, 1), (1, 2), (2, 2)]
-    assert usual_lattices(6) == [(3, 1), (1, 3), (2, 2)]
-
-
-def test_that_there_are_no_clusters_is_said_in_a_sentence(
-    coterie: Run, blobs: Path, tmp_path: Path
-) -> None:
-    even = np.random.default_rng(0).normal(size=(60, 4))
-    words = ("compare", table(tmp_path / "even.csv", even, [0] * 60), *QUICK)
-    assert "no clusters: in dc 2x2 the gap statistic says" in coterie(*words).stdout
-    [case] = json.loads(coterie(*words, "--json").stdout)["cases"]
-    assert case["no_clusters"] is True
-    assert all(lane["gap_error"] > 0 for lane in case["lanes"])
-    [case] = json.loads(coterie("compare", blobs, *QUICK, "--json").stdout)["cases"]
-    assert case["no_clusters"] is False
-    assert max(lane["stability"] for lane in case["lanes"]) == 1
-
-
-def test_a_dictionary_is_dealt_out_and_gaps_are_filled(
-    coterie: Run, tmp_path: Path
-) -> None:
-    X, kinds = make_blobs(60, 4, centers=3, cluster_std=0.5, random_state=3)
-    path = table(tmp_path / "gaps.csv", X, kinds)
-    path.write_text(path.read_text().replace(f"{X[5, 1]:.6g}", ""))
-    schema = tmp_path / "schema.json"
-    schema.write_text(numbers(["x0", "x1", "x2", "x3"], -20.0, 20.0).model_dump_json())
-    words = ("compare", path, *QUICK, "--schema", schema)
-    coterie(*words, expect=5)
-    [case] = json.loads(coterie(*words, "--missing", "mean", "--json").stdout)["cases"]
-    assert (case["chosen"], case["fidelity"]) == (3, 1)
 
 
 # One method, several numbers of clusters
@@ -381,37 +242,3 @@ def test_a_simulation_of_several_k_reports_all_and_the_choice(
     shown = coterie(*words, "--choose", "calinski_harabasz").stdout
     assert "best by calinski_harabasz" in shown
     assert "clusters  20, 20, 20 rows" in shown
-
-
-def test_simulating_one_number_tells_its_figures(coterie: Run, blobs: Path) -> None:
-    words = ("simulate", "dc", "--data", blobs, *READ, "--param", "n_clusters=3")
-    document = json.loads(coterie(*words, "--json").stdout)
-    [lane] = document["lanes"]
-    assert (lane["n_clusters"], document["chosen"]) == (3, 3)
-    shown = coterie(*words).stdout.splitlines()
-    assert shown[0].split()[:2] == ["clusters", "inertia"]
-    assert shown[1].split()[:2] == ["3", f"{lane['inertia']:.4g}"]
-
-
-def test_parties_hide_no_dimension_in_trials_and_one_in_sessions(
-    coterie: Run, blobs: Path
-) -> None:
-    tried = ("compare", blobs, *READ, "--protocol", "dc", "--layout", "3x1")
-    for said, sent in (((), "all"), (("--param", HIDDEN), "all_but_one")):
-        shown = coterie(*tried, "--n-clusters", "3", *said, "--json")
-        [case] = json.loads(shown.stdout)["cases"]
-        assert case["params"].get("dimensions", "all_but_one") == sent
-    assert DC.params.model_fields["dimensions"].default == "all_but_one"
-
-
-def test_a_choice_among_one_number_is_refused(coterie: Run, blobs: Path) -> None:
-    words = ("simulate", "dc", "--data", blobs, *READ, "--param", "n_clusters=3")
-    shown = coterie(*words, "--choose", "inertia", expect=5)
-    assert "several n_clusters" in shown.stderr
-
-
-def test_a_layout_of_too_many_parties_is_refused(coterie: Run, tmp_path: Path) -> None:
-    path = table(tmp_path / "long.csv", np.arange(4400.0).reshape(1100, 4), [0] * 1100)
-    words = ("--protocol", "dummy", "--allow", "running-number")
-    shown = coterie("compare", path, *READ, *words, "--layout", "1001x1", expect=5)
-    assert "at most 1000" in shown.stderr

@@ -14,35 +14,25 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-import skfuzzy
 from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv
-from scipy.sparse import csr_matrix
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_iris, make_blobs, make_circles
+from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
-from sklearn.metrics import adjusted_rand_score, davies_bouldin_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.numerics.data_source import MatrixSource
 from coterie import (
     CannotCluster,
-    DataCollaboration,
     FederatedCoClustering,
     FederatedFuzzyCMeans,
     FederatedKMeans,
     FederatedSpectralClustering,
     Layout,
-    Release,
-    Schema,
-    Slot,
-    simulate,
 )
 from party_sdk.cli import main
 
@@ -53,12 +43,6 @@ X = load_iris().data
 NAMES = ["sepal length", "sepal width", "petal length", "petal width"]
 FRAME = pd.DataFrame(X, columns=NAMES)
 THREE = [X[0::3], X[1::3], X[2::3]]
-ESTIMATORS = [
-    FederatedKMeans,
-    FederatedFuzzyCMeans,
-    FederatedSpectralClustering,
-    FederatedCoClustering,
-]
 KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pandas": lambda frame: frame,
     "polars": lambda frame: pl.DataFrame(frame.to_dict("list")),
@@ -67,28 +51,6 @@ KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
 
 
 # As scikit-learn has them
-
-
-@pytest.mark.parametrize("layout", [(3, 2), "rows", Layout.lattice(2, 2)])
-@pytest.mark.parametrize("kind", ESTIMATORS)
-def test_parameters_survive_a_clone(kind: type[Any], layout: Any) -> None:
-    given = {"n_clusters": range(2, 9), "params": {"seed": 1}, "layout": layout}
-    estimator = kind(**given, random_state=3)
-    copy = clone(estimator)
-    assert copy is not estimator
-    assert (
-        copy.get_params()
-        == estimator.get_params()
-        == kind(**copy.get_params()).get_params()
-    )
-    assert copy.set_params(n_clusters=4).get_params()["n_clusters"] == 4
-    assert "n_clusters=range(2, 9)" in repr(estimator)
-
-
-@pytest.mark.parametrize("kind", [FederatedKMeans, FederatedFuzzyCMeans])
-def test_what_is_not_fitted_says_so(kind: type[Any]) -> None:
-    with pytest.raises(NotFittedError, match="is not fitted yet"):
-        kind(protocol="llf").predict(X)
 
 
 def test_one_table_goes_through_a_pipeline() -> None:
@@ -123,33 +85,6 @@ def test_llf_equals_k_means_from_the_same_start() -> None:
     assert_allclose(here.cluster_centers_, centres, atol=1e-9)
     assert (here.n_features_in_, here.fidelity_) == (4, 1.0)
     assert not hasattr(here, "feature_names_in_")
-
-
-def test_of_several_numbers_the_one_counts_that_pooling_chooses() -> None:
-    rows, _ = make_blobs(240, 4, centers=4, cluster_std=0.8, random_state=5)
-    here = FederatedKMeans(
-        range(2, 9),
-        protocol="llf",
-        layout=(3, 1),
-        choose="davies_bouldin",
-        random_state=0,
-    ).fit(rows)
-    Z = StandardScaler().fit_transform(rows)
-    pooled = {
-        k: davies_bouldin_score(Z, KMeans(k, n_init=10, random_state=0).fit(Z).labels_)
-        for k in range(2, 9)
-    }
-    assert here.n_clusters_ == min(pooled, key=lambda k: pooled[k]) == 4
-    assert here.quality_["n_clusters"].tolist() == list(pooled)
-    found = dict(zip(pooled, here.quality_["davies_bouldin"], strict=True))
-    assert found[4] == pytest.approx(pooled[4], rel=1e-5)
-    assert here.labels_.max() == 3
-    assert len(pd.DataFrame(here.quality_)) == 7
-
-
-def test_a_seed_makes_it_the_same_again() -> None:
-    estimator = FederatedKMeans(4, layout=(2, 2), random_state=5)
-    assert_array_equal(estimator.fit_predict(X), clone(estimator).fit_predict(X))
 
 
 def test_it_is_the_session_of_the_command(tmp_path: Path) -> None:
@@ -201,117 +136,7 @@ def test_rows_without_ids_stand_in_the_same_order() -> None:
         here.fit([X[:, :2], X[:90, 2:]])
 
 
-def frame_halves(frame: pd.DataFrame) -> list[pd.DataFrame]:
-    return [frame[0::2], frame[1::2]]
-
-
-def test_gaps_and_words_are_prepared_as_a_dictionary_says() -> None:
-    schema = Schema.model_validate(
-        {
-            "fields": [
-                {"name": "age", "type": "number"},
-                {"name": "sex", "type": "string", "categories": ["f", "m"]},
-            ]
-        }
-    )
-    rng = np.random.default_rng(0)
-    ages = np.concatenate([rng.normal(30, 2, 30), rng.normal(70, 2, 30)])
-    ages[::10] = np.nan
-    frame = pd.DataFrame({"age": ages, "sex": ["f", "f", "m"] * 20})
-    here = FederatedKMeans(
-        2, dictionary=schema, preparation="mean", random_state=0
-    ).fit(frame_halves(frame))
-    assert here.feature_names_in_.tolist() == ["age", "sex"]
-    assert np.isnan(here.cluster_centers_[:, 1]).all()
-    known = frame["age"].groupby(np.ravel(np.column_stack(here.labels_))).mean()
-    assert_allclose(here.cluster_centers_[:, 0], known)
-    dropped = here.set_params(preparation="drop").fit_predict(frame_halves(frame))
-    assert [int((own < 0).sum()) for own in dropped] == [6, 0]
-    with pytest.raises(CannotCluster, match="one of drop, mean, median"):
-        here.set_params(preparation="zero").fit(frame_halves(frame))
-
-
-def test_released_profiles_are_the_means_of_all_tables() -> None:
-    fields = [{"name": name} for name in NAMES]
-    found = simulate(
-        DataCollaboration(n_clusters=3),
-        [FRAME[0::3], FRAME[1::3], FRAME[2::3]],
-        dictionary=Schema.model_validate({"fields": fields}),
-        release=Release(profiles="members"),
-    )
-    [overall] = [each for each in found.results[0].profiles if not each.own]
-    labels = pd.Series(dtype=int)
-    for start, own in enumerate(found.labels):
-        labels = pd.concat([labels, pd.Series(own, FRAME.index[start::3])])
-    means = FRAME.groupby(labels.sort_index()).mean()
-    for each in overall.fields:
-        expected = means.loc[list(overall.clusters), each.name]
-        assert_allclose(np.array(each.mean, dtype=float), expected, rtol=1e-9)
-
-
-def test_a_layout_with_an_empty_cell_has_no_pooled_clustering() -> None:
-    layout = Layout(
-        slots=(
-            Slot(name="a", row=0, column=0),
-            Slot(name="b", row=0, column=1),
-            Slot(name="c", row=1, column=0),
-        )
-    )
-    tables = [X[:75, :2], X[:75, 2:], X[75:, :2]]
-    params = DataCollaboration(n_clusters=3, dimensions="all")
-    found = simulate(params, tables, layout)
-    assert found.fidelity is None
-    assert [len(own) for own in found.labels] == [75, 75, 75]
-
-
 # Other methods
-
-
-def test_fuzzy_results_match_another_library() -> None:
-    here = FederatedFuzzyCMeans(3, layout="rows", random_state=0).fit(THREE)
-    scaler = StandardScaler().fit(X)
-    centres, *_ = skfuzzy.cmeans(
-        scaler.transform(X).T, 3, 2.0, error=1e-9, maxiter=1000, seed=0
-    )
-    there = scaler.inverse_transform(centres)
-    order = [
-        int(np.abs(there - own).sum(axis=1).argmin()) for own in here.cluster_centers_
-    ]
-    assert sorted(order) == [0, 1, 2]
-    assert_allclose(here.cluster_centers_, there[order], atol=0.01)
-    for degrees, own in zip(here.memberships_, here.labels_, strict=True):
-        assert_allclose(degrees.sum(axis=1), 1.0)
-        assert_array_equal(degrees.argmax(axis=1), own)
-
-
-def test_a_fuzzifier_reaches_every_protocol() -> None:
-    for protocol, name in (("omnifc", "fuzziness"), ("llf", "fuzzifier")):
-        params, _ = FederatedFuzzyCMeans(
-            3, protocol=protocol, fuzzifier=1.5
-        ).build_params()
-        assert getattr(params, name) == 1.5
-
-
-def test_spectral_clustering_finds_rings() -> None:
-    rows, rings = make_circles(300, factor=0.4, noise=0.03, random_state=0)
-    here = FederatedSpectralClustering(
-        2, layout=(3, 1), params={"dimensions": "all"}, random_state=0
-    ).fit(rows)
-    assert adjusted_rand_score(rings, here.labels_) == 1.0
-
-
-def test_co_clustering_finds_planted_blocks() -> None:
-    rng = np.random.default_rng(0)
-    objects, items = np.repeat([0, 1], 30), np.tile([0, 1], 12)
-    R = (rng.random((60, 24)) < np.where(objects[:, None] == items, 0.8, 0.05)) * 1.0
-    tables = [R[:, 0:8], R[:, 8:16], R[:, 16:24]]
-    here = FederatedCoClustering(2, random_state=0).fit(tables)
-    assert adjusted_rand_score(objects, here.labels_[0]) == 1.0
-    assert adjusted_rand_score(items, here.column_labels_) == 1.0
-    assert here.item_memberships_.shape == (2, 24)
-    assert here.memberships_[2].shape == (60, 2)
-    dealt = FederatedCoClustering(2, layout=(1, 3), random_state=0).fit(R)
-    assert adjusted_rand_score(items, dealt.column_labels_) == 1.0
 
 
 # Sentences
@@ -438,16 +263,6 @@ def test_a_matrix_that_no_session_is_of_is_refused() -> None:
         here.fit(X, weights=[1])
 
 
-def test_lists_of_numbers_are_the_rows_of_one_table() -> None:
-    here = FederatedKMeans(3, layout=(3, 1), random_state=0)
-    assert_array_equal(here.fit(X.tolist()).labels_, here.fit(X).labels_)
-    with pytest.raises(CannotCluster, match="list is no table"):
-        here.fit([X[:50].tolist(), X[50:100].tolist(), X[100:].tolist()])
-    here.set_params(params={"dimensions": "all_but_one"})
-    with pytest.raises(CannotCluster, match="X has n_features = 1"):
-        here.fit(X[:, :1])
-
-
 # Checks of scikit-learn that cannot hold, and why.
 _GIVES_NO_COUNT = "omnifc clusters distances by itself and tells no number of updates"
 _TWO_COLUMNS = "the check has two columns; each of three parties needs one"
@@ -494,17 +309,6 @@ def test_checks_of_scikit_learn_hold(estimator: Any, expected: dict[str, str]) -
     assert {e["check_name"] for e in found if e["status"] == "xfail"} == set(expected)
 
 
-def test_numbers_among_objects_are_numbers() -> None:
-    here = FederatedKMeans(3, layout=(3, 1), random_state=0)
-    assert_array_equal(here.fit(X.astype(object)).labels_, here.fit(X).labels_)
-    with pytest.raises(CannotCluster, match="object holds no numbers"):
-        here.fit(X.astype(str).astype(object))
-    wrong = X.astype(object)
-    wrong[0, 0] = {}
-    with pytest.raises(TypeError, match="must be a string or a real number"):
-        here.fit(wrong)
-
-
 def test_what_may_label_is_known_before_a_session() -> None:
     assert not hasattr(FederatedKMeans(3), "predict")
     assert not hasattr(FederatedFuzzyCMeans(3), "transform")
@@ -526,24 +330,7 @@ def test_a_generator_draws_the_seed_of_each_session() -> None:
         assert_array_equal(own, other)
 
 
-def test_tags_say_what_is_taken() -> None:
-    takes = {kind: kind().__sklearn_tags__().input_tags for kind in ESTIMATORS}
-    assert all(tags.sparse for tags in takes.values())
-    positive = [kind for kind, tags in takes.items() if tags.positive_only]
-    assert positive == [FederatedCoClustering]
-
-
 # What a table is, and whose rows these are
-
-
-@pytest.mark.parametrize("given", [csr_matrix, np.asarray, MatrixSource])
-def test_new_rows_of_any_matrix_are_labelled_by_their_columns(given: Any) -> None:
-    for table in (X, csr_matrix(X), FRAME):
-        fitted = FederatedKMeans(3, protocol="llf", layout=(3, 1), random_state=1)
-        fitted.fit(table)
-        assert_array_equal(fitted.predict(given(X)), fitted.labels_)
-    with pytest.raises(CannotCluster, match="clustered 4 columns"):
-        fitted.predict(csr_matrix(X[:, :3]))
 
 
 @pytest.mark.parametrize("protocol", ["dc", "llf", "omnifc"])
@@ -566,44 +353,6 @@ def test_results_of_a_dealt_table_name_its_own_rows(layout: Any) -> None:
             rows = [int(name.removeprefix("f")) for name in result.ids or ()]
             assert_array_equal(fitted.labels_[rows], result.labels)
             assert result.naming == tuple(more.values())
-
-
-def test_rows_that_do_not_take_part_count_for_no_centre() -> None:
-    frame = FRAME.set_axis(list("abcd"), axis=1)
-    frame.iloc[3, 1] = np.nan
-    fields = [{"name": name, "type": "number"} for name in frame.columns]
-    fitted = FederatedFuzzyCMeans(
-        3,
-        dictionary=Schema.model_validate({"fields": fields}),
-        preparation="drop",
-        random_state=0,
-    ).fit([frame[0::3], frame[1::3], frame[2::3]])
-    U = np.vstack(fitted.memberships_)
-    held = pd.concat([frame[0::3], frame[1::3], frame[2::3]]).to_numpy()
-    took = ~np.isnan(held).any(axis=1)
-    weights = U[took] ** 2
-    expected = weights.T @ held[took] / weights.sum(axis=0)[:, np.newaxis]
-    assert_allclose(fitted.cluster_centers_, expected)
-
-
-def test_columns_in_another_order_are_found_by_name() -> None:
-    tables = [FRAME[0::3], FRAME[1::3][NAMES[::-1]], FRAME[2::3]]
-    as_they_are = [FRAME[0::3], FRAME[1::3], FRAME[2::3]]
-    found, expected = (
-        FederatedKMeans(3, random_state=0).fit(each).labels_
-        for each in (tables, as_they_are)
-    )
-    for own, other in zip(found, expected, strict=True):
-        assert_array_equal(own, other)
-
-
-def test_what_is_masked_is_no_value() -> None:
-    masked = np.ma.masked_greater(X, 7.0)
-    with pytest.raises(CannotCluster, match="missing or infinite"):
-        FederatedKMeans(3, layout=(3, 1)).fit(masked)
-    whole = FederatedKMeans(3, layout=(3, 1), random_state=0)
-    fitted = whole.fit(np.ma.masked_greater(X, 70.0)).labels_
-    assert_array_equal(fitted, whole.fit(X).labels_)
 
 
 def test_choices_and_switches_of_guards_are_taken() -> None:
@@ -638,36 +387,4 @@ def test_what_cannot_be_meant_is_said_in_a_sentence(estimator: Any, said: str) -
         estimator.set_params(layout="rows").fit(THREE)
 
 
-def test_numbers_of_numpy_say_a_layout() -> None:
-    layout = (np.int64(3), np.int64(1))
-    assert FederatedKMeans(3, layout=layout, random_state=0).fit(X).fidelity_ > 0.9
-    with pytest.raises(CannotCluster, match="layout is"):
-        FederatedKMeans(3, layout=(True, 3)).fit(X)
-
-
 # Rows that are equally far from two centres
-
-YES_AND_NO = (np.random.default_rng(3).random((300, 8)) < 0.5).astype(float)
-ANSWERS = np.random.default_rng(4).integers(1, 6, (300, 6)).astype(float)
-
-
-@pytest.mark.parametrize("rows", [YES_AND_NO, ANSWERS], ids=["yes and no", "answers"])
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("protocol", ["dc", "omnifc", "llf"])
-def test_ties_between_centroids_lose_nothing(
-    rows: Any, seed: int, protocol: str
-) -> None:
-    params = {"dimensions": "all", "scaling": "none"} if protocol == "dc" else None
-    fitted = FederatedKMeans(4, protocol=protocol, params=params, random_state=seed)
-    assert fitted.fit([rows[:100], rows[100:180], rows[180:]]).fidelity_ == 1
-
-
-@pytest.mark.parametrize("protocol", ["dc", "omnifc"])
-def test_equal_rows_get_one_label_where_clusters_are_more(protocol: str) -> None:
-    rows = np.array([[0.0, 0], [1, 1], [0, 1], [1, 0]])[np.arange(120) % 4]
-    params = {"dimensions": "all"} if protocol == "dc" else None
-    fitted = FederatedKMeans(6, protocol=protocol, params=params, random_state=0)
-    labels = np.concatenate(fitted.fit([rows[:40], rows[40:70], rows[70:]]).labels_)
-    assert adjusted_rand_score(np.arange(120) % 4, labels) == 1
-    assert fitted.quality_["converged"].all()
-    assert fitted.n_iter_ <= 3

@@ -12,13 +12,11 @@ import httpx
 import numpy as np
 import pytest
 from support import raw_packets
-from support.analyst_process import wait_for
 
 from analyst_service.contributions import tasks
 from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.common.errors import (
     AgreementMismatch,
-    Cancelled,
     CoterieError,
     EnvelopeRefused,
     Equivocation,
@@ -28,16 +26,11 @@ from clustering_protocols.common.errors import (
     InvitationExpired,
     KeyNotAuthentic,
     Malformed,
-    NotReady,
-    ProtocolFailed,
     RiskNotAccepted,
-    ShapeConflict,
     TaskRefused,
     Unavailable,
     VersionMismatch,
 )
-from clustering_protocols.engine import packets
-from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
@@ -112,12 +105,6 @@ def test_each_risk_has_to_be_accepted() -> None:
     Policy(accepted_risks=frozenset(agreed.risks)).check_terms(agreed)
 
 
-def test_a_risk_of_another_protocol_does_not_count() -> None:
-    policy = Policy(accepted_risks=frozenset({"dc.row-count-is-known"}))
-    with pytest.raises(RiskNotAccepted):
-        policy.check_terms(terms(Dummy()))
-
-
 @pytest.mark.parametrize(
     ("allowed", "refused"),
     [(None, False), ({"dummy"}, False), ({"dc"}, True), (set(), True)],
@@ -155,11 +142,6 @@ def test_the_stricter_of_both_minima_of_rows_counts(
         return
     with pytest.raises(GuardRefused, match=f"'minimum_rows' is {needed}.* {n_rows} r"):
         policy.check_rows(terms(Dummy(), minimum=agreed), n_rows)
-
-
-def test_the_guard_on_rows_is_on_by_default() -> None:
-    with pytest.raises(GuardRefused):
-        Policy().check_rows(terms(Dummy()), 9)
 
 
 @pytest.mark.parametrize(
@@ -369,18 +351,6 @@ PREVIEWS: dict[str, tuple[Callable[[dict[str, Any]], object], type[CoterieError]
         AgreementMismatch,
     ),
 }
-
-
-@pytest.mark.parametrize("what", PREVIEWS)
-def test_a_preview_that_does_not_hold_is_refused(alone: Table, what: str) -> None:
-    """The coordinator has signed these terms: they are refused for what they are."""
-    change, expected = PREVIEWS[what]
-    shown: dict[str, Any] = {"terms": alone.session.drawn.decode()}
-    change(shown)
-    signed = alone.session.invitation(A, terms=shown["terms"].encode())
-    with pytest.raises(expected):
-        alone.party(on("POST", "/preview", in_json(change)), invitation=signed)
-    assert_only_previewed(alone)
 
 
 @pytest.mark.threat(82)
@@ -628,20 +598,6 @@ def test_a_task_that_came_twice_gets_the_same_bytes_twice(alone: Table) -> None:
     assert result.labels.size == 40
 
 
-@pytest.mark.threat(45)
-def test_a_task_of_an_earlier_round_is_equivocation(alone: Table) -> None:
-    with pytest.raises(Equivocation, match="Round 1, attempt 1 came after round 2"):
-        alone.run(Replay(2, 0))
-    assert len(alone.between.sent("/contribution")) == 2
-
-
-def test_a_task_of_an_earlier_attempt_is_equivocation(running: Api, home: Path) -> None:
-    table = Table(running, home, ALONE, Dummy(void_attempts=2))
-    with pytest.raises(Equivocation, match="attempt 1 came after round 3, attempt 2"):
-        table.run(Replay(4, 2))
-    assert len(table.between.sent("/contribution")) == 4
-
-
 def test_a_task_that_arrives_with_a_receipt_is_also_checked(
     waiting: Table,
 ) -> None:
@@ -658,15 +614,6 @@ def test_a_task_that_arrives_with_a_receipt_is_also_checked(
     with pytest.raises((Equivocation, TaskRefused)):
         waiting.run(replay)
     assert len(waiting.between.sent("/contribution")) == 1
-
-
-def test_a_party_asks_once_a_round(waiting: Table) -> None:
-    with waiting.party() as party:
-        result = party.run(waiting.parts.data[A])
-    asked = [r for r in waiting.between.requests if r.url.path.endswith("/task")]
-    assert len(waiting.between.sent("/contribution")) == 5
-    assert len(asked) <= 3, "the first, and those after the last"
-    assert result.labels.size == 40
 
 
 def unchanged(arrays: dict[str, Any]) -> None:
@@ -805,77 +752,6 @@ def test_other_data_than_it_joined_with_are_refused(pair: Table) -> None:
     assert len(pair.between.requests) == n_requests
 
 
-def test_after_a_shape_conflict_the_right_data_may_come(pair: Table) -> None:
-    with pytest.raises(ShapeConflict, match="4 columns"):
-        pair.run(data=np.ones((20, 4)))
-    assert pair.run().labels.size == 20
-
-
-def test_a_party_of_a_cancelled_session_is_told_so(alone: Table) -> None:
-    def cancel(status: SessionStatus) -> None:
-        if status.state in {"stepping", "collecting"}:
-            alone.session.api.send(
-                "POST", f"{alone.session.path}/cancel", alone.session.key
-            )
-
-    with alone.party() as party, pytest.raises(Cancelled):
-        party.run(ALONE.data[A], on_progress=cancel)
-    with pytest.raises(Cancelled):
-        alone.run()
-
-
-def test_a_session_cancelled_during_a_task_is_over(
-    alone: Table,
-) -> None:
-    def cancelled(request: httpx.Request, response: httpx.Response) -> httpx.Response:
-        if request.url.path.endswith("/task"):
-            alone.session.api.send(
-                "POST", f"{alone.session.path}/cancel", alone.session.key
-            )
-        return response
-
-    with pytest.raises(Cancelled):
-        alone.run(cancelled)
-
-
-def test_a_failed_session_raises_its_reason(running: Api, home: Path) -> None:
-    table = Table(running, home, ALONE, Dummy(fail_at="count"))
-    with pytest.raises(ProtocolFailed, match="fail at 'count'"):
-        table.run()
-
-
-def test_a_party_late_for_a_quorum_joins_the_next_round(
-    running: Api, home: Path
-) -> None:
-    table = Table(running, home, PAIR, Dummy(quorum=1), deadlines={"round": 10})
-
-    def late(request: httpx.Request, response: httpx.Response) -> httpx.Response:
-        asked = request.url.path.endswith("/task") and response.status_code == 200
-        if asked and packets.read(response.content).address.round == 3:
-            table.others_answer()
-            running.clock.forward(10)
-            wait_for(lambda: table.session.status["round"] == 4)
-        return response
-
-    assert table.run(late).labels.size == 20
-
-
-def test_a_second_process_of_the_same_party_does_not_run(alone: Table) -> None:
-    refused = pytest.raises(NotReady, match="Another process")
-    with alone.party() as party, party.folder.lock(), refused:
-        party.run(ALONE.data[A])
-    assert alone.between.sent("/join") == []
-
-
-def test_a_newer_invitation_serves_where_the_first_has_expired(alone: Table) -> None:
-    with alone.party():
-        pass
-    alone.session.codes |= (earlier := dict(alone.session.codes))
-    alone.session.codes |= alone.session.invite(A)
-    assert earlier != alone.session.codes
-    assert alone.run().labels.size == 40
-
-
 def test_an_expired_invitation_is_refused(alone: Table) -> None:
     old = dict(alone.session.codes)
     alone.session.invite(A)
@@ -954,19 +830,3 @@ def test_a_contribution_in_question_waits_for_agreement(
     with pytest.raises(GuardRefused, match="chose otherwise when it joined: transf"):
         table.run(policy=policy, choices={"transformer": object()})
     assert len(table.run(policy=policy, choices={"rebuild_limit": 1}).labels) == 20
-
-
-def test_an_operator_who_reads_every_answer_agrees_by_saying_yes(
-    running: Api, home: Path
-) -> None:
-    table, policy = asking(running, home)
-    seen: list[Inspection] = []
-
-    def confirm(found: Inspection) -> bool:
-        seen.append(found)
-        return found.stage != "upload" or len(seen) > 20
-
-    with pytest.raises(GuardRefused, match="did not let this contribution go"):
-        table.run(policy=policy, confirm=confirm)
-    assert "  left out" in seen[-1].notes
-    assert len(table.run(policy=policy, confirm=lambda _: True).labels) == 20

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -22,24 +19,15 @@ from support.analyst_process import House
 from support.in_process import Api, in_process
 
 from clustering_protocols.catalogue import name_of
-from clustering_protocols.common.errors import (
-    GuardRefused,
-    InvalidData,
-    InvalidParameters,
-)
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.session_terms import draw_up
-from clustering_protocols.terms.preparation import (
-    Preparation,
-    Treatment,
-    build_imputation,
-)
+from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
-from clustering_protocols.terms.terms import Guards, Layout, SessionRequest, read_terms
-from party_sdk.cli import main
+from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from party_sdk.results.plots import principal_axes
 from party_sdk.tables import open_table
 
@@ -203,27 +191,6 @@ def test_a_federated_preparation_equals_the_pooled_pipeline(
     assert list(results["r2c1"].ids or ()) == frames[1]["patient"].tolist()
 
 
-def test_new_rows_are_imputed_and_labelled_like_the_old(
-    house: House, tmp_path: Path
-) -> None:
-    session = house.open(
-        "new-rows",
-        DataCollaboration(n_clusters=3, predictor=True),
-        LAYOUT,
-        dictionary=[SCHEMA],
-        preparation=[PREPARATION],
-    )
-    results = house.run(session, FRAMES, id_column="patient")
-    again = german(FRAMES[1], tmp_path / "again.csv")
-    for slot, frame in zip(results, FRAMES, strict=True):
-        found = results[slot].predict(frame, id_column="patient")
-        assert found.labels.tolist() == results[slot].labels.tolist()
-    found = results["r1c1"].predict(again, id_column="patient")
-    assert found.labels.tolist() == results["r2c1"].labels.tolist(), (
-        "another's file, by name"
-    )
-
-
 @pytest.mark.parametrize("protocol", [DataCollaboration, LosslessFederated])
 def test_own_rows_are_drawn_in_the_units_of_the_session(
     house: House, protocol: type[Any]
@@ -257,33 +224,6 @@ def test_own_rows_are_drawn_in_the_units_of_the_session(
     assert np.var(found.places, axis=0).sum() <= np.var(Z, axis=0).sum() + 1e-9
     expected = PCA(n_components=2).fit_transform(Z)
     assert np.abs(found.places) == pytest.approx(np.abs(expected), abs=1e-9)
-
-
-def test_incomplete_rows_are_dropped_if_the_terms_say_so(
-    house: House,
-) -> None:
-    session = house.open(
-        "dropped",
-        DataCollaboration(n_clusters=3, predictor=True),
-        LAYOUT,
-        dictionary=[SCHEMA],
-        preparation=[Preparation(missing="drop")],
-    )
-    results = house.run(session, FRAMES, id_column="patient")
-    for slot, frame in zip(results, FRAMES, strict=True):
-        lacking = frame.isna().any(axis=1).to_numpy()
-        labels = results[slot].labels
-        assert ((labels == -1) == lacking).all()
-        new = results[slot].predict(frame, id_column="patient")
-        assert new.labels.tolist() == labels.tolist()
-        how: dict[str, Any] = {
-            "schema": SCHEMA,
-            "preparation": Preparation(missing="drop"),
-        }
-        rows = open_table(frame, id_column="patient", **how)
-        shown, found = house.last[slot].select_clustered(rows, labels)
-        assert found.tolist() == labels[~lacking].tolist()
-        assert np.isfinite(matrix(shown)).all()
 
 
 def test_a_missing_value_without_a_rule_is_refused_by_line(
@@ -323,20 +263,6 @@ def drawn(
         preparation=(preparation,) * n_groups,
     )
     return read_terms(draw_up("s", proposal))
-
-
-def test_what_fillings_show_are_risks_to_accept() -> None:
-    none = drawn(Preparation()).risks
-    means = drawn(Preparation(fields=(Treatment(name="crp", missing="mean"),))).risks
-    assert set(means) - set(none) == {"house.filled-values"}
-    every = drawn(PREPARATION).risks
-    assert set(every) - set(means) == {"house.medians-show-counts"}
-    two = drawn(
-        PREPARATION, params={"allow_two_parties": True}, layout=Layout.lattice(2)
-    )
-    assert "house.two-parties-fill" in two.risks
-    alone = drawn(PREPARATION, protocol="dc", layout=Layout.lattice(1))
-    assert not {"house.filled-values", "house.two-parties-fill"} & {*alone.risks}
 
 
 @pytest.mark.parametrize(
@@ -393,84 +319,3 @@ def test_shared_rows_are_dropped_only_with_an_intersection() -> None:
         drawn(drop, layout=columns)
     terms = drawn(drop, params={"alignment": {"method": "ecdh"}}, layout=columns)
     assert terms.preparation[0].missing == "drop"
-
-
-@pytest.mark.parametrize("how", ["mean", "median"])
-def test_one_rule_fills_the_gaps_of_all_fields(how: Literal["mean", "median"]) -> None:
-    bounded = Schema(
-        fields=tuple(
-            field.model_copy(
-                update={"constraints": Constraints(minimum=0, maximum=1000)}
-            )
-            if field.type == "number"
-            else field.model_copy(
-                update={
-                    "constraints": Constraints(
-                        minimum="2020-01-01", maximum="2030-01-01"
-                    )
-                }
-            )
-            if field.type == "date"
-            else field
-            for field in SCHEMA.fields
-        )
-    )
-    said = {t.name: t.missing for t in build_imputation(bounded, how).fields}
-    assert said == {
-        "crp": how,
-        "age": how,
-        "smokes": "most_frequent",
-        "ward": "most_frequent",
-        "admitted": how,
-    }
-    assert drawn(build_imputation(bounded, how), bounded).plans
-
-
-def test_a_mean_of_few_values_is_never_told(house: House) -> None:
-    session = house.open(
-        "few-values",
-        LosslessFederated(n_clusters=3),
-        LAYOUT,
-        dictionary=[SCHEMA],
-        preparation=[PREPARATION],
-        guards=Guards(minimum_rows=10),
-    )
-    frames = [frame.copy() for frame in FRAMES]
-    for frame in frames:
-        frame.loc[3:, "crp"] = None
-    parties = house.parties(session)
-    with ThreadPoolExecutor(3) as pool:
-        waiting = [
-            pool.submit(party.run, frame, id_column="patient")
-            for party, frame in zip(parties.values(), frames, strict=True)
-        ]
-        for each in waiting:
-            with pytest.raises(GuardRefused, match="fewer than 10 values of 'crp'"):
-                each.result()
-
-
-@pytest.mark.parametrize(
-    ("protocol", "cells", "missing"),
-    [
-        ("llf", (3, 1), "mean"),
-        ("llf", (1, 3), "mean"),
-        ("dc", (3, 2), "mean"),
-        ("omnifc", (3, 1), "drop"),
-        ("pqmds", (1, 2), "mean"),
-    ],
-)
-def test_a_simulation_with_missing_values_loses_nothing(
-    protocol: str, cells: tuple[int, int], missing: str, tmp_path: Path
-) -> None:
-    table, schema = tmp_path / "table.csv", tmp_path / "schema.json"
-    pd.concat(FRAMES).to_csv(table, index=False)
-    schema.write_text(SCHEMA.model_dump_json())
-    words = ["simulate", protocol, "--data", str(table), "--id-column", "patient"]
-    words += ["--schema", str(schema), "--missing", missing, "--json"]
-    words += ["--row-groups", str(cells[0]), "--column-groups", str(cells[1])]
-    done = CliRunner().invoke(main, [*words, "--param", "n_clusters=3"])
-    assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
-    assert report["fidelity"] == 1.0
-    gaps = pd.concat(FRAMES).isna().any(axis=1).sum() if missing == "drop" else 0
-    assert report["noise_rows"] == gaps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from hashlib import sha256
 from itertools import combinations
 
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import given, strategies as st
 
 from clustering_protocols.numerics.data_source import MatrixSource
 from party_sdk.disclosures.column_sketches import LENGTH, MOST_COLUMNS, Sketches
-from party_sdk.disclosures.hash_kernels import sort_words
 from party_sdk.disclosures.row_marks import RowMarks, marks_of
 from party_sdk.tables import ArrowIds, open_table
 
@@ -86,21 +84,6 @@ def test_ids_keep_the_marks_that_homes_have_of_them() -> None:
     ]
 
 
-def test_ids_of_whole_words_keep_the_marks_of_homes() -> None:
-    """Known answers for ids that end before, with and behind eight bytes."""
-    ids = ["a" * n for n in (1, 7, 8, 9, 15, 16, 17, 64)]
-    assert marks(X[:8], ids=ids, key=OTHER_KEY).rows.tolist() == [
-        4944438604478778264,
-        18357903287800628928,
-        1632236773165212108,
-        12366588882434141239,
-        4941311192287502572,
-        16566998836921784179,
-        15071054666025755167,
-        5342840817006201136,
-    ]
-
-
 def test_cells_and_columns_keep_the_marks_of_homes() -> None:
     """Known answers: of the first release with such marks."""
     rows = np.array(
@@ -126,38 +109,11 @@ def test_cells_and_columns_keep_the_marks_of_homes() -> None:
     }
 
 
-def test_many_rows_keep_the_marks_of_homes() -> None:
-    """Known answers, digested: of the first release with such marks."""
-    rows = np.random.default_rng(5).normal(size=(70_000, 2)).round(3)
-    found = marks(rows, ("a", "b"), key=OTHER_KEY)
-    assert digest(found.cells) == "c690e6241a4d892e"
-    assert {mark: digest(each) for mark, each in found.sketches.items()} == {
-        "aac788f5e20fe5e8": "6c42b93d9c384416",
-        "84eaa475f585d59b": "78430140215db319",
-    }
-
-
-def digest(words: np.ndarray) -> str:
-    return sha256(words.tobytes()).hexdigest()[:16]
-
-
 def mixed(word: int) -> int:
     """Return what splitmix64 makes of a step, in Python."""
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         word = (word ^ word >> shift) * factor % 2**64
     return word ^ word >> 31
-
-
-def test_words_are_mixed_as_splitmix64_does() -> None:
-    """Known answers: its first two numbers of seed 0, whose steps are these words."""
-    step = 0x9E3779B97F4A7C15
-    salts = np.array([step, 2 * step % 2**64], dtype=np.uint64)
-    for salt, expected in zip(
-        salts, (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4), strict=True
-    ):
-        totals = np.zeros(1, np.uint64)
-        Sketches(KEY, ["x"], np.array([salt])).add(np.zeros((1, 1)), totals)
-        assert totals.tolist() == [expected] == [mixed(int(salt))]
 
 
 class WithIds(MatrixSource):
@@ -226,20 +182,6 @@ def test_a_sketch_counts_the_least_hashes(n_values: int) -> None:
     for (mark,), counts in zip(alone, counted, strict=True):
         expected = [[h, counts[h]] for h in sorted(counts)[:LENGTH]]
         assert sketches.found[mark].T.tolist() == expected
-
-
-@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 3), max_size=300))
-def test_words_are_sorted_as_numpy_does(words: list[int]) -> None:
-    given = np.array(words, dtype=np.uint64)
-    found = sort_words(given)
-    assert found.dtype == np.uint64
-    assert found.tolist() == sorted(words)
-    assert given.tolist() == words
-
-
-def test_many_words_are_sorted_by_all_their_bytes() -> None:
-    words = np.random.default_rng(0).integers(0, 2**64, 3_000, dtype=np.uint64)
-    assert np.array_equal(sort_words(words), np.sort(words))
 
 
 def test_of_many_columns_those_of_least_marks_are_sketched() -> None:

@@ -27,7 +27,6 @@ from clustering_protocols.common.errors import (
 )
 from party_sdk.application.home import Home
 from party_sdk.home import files
-from party_sdk.party.notifications import not_named, read_told
 from party_sdk.party.participant import Party
 from party_sdk.supervisor import (
     OrderFiles,
@@ -117,19 +116,6 @@ def test_an_order_runs_by_itself_to_labels(
         orders.place(an_order(invitation, rows))
 
 
-def test_an_order_that_is_placed_anew_is_run_as_it_is_now(
-    online: Terminal, rows: Path, accepting: Path
-) -> None:
-    """Anyone who began with the one before it brings that one not back."""
-    session, invitation = opened(online)
-    orders = Orders(accepting)
-    orders.place(an_order(invitation, None))
-    begun = OrderRunner(accepting, session, "r1c1")
-    orders.place(an_order(invitation, rows))
-    assert begun.run() is End.OVER
-    assert orders.status(session, "r1c1").state is OrderState.COMPLETED
-
-
 @pytest.mark.parametrize(
     "moment",
     [
@@ -190,21 +176,6 @@ def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
     assert "not now" in online("session", "show", session).stdout
 
 
-def test_an_order_without_a_table_waits_for_one(
-    online: Terminal, rows: Path, accepting: Path
-) -> None:
-    session, invitation = opened(online)
-    orders = Orders(accepting)
-    orders.place(an_order(invitation, None))
-    other, another = opened(online)
-    with supervised(accepting):
-        orders.place(an_order(another, rows))
-        until(orders, other, OrderState.COMPLETED)
-        assert orders.status(session, "r1c1").started_at is None
-        orders.place(an_order(invitation, rows))
-        until(orders, session, OrderState.COMPLETED)
-
-
 def test_of_two_that_tell_at_once_neither_is_lost(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,20 +200,6 @@ def test_of_two_that_tell_at_once_neither_is_lost(
     assert (found.round, found.state) == (1, OrderState.DECLINED)
 
 
-def test_an_order_names_once_whom_the_analyst_is_to_tell(
-    online: Terminal, rows: Path, accepting: Path
-) -> None:
-    session, invitation = opened(online)
-    order = an_order(invitation, rows, notify=("desk@ward.example",))
-    Orders(accepting).place(order)
-    assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
-    folder = OrderFiles(accepting, session, "r1c1").folder
-    [told] = read_told(folder)
-    assert told.address == "desk@ward.example"
-    assert not told.waits
-    assert not_named(folder, [told.address]) == []  # started again, it adds none
-
-
 def test_risks_are_a_question_and_a_yes_goes_on(
     online: Terminal, rows: Path, home: Path, tmp_path: Path
 ) -> None:
@@ -264,26 +221,6 @@ def test_risks_are_a_question_and_a_yes_goes_on(
         with pytest.raises(NotReady, match="answered"):
             orders.answer(session, "r1c1", asked.id, yes=True)
         until(orders, session, OrderState.COMPLETED)
-
-
-def test_a_no_is_told_to_the_others_and_stands(
-    online: Terminal, rows: Path, home: Path
-) -> None:
-    session, invitation = opened(online)
-    orders = Orders(home)
-    orders.place(an_order(invitation, rows))
-    with supervised(home):
-        until(orders, session, OrderState.WAITING)
-        asked = orders.question(session, "r1c1")
-        assert asked is not None
-        orders.answer(session, "r1c1", asked.id, yes=False, reason="no ethics vote")
-        until(orders, session, OrderState.DECLINED)
-        wait_for(lambda: "no ethics vote" in online("session", "show", session).stdout)
-    trouble = orders.status(session, "r1c1").trouble
-    assert trouble is not None
-    assert "no ethics vote" in trouble.detail
-    with supervised(home):
-        assert orders.status(session, "r1c1").state is OrderState.DECLINED
 
 
 def test_each_contribution_can_be_declined_and_ends_the_sending(
@@ -378,25 +315,6 @@ def test_a_killed_process_restarts_and_gives_the_same_labels(
     finally:
         served.end(signal.SIGTERM)
     assert "p01" not in served.log.read_text()
-
-
-def test_a_killed_supervisor_ends_its_processes_and_can_resume(
-    online: Terminal, rows: Path, accepting: Path, tmp_path: Path
-) -> None:
-    two = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")
-    document = online.json("session", "create", "W", "--protocol", "dummy", *two)
-    session, orders = document["id"], Orders(accepting)
-    orders.place(an_order(document["invitations"]["r1c1"], rows))
-    served = Served(accepting, tmp_path / "log")
-    wait_for(lambda: child_of(served.process.pid))
-    child = child_of(served.process.pid)
-    assert child is not None
-    served.end(signal.SIGKILL)
-    wait_for(lambda: is_gone(child))
-    orders.place(an_order(document["invitations"]["r2c1"], rows))
-    with supervised(accepting):
-        for slot in ("r1c1", "r2c1"):
-            until(orders, session, OrderState.COMPLETED, slot=slot)
 
 
 def test_stopping_ends_the_processes_and_keeps_the_order_queued(
@@ -566,27 +484,6 @@ def test_an_unexpected_error_is_told_without_its_text(
     assert "ValueError in test_standing_orders.py, line" in told
 
 
-def test_an_error_of_an_earlier_order_does_not_stop_the_new_one(
-    online: Terminal, rows: Path, accepting: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session, invitation = opened(online)
-    orders = Orders(accepting)
-    orders.place(an_order(invitation, rows))
-    order = OrderRunner(accepting, session, "r1c1")
-
-    def broken(*_: object) -> None:
-        orders.withdraw(session, "r1c1")
-        orders.place(an_order(invitation, rows))
-        raise LookupError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(order_runner, "digest_of", broken)
-        with pytest.raises(LookupError):
-            order.run()
-    assert order.note_failure("LookupError in a file") is End.STOPPED
-    assert orders.status(session, "r1c1").state is OrderState.QUEUED
-
-
 def test_a_party_that_runs_at_a_terminal_is_waited_for(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
@@ -623,20 +520,3 @@ def test_a_declined_safety_number_sends_nothing(
         until(orders, session, OrderState.DECLINED)
     ledger = OrderFiles(accepting, session, "r1c1").folder.ledger
     assert all(entry["event"] == "joining" for entry in ledger.read())
-
-
-def test_an_order_that_never_joined_can_be_forgotten(
-    online: Terminal, rows: Path, home: Path
-) -> None:
-    session, invitation = opened(online)
-    orders = Orders(home)
-    orders.place(an_order(invitation, rows))
-    with supervised(home) as said:
-        until(orders, session, OrderState.WAITING)
-        online("party", "forget", session, "r1c1", "--yes")
-        other, another = opened(online)
-        orders.place(an_order(another, rows))
-        until(orders, other, OrderState.WAITING)
-    assert not OrderFiles(home, session, "r1c1").folder.path.exists()
-    assert not any("tried again" in line or "begin" in line for line in said)
-    assert [each.session for each in orders.all()] == [other]
