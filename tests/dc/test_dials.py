@@ -80,27 +80,11 @@ def test_distances_are_those_of_the_standardised_pooled_rows(
     np.testing.assert_allclose(pdist(Z), expected, rtol=1e-9)
 
 
-def test_complete_rows_keep_distances_on_a_ragged_lattice() -> None:
-    parts = split("wine", "ragged")
-    given = params(scaling="none", output="coordinates")
-    first = simulation.run(given, parts.layout, parts.data, SEED).outcomes["r1c1"]
-    np.testing.assert_allclose(
-        pdist(first.coordinates), pdist(SETS["wine"][parts.rows[0]]), rtol=1e-9
-    )
-
-
 @every_set
 def test_as_many_dimensions_travel_as_there_are_columns(name: str) -> None:
     """Whatever rank the rows have: it is nobody's business but the party's."""
     for upload in uploads(params(), split(name, "mixed"), SEED).values():
         assert upload.rows.shape == upload.truth.shape
-
-
-def test_terms_of_today_mean_what_they_did() -> None:
-    assert catalogue.find_changed_params(DataCollaboration(n_clusters=3)) == {
-        "n_clusters": 3
-    }
-    assert DataCollaboration(n_clusters=3).dimensions == "all_but_one"
 
 
 def test_a_single_column_takes_terms_that_say_so() -> None:
@@ -231,13 +215,6 @@ def test_a_party_is_asked_when_over_half_its_rows_are_rebuilt() -> None:
     assert "--choice rebuild_limit=1" in asks
 
 
-def test_with_one_dimension_less_nobody_is_asked() -> None:
-    sentence, asks = told(params("all_but_one"), split("wine", "mixed"))
-    assert sentence.startswith("one dimension (dimensions 'all_but_one')")
-    assert sentence.endswith("with 'all' it would be every row.")
-    assert not asks
-
-
 def test_a_stated_limit_replaces_the_question_or_refuses() -> None:
     parts = split("wine", "mixed")
     assert told(params(), parts, rebuild_limit=1)[1] == ""
@@ -258,10 +235,3 @@ def test_a_party_of_one_dimension_is_asked_before_sending_all(
     answer = running.answer("r1c1")
     assert "would be refused: they have one dimension" in answer.notes["  left out"]
     assert "would be refused" in answer.asks
-
-
-def test_a_network_that_hides_more_is_not_asked_about() -> None:
-    given = params(reduction="autoencoder")
-    sentence, asks = told(given, split("wine", "horizontal"))
-    assert "with 'all_but_one' it would be" in sentence
-    assert not asks

@@ -19,7 +19,6 @@ from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import ONE_THREAD, LocalEngine
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import (
     Anchor,
     DataCollaboration,
@@ -38,7 +37,7 @@ from clustering_protocols.shared_stages.statistics.by_leader import (
     pool,
 )
 from clustering_protocols.terms.preparation import Ranges
-from clustering_protocols.terms.schema import Schema, numbers
+from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Layout
 
 LAYOUT = Layout.lattice(2, 2)
@@ -79,16 +78,6 @@ def run(
     return simulation.run(params, layout, data, seed=5, dictionary=dictionary)
 
 
-def pooled_labels(
-    run: simulation.SimulationResult, parts: simulation.Split
-) -> list[int]:
-    """Return the labels in the order of the pooled rows."""
-    labels = np.empty(sum(map(len, parts.rows)), dtype=np.int64)
-    for row, held in enumerate(parts.rows):
-        labels[held] = run.outcomes[parts.layout.row_group(row)[0]].labels
-    return list(map(int, labels))
-
-
 # The party's reduction
 
 batch_sizes = st.lists(st.integers(1, 9), min_size=1, max_size=5)
@@ -114,15 +103,6 @@ def test_principal_axes_do_not_depend_on_the_batches(
     spreads = np.linalg.norm(centred @ axes, axis=0)
     np.testing.assert_allclose(spreads[: len(values)], values, atol=1e-9)
     np.testing.assert_allclose(axes.T @ axes, np.eye(axes.shape[1]), atol=1e-12)
-
-
-def test_nearly_dependent_columns_keep_their_rank() -> None:
-    """A Gram matrix would lose the direction: its square is under the precision."""
-    rows = np.random.default_rng(0).normal(size=(200, 3))
-    rows[:, 2] = rows[:, 0] + 1e-9 * rows[:, 2]
-    R = kernels.triangular_factor(cut(rows, 70, 71), rows.mean(axis=0), np.ones(3))
-    assert kernels.principal_axes(R, 200)[1] == 3
-    assert np.linalg.matrix_rank(rows.T @ rows) == 2
 
 
 def test_dependent_columns_lower_the_rank() -> None:
@@ -421,57 +401,6 @@ def test_no_anchor_is_sent_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
 # Sessions
 
 
-def test_separate_groups_are_found_whatever_the_options() -> None:
-    for options in (
-        {},
-        {"scaling": "center", "map": "linear"},
-        {"scaling": "local", "target": "orthonormal", "anchor": {"kind": "uniform"}},
-        {"scaling": "none", "anchor": {"n_rows": 12}},
-    ):
-        params = DataCollaboration.model_validate({"n_clusters": 3, **options})
-        simulated = run(params)
-        assert adjusted_rand(TRUTH, pooled_labels(simulated, PARTS)) == 1.0, options
-        for outcome in simulated.outcomes.values():
-            assert outcome.cluster_sizes is not None
-            assert outcome.cluster_sizes.tolist() == [30, 30, 30]
-
-
-def test_parties_of_one_row_group_get_equal_labels() -> None:
-    outcomes = run(DataCollaboration(n_clusters=4)).outcomes
-    assert np.array_equal(outcomes["r1c1"].labels, outcomes["r1c2"].labels)
-    assert np.array_equal(outcomes["r2c1"].labels, outcomes["r2c2"].labels)
-    assert {len(outcome.labels) for outcome in outcomes.values()} == {45}
-
-
-def test_declared_and_pooled_ranges_give_the_same_anchors(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """And no ranges are pooled: the leader sees nobody's."""
-    drawn_from: list[Ranges] = []
-    uniform = anchors.uniform
-
-    def recording(ranges: Ranges, *others: Any) -> FloatArray:
-        drawn_from.append(ranges)
-        return uniform(ranges, *others)
-
-    monkeypatch.setattr(anchors, "uniform", recording)
-    pooled_ = DataCollaboration(
-        n_clusters=3, scaling="center", anchor=Anchor(kind="uniform")
-    )
-    declared = pooled_.model_copy(
-        update={"anchor": Anchor(kind="uniform", ranges="declared")}
-    )
-    columns = [X[:, each] for each in PARTS.columns]
-    schemas = [
-        numbers(PARTS.data[slot].columns, own.min(axis=0), own.max(axis=0))
-        for slot, own in zip(("r1c1", "r1c2"), columns, strict=True)
-    ]
-    runs = [run(pooled_), run(declared, dictionary=schemas)]
-    assert adjusted_rand(*(pooled_labels(each, PARTS) for each in runs)) == 1.0
-    assert runs[0].rounds - runs[1].rounds == 2, "pooling takes two rounds"
-    assert np.array_equal(drawn_from[:4], drawn_from[4:])
-
-
 def test_ranges_are_declared_for_uniform_anchors_alone() -> None:
     with pytest.raises(ValueError, match="is for uniform anchors"):
         Anchor(ranges="declared")
@@ -541,16 +470,6 @@ def test_parameters_that_the_data_do_not_fit_end_the_session(
         run(wanted)
 
 
-def test_a_lattice_with_an_empty_cell_labels_all_rows() -> None:
-    slots = LAYOUT.slots[:3]
-    data = {slot.name: PARTS.data[slot.name] for slot in slots}
-    outcomes = run(DataCollaboration(n_clusters=3), data, Layout(slots=slots)).outcomes
-    whole = adjusted_rand(TRUTH[PARTS.rows[0]], outcomes["r1c1"].labels)
-    assert whole == 1.0
-    assert "ragged lattice" in outcomes["r2c1"].report
-    assert len(outcomes["r2c1"].labels) == 45
-
-
 @pytest.mark.parametrize("target", ["isometric", "orthonormal"])
 def test_projections_of_no_dimension_end_the_session(
     monkeypatch: pytest.MonkeyPatch, target: Any
@@ -596,19 +515,3 @@ def test_n_rows_span_n_minus_one_dimensions(mean: float) -> None:
     outcomes = run(DataCollaboration(n_clusters=2), data, Layout.lattice(1)).outcomes
     report = outcomes["r1c1"].report
     assert (report["dimensions of the data"], report["dimensions sent"]) == (11, 10)
-
-
-@pytest.mark.parametrize("scaling", ["shared", "center", "local", "none"])
-@pytest.mark.parametrize("constant", [0.1, 0.0, -1e6 - 0.1])
-def test_a_constant_column_is_no_dimension(scaling: Any, constant: float) -> None:
-    """One dimension less than the data have must leave something out."""
-    rows = np.column_stack([X, np.full(len(X), constant)])
-    parts = simulation.split(rows, Layout.lattice(2, 1), seed=2)
-    simulated = run(
-        DataCollaboration(n_clusters=3, scaling=scaling), parts.data, parts.layout
-    )
-    for outcome in simulated.outcomes.values():
-        assert outcome.report["dimensions of the data"] == 6
-        assert outcome.report["dimensions sent"] == 5
-        assert "warning" not in outcome.report
-    assert adjusted_rand(TRUTH, pooled_labels(simulated, parts)) == 1.0

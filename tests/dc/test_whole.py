@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import subprocess
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA, TruncatedSVD
-from support.analyst_process import COTERIE, Analyst
 
 from clustering_protocols import session_terms, simulation
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
@@ -29,22 +23,12 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.scores import adjusted_rand
-from clustering_protocols.protocols.dc import (
-    Anchor,
-    DataCollaboration,
-    analyst,
-    messages,
-)
+from clustering_protocols.protocols.dc import DataCollaboration, analyst, messages
 from clustering_protocols.protocols.dc.common_space import CommonSpace
 from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.terms.terms import Layout, SessionRequest, Slot
-from party_sdk.cli import main
 
 SEED = 4
-
-
-def scaled(X: Any) -> Any:
-    return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
 # New rows
@@ -142,20 +126,6 @@ def test_coordinates_are_let_out_where_the_terms_say_so(algorithm: Any) -> None:
 # Empty cells
 
 
-def test_complete_row_groups_of_a_ragged_lattice_lose_nothing() -> None:
-    """The last row group lacks the second column group."""
-    X = load_breast_cancer().data
-    layout = Layout(slots=Layout.lattice(4, 2).slots[:-1])
-    parts = simulation.split(X, layout, SEED)
-    params = DataCollaboration(n_clusters=2, scaling="center")
-    evaluated = simulation.evaluate(params, X, parts, SEED)
-    complete = np.concatenate(parts.rows[:-1])
-    pooled = KMeans(2, n_init=10, random_state=0).fit_predict(X[complete])
-    assert adjusted_rand(pooled, evaluated.labels[complete]) >= 0.98
-    report = evaluated.simulated.outcomes["r4c1"].report
-    assert "different columns" in str(report["ragged lattice"])
-
-
 def test_complete_row_groups_keep_their_distances() -> None:
     X = load_wine().data
     ragged = Layout(
@@ -218,91 +188,7 @@ def test_a_full_width_transformer_needs_permission() -> None:
     assert answer({**full, "allow_full_width": True}, {"n_clusters": 3}).labels.size
 
 
-def test_a_transformer_of_its_own_cannot_be_kept_as_a_predictor() -> None:
-    own = {"transformer": PCA(5).fit(first_rows())}
-    with pytest.raises(GuardRefused, match="linear reduction"):
-        answer(own, {"n_clusters": 3, "predictor": True})
-
-
-@pytest.mark.parametrize("reduction", ["svd", "random", "lpp", "autoencoder"])
-@pytest.mark.parametrize("kind", ["rotated", "low_rank", "smote"])
-def test_other_reductions_and_anchors_find_the_groups(
-    reduction: Any, kind: Any
-) -> None:
-    X = load_wine().data
-    parts = simulation.split(X, Layout.lattice(2), SEED)
-    params = DataCollaboration(
-        n_clusters=3, reduction=reduction, anchor=Anchor(kind=kind)
-    )
-    evaluated = simulation.evaluate(params, X, parts, SEED)
-    assert evaluated.fidelity >= (0.7 if reduction == "autoencoder" else 0.85)
-
-
 # Through the command line
-
-
-def test_named_slots_a_predictor_and_new_rows_over_http(tmp_path: Path) -> None:
-    X = load_wine().data
-    train, new = X[: len(X) - 20], X[len(X) - 20 :]
-    halves = {"north": train[::2], "south": train[1::2], "new": new}
-    for name, rows in halves.items():
-        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
-            header = [f"f{j}" for j in range(X.shape[1])]
-            csv.writer(file).writerows([header, *rows.tolist()])
-    with Analyst(tmp_path / "analyst") as analyst:
-        home = str(tmp_path / "home")
-        environment = {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
-
-        def coterie(*words: str) -> dict[str, Any]:
-            done = CliRunner().invoke(main, [*words, "--json"], env=environment)
-            assert done.exit_code == 0, done.output
-            result: dict[str, Any] = json.loads(done.stdout)
-            return result
-
-        slots = ["--slot", "north=1,1", "--slot", "south=2,1"]
-        given = ["--param", "n_clusters=3", "--param", "predictor=true"]
-        opened = coterie("session", "--home", home, "create", "wines", *slots, *given)
-        accepted = [w for code in opened["risks"] for w in ("--accept-risk", code)]
-        assert "dc.predictor-lets-the-map-out" in opened["risks"]
-        run_both(opened, accepted, tmp_path, home)
-        labels = tmp_path / "new-labels.csv"
-        where = ["--data", str(tmp_path / "new.csv"), "--labels", str(labels)]
-        coterie("party", "predict", opened["id"], "south", *where, "--home", home)
-    with labels.open() as file:
-        found = [int(row["label"]) for row in csv.DictReader(file)]
-    pooled = KMeans(3, n_init=10, random_state=0).fit(scaled(train))
-    expected = pooled.predict((new - train.mean(axis=0)) / train.std(axis=0))
-    assert adjusted_rand(expected, found) >= 0.9
-
-
-def run_both(
-    opened: dict[str, Any], accepted: list[str], tmp_path: Path, home: str
-) -> None:
-    running = [
-        subprocess.Popen(
-            [
-                COTERIE,
-                "party",
-                "run",
-                invitation,
-                *accepted,
-                "--home",
-                home,
-                "--data",
-                str(tmp_path / f"{slot}.csv"),
-                "--labels",
-                str(tmp_path / f"{slot}-labels.csv"),
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for slot, invitation in opened["invitations"].items()
-    ]
-    for process in running:
-        _, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-        assert "self-check" in errors
 
 
 # Memory

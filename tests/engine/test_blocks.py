@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from sklearn.datasets import make_blobs
-from support.tables import within
 
 from clustering_protocols import engine, simulation
 from clustering_protocols.algorithms import lloyd
 from clustering_protocols.common import limits
 from clustering_protocols.contract import Params
-from clustering_protocols.engine import packets
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.dc import DataCollaboration, factors
-from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC, distances
 from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.secrecy import field
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
@@ -61,20 +56,6 @@ def test_few_blocks_are_held_at_a_time(n_threads: int) -> None:
         assert taken - given <= n_threads + 1
 
 
-@pytest.mark.parametrize("n_threads", THREADS)
-def test_each_block_is_worked_on_once(n_threads: int) -> None:
-    begun: list[int] = []  # appended to from any thread
-    waits = threading.Event()  # set by nobody: others are asked for a block meanwhile
-
-    def kernel(block: int) -> int:
-        begun.append(block)
-        waits.wait(0.002)
-        return block
-
-    assert list(LocalEngine(n_threads).map(kernel, range(20))) == list(range(20))
-    assert sorted(begun) == list(range(20))
-
-
 def test_who_asks_works_too_and_threads_serve_again() -> None:
     engine_, workers = LocalEngine(2), set()
     together = threading.Barrier(2)
@@ -100,15 +81,6 @@ def test_an_engine_may_be_asked_again_while_it_works(n_threads: int) -> None:
 
 
 @pytest.mark.parametrize("n_threads", THREADS)
-def test_who_goes_away_leaves_no_work_behind(n_threads: int) -> None:
-    engine_ = LocalEngine(n_threads)
-    results = engine_.map(lambda block: block, iter(range(100)))
-    assert next(results) == 0
-    results.close()  # type: ignore[attr-defined]  # it is a generator
-    assert list(engine_.map(lambda block: block, range(3))) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("n_threads", THREADS)
 def test_what_a_kernel_raises_comes_out(n_threads: int) -> None:
     def kernel(block: int) -> float:
         return 1 / (block - 3)
@@ -127,54 +99,6 @@ def test_distances_between_shares_have_the_same_bits(
     assert len(list(distances._stripes(300, 300))) > 9
     found = distances.field_distances(Z, LocalEngine(n_threads))
     np.testing.assert_array_equal(found, whole)
-
-
-class Pieces:
-    """Rows in many batches."""
-
-    ids = None
-
-    def __init__(self, X: FloatArray) -> None:
-        self.X = X
-        self.n_rows = len(X)
-        self.columns: Sequence[str] = ["a", "b", "c"]
-
-    def batches(self) -> Iterator[FloatArray]:
-        yield from np.array_split(self.X, 7)
-
-
-class Threaded(Session):
-    n_threads = 1
-
-    def party(self, slot: str) -> engine.PartyEngine:
-        return replace(super().party(slot), engine=LocalEngine(self.n_threads))
-
-
-@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
-def test_a_party_sends_the_same_bytes_on_any_number_of_threads(algorithm: str) -> None:
-    layout = Layout.lattice(3)
-    rng = np.random.default_rng(0)
-    data = {slot: Pieces(rng.normal(size=(90, 3))) for slot in layout.names}
-    params = LosslessFederated(
-        n_clusters=2,
-        algorithm=algorithm,
-        scaling="none",
-        init="bounds",
-        max_iter=2,
-    )
-    sent = []
-    for n_threads in THREADS:
-        said = within(-9.0, 9.0, data, layout)
-        session = Threaded(params, layout, data, seed=1, dictionary=said)
-        session.n_threads = n_threads
-        session.to_the_end()
-        packed = [
-            packets.read(message.payload) for message in session.received_messages
-        ]
-        sums = [p.content_digest for p in packed if p.header.record["kind"] == "sums"]
-        assert len(sums) >= 3
-        sent.append(sums)
-    assert sent[0] == sent[1] == sent[2]
 
 
 ANALYSTS: dict[str, tuple[Params, Layout]] = {

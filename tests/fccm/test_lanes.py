@@ -14,7 +14,6 @@ from support.coclusters import Session, blocks, columns_of, kind_of, sites
 from benchmarks.papers.fccm_experiments import planted
 from clustering_protocols import simulation
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.randomness import public_stream
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     kernels,
@@ -24,7 +23,6 @@ from clustering_protocols.protocols.fccm import (
     starts,
 )
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.alignment import digests
 
 GROUPS = (27, 24, 21, 18)
 X = blocks()
@@ -133,18 +131,6 @@ def said(s: Session) -> list[dict[str, Any]]:
     return [each["values"] for each in records if each["kind"] == "share"]
 
 
-def test_one_start_is_that_of_a_session_without_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whatever else goes through its rounds; rows travel in the sites' own order."""
-    own = digests.RowOrder(order=np.arange(len(X)))
-    monkeypatch.setattr(digests, "row_order", lambda *_: own)
-    one, four = (Session(made(n_init=n), X, GROUPS).follow() for n in (1, 4))
-    U = lane_of(memory(four).objects, 0)
-    assert memory(one).objects.tobytes() == U.tobytes()
-    assert memory(one).criteria[0] == memory(four).criteria[0]
-
-
 # Coming to rest
 
 
@@ -172,12 +158,6 @@ def test_a_converged_start_is_frozen_and_no_longer_sent() -> None:
     assert taken.max() < s.params.max_iter
     assert len(sizes) == taken.max() + 1  # no iteration was asked for again
     assert (memory(s).moved <= s.params.tol).all()
-
-
-def test_starts_that_do_not_rest_end_with_max_iter() -> None:
-    s = Session(made(max_iter=5, tol=0.0), X, GROUPS).follow()
-    assert memory(s).n_iterations.tolist() == [5] * 4
-    assert s.kinds().count("share") == 6 * 4
 
 
 # The criterion
@@ -262,27 +242,6 @@ def test_of_equal_criteria_the_lowest_start_wins(
     s = Session(made(n_init=3, max_iter=1), X, GROUPS).follow()
     known = memory(s).model_copy(update={"criteria": np.array(criteria)})
     assert starts.best(known) == best
-
-
-def test_more_starts_find_what_one_start_misses() -> None:
-    """Planted co-clusters, 0.6 inside and 0.1 outside; sessions equal the pooled run.
-
-    On three matrices other labels have a larger criterion than the planted blocks.
-    """
-    for n_init, expected in ((1, 56), (5, 60)):
-        assert sum(reaches(seed, n_init) for seed in range(60)) == expected
-
-
-def reaches(seed: int, n_init: int) -> bool:
-    """Return whether the criterion is at least that of FCCM from the blocks."""
-    R, groups = planted(seed)
-    streams = [public_stream(seed, lane) for lane in range(n_init)]
-    chosen = CoClustering(n_clusters=3)
-    starts_ = [kernels.first_memberships(len(R), 3, stream) for stream in streams]
-    runs = [pooled.run_from(chosen, csr_array(R), U) for U in starts_]
-    truth = pooled.run_from(chosen, csr_array(R), np.eye(3)[groups])
-    best = max(each.criterion for each in runs)
-    return best >= truth.criterion * (1 - kernels.TIE)
 
 
 def test_a_criterion_is_sent_if_a_start_may_have_converged() -> None:

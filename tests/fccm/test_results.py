@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
-from support.coclusters import Session, blocks, columns_of, sites, terrorist_attacks
+from support.coclusters import Session, blocks, columns_of, sites
 from support.repeats import in_turn, thorough
 
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import simulation
 from clustering_protocols.algorithms.coincidence import n_alike
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.engine import signatures
@@ -157,15 +157,6 @@ def test_global_equals_pooled_after_every_iteration(
     assert len(session.found) >= 8
 
 
-@pytest.mark.parametrize("widths", [(1, 1, 301), (79, *[1] * 11)], ids=["3", "12"])
-def test_a_site_with_most_items_stops_overflowing(
-    widths: Sequence[int],
-) -> None:
-    params = made(lambda_w=100.0, max_iter=3)
-    wide = blocks(20, sum(widths))
-    equal_after_every_iteration(Session(params, wide, widths))
-
-
 def test_stopping_after_n_iterations_gives_the_nth_iteration() -> None:
     layout, data = sites(X, GROUPS)
     for n in range(1, 11):
@@ -232,16 +223,6 @@ def test_any_co_occurrences_give_the_pooled_result(
     equal_after_every_iteration(Session(params, R, widths), own)
 
 
-@pytest.mark.parametrize("lambda_w", [100.0, 180.0])
-@pytest.mark.parametrize("widths", [(26, 26, 27, 27), (80, 3, 23)], ids=str)
-def test_terrorist_attacks_give_the_pooled_result(
-    widths: Sequence[int], lambda_w: float
-) -> None:
-    attacks, _ = terrorist_attacks()
-    params = made(n_clusters=3, lambda_u=0.0035, lambda_w=lambda_w)
-    equal_after_every_iteration(Session(params, attacks, widths))
-
-
 # The normalisation of the paper
 
 
@@ -250,25 +231,6 @@ def test_terrorist_attacks_give_the_pooled_result(
 def test_site_is_the_procedure_of_the_paper(widths: Sequence[int], view: Any) -> None:
     session = Session(made(normalisation="site", analyst_view=view), X, widths)
     equal_after_every_iteration(session, columns_of(widths))
-
-
-def test_site_is_not_the_pooled_result() -> None:
-    """The negative control of all that equals it; crisp memberships may agree again."""
-    session = Session(made(normalisation="site"), X, GROUPS).follow()
-    pooled_run = expected(session, 5)
-    objects = []
-    for n, (U, W) in enumerate(pooled_run, 1):
-        objects.append(np.abs(session.found[n][0] - U).max())
-        assert np.abs(session.found[n][1] - W).max() > 1000 * CLOSE
-    assert max(objects) > 1000 * CLOSE
-
-
-def test_another_start_is_another_run() -> None:
-    """The other negative control: from U(0) of another seed the first U differs."""
-    one, other = (Session(made(max_iter=1), X, GROUPS, seed=s).follow() for s in (1, 2))
-    U = expected(one, 1)[0][0][np.argsort(one.order)]
-    assert np.abs(one.found[1][0][np.argsort(one.order)] - U).max() <= CLOSE
-    assert np.abs(other.found[1][0][np.argsort(other.order)] - U).max() > 0.1
 
 
 # Crisp items: sums that are asked for again
@@ -286,11 +248,6 @@ def test_crisp_items_need_repeats_and_give_the_pooled_result(
     assert rounds_of_sums(session) > len(session.found) + 1
 
 
-def test_fuzzy_items_need_no_repeat() -> None:
-    session = Session(made(lambda_w=100.0), X, GROUPS).follow()
-    assert rounds_of_sums(session) == len(session.found) + 1 > 8
-
-
 def rounds_of_sums(session: Session) -> int:
     return session.kinds().count("share") // len(session.data)
 
@@ -304,18 +261,6 @@ def test_a_share_that_overflows_is_asked_for_again(
     session = Session(made(lambda_w=lambda_w), X, GROUPS)
     equal_after_every_iteration(session)
     assert session.overflowed() > 0
-
-
-def test_without_room_to_spare_a_share_overflows_too() -> None:
-    """Nothing patched: one site has all that grows."""
-    session = Session(made(n_clusters=3, lambda_w=0.3), grown(), (20, 1, 1))
-    equal_after_every_iteration(session)
-    assert session.overflowed() > 0
-
-
-def grown() -> FloatArray:
-    rng = np.random.default_rng(1)
-    return (rng.random((60, 22)) < 0.5).astype(np.float64)
 
 
 # Sparse data
@@ -385,56 +330,11 @@ def test_sparse_data_are_those_of_their_batches(
     assert sparse_matrix(source) is source.sparse
 
 
-def test_batches_of_wide_sparse_data_are_small() -> None:
-    wide = sparse.csr_array(([1.0], ([4], [999_999])), shape=(5, 1_000_000))
-    names = np.arange(1_000_000).astype(str).tolist()
-    pieces = [len(piece) for piece in SparseSource(wide, names).batches()]
-    assert pieces == [4, 1]
-
-
-def test_sparse_data_have_names_and_ids_as_dense_data_do() -> None:
-    R = sparse.csr_array(np.eye(3))
-    source = SparseSource(R)
-    assert (source.n_rows, source.columns, source.ids) == (3, ("x0", "x1", "x2"), None)
-    named = SparseSource(R, columns=["a", "b", "c"], ids=["p", "q", "r"])
-    assert (named.columns, named.ids) == (("a", "b", "c"), ("p", "q", "r"))
-    assert isinstance(named, sources.DataSource)
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"columns": ["a", "b"]},
-        {"columns": ["a", "b", "b"]},
-        {"ids": ["p", "q"]},
-        {"ids": ["p", "q", "p", "q"]},
-    ],
-)
-def test_names_and_ids_that_do_not_fit_are_refused(more: dict[str, Any]) -> None:
-    for kind in (SparseSource, MatrixSource):
-        with pytest.raises(InvalidData, match="need as many"):
-            kind(np.eye(3), **more)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_sparse_values_that_are_not_finite_are_refused(value: float) -> None:
     R = sparse.csr_array(([value], ([1], [2])), shape=(3, 3))
     with pytest.raises(InvalidData, match="missing or infinite"):
         SparseSource(R)
-
-
-def test_sparse_values_whose_sum_is_not_finite_are_refused() -> None:
-    twice = sparse.coo_array(([1e308, 1e308], ([1, 1], [2, 2])), shape=(3, 3))
-    with np.errstate(over="ignore"), pytest.raises(InvalidData, match="infinite"):
-        SparseSource(twice)
-
-
-@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
-def test_sparse_data_without_rows_or_columns_are_refused(
-    shape: tuple[int, int],
-) -> None:
-    with pytest.raises(InvalidData, match="rows and columns"):
-        SparseSource(sparse.csr_array(shape))
 
 
 def test_integers_become_floats_and_duplicates_are_summed() -> None:
@@ -445,32 +345,6 @@ def test_integers_become_floats_and_duplicates_are_summed() -> None:
     assert source.sparse.toarray().tolist() == [[0.0, 3.0], [4.0, 0.0]]
     old = SparseSource(sparse.csc_matrix(np.eye(2, dtype=np.int64)))
     assert isinstance(old.sparse, sparse.csr_array)
-
-
-def unsorted() -> sparse.csr_array:
-    """Return a matrix whose first row has a column twice, out of order."""
-    arrays = (np.array([1.0, 2.0, 3.0, 4.0]), np.array([2, 0, 0, 1]))
-    return sparse.csr_array((*arrays, np.array([0, 3, 4])), shape=(2, 3))
-
-
-def test_the_callers_sparse_matrix_stays_as_it_was() -> None:
-    R = unsorted()
-    SparseSource(R)
-    assert R.data.tolist() == [1.0, 2.0, 3.0, 4.0]
-    assert R.indices.tolist() == [2, 0, 0, 1]
-    assert R.indptr.tolist() == [0, 3, 4]
-
-
-def test_a_sparse_matrix_in_read_only_memory_can_be_used() -> None:
-    R = unsorted()
-    for part in (R.data, R.indices, R.indptr):
-        part.flags.writeable = False
-    assert SparseSource(R).sparse.toarray().tolist() == [[5, 0, 1], [0, 4, 0]]
-
-
-def test_sparse_data_of_one_axis_are_refused() -> None:
-    with pytest.raises(InvalidData, match="rows and columns"):
-        SparseSource(sparse.coo_array(np.array([1.0, 0.0, 2.0])))
 
 
 # When it stops, and what everybody gets
@@ -489,13 +363,6 @@ def test_it_stops_once_no_object_moves_by_more_than_tol(tol: float) -> None:
     told = summary(session).tolerances
     np.testing.assert_allclose(told, moves, rtol=0.051, atol=1e-12)
     assert all(float(f"{move:.2g}") == move for move in told)
-
-
-def test_of_one_co_cluster_every_object_is_a_whole_member() -> None:
-    session = Session(made(n_clusters=1), X, GROUPS).follow()
-    for outcome in session.outcomes().values():
-        assert not outcome.labels.any()
-        np.testing.assert_allclose(outcome.memberships, 1.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 7])
@@ -545,21 +412,6 @@ def test_everybody_gets_the_objects_in_the_order_of_its_own_rows(
     np.testing.assert_allclose(W.sum(axis=0), 1.0 if session.params.is_global else 4.0)
 
 
-def test_the_groups_of_clean_data_are_found() -> None:
-    """Objects and items: what the pooled run finds from this start is the truth."""
-    objects, items = np.arange(60) % 3, np.arange(33) % 3
-    clean = (objects[:, None] == items).astype(np.float64)
-    params = CoClustering(n_clusters=3, lambda_u=0.01, lambda_w=5.0, n_init=1)
-    session = Session(params, clean, (11, 11, 11))
-    outcomes = list(session.follow().outcomes().values())
-    pairs = set(zip(objects.tolist(), outcomes[0].labels.tolist(), strict=True))
-    assert len(pairs) == 3
-    W = np.hstack([each.item_memberships for each in outcomes])
-    assert {(g, c) for g, c in pairs} == set(
-        zip(items.tolist(), W.argmax(axis=0).tolist(), strict=True)
-    )
-
-
 @pytest.mark.parametrize("minimum", [1, 20, 30, 101])
 def test_the_summary_hides_small_clusters(minimum: int) -> None:
     uneven = np.vstack([X[:50], np.tile(X[0], (50, 1))])
@@ -583,13 +435,3 @@ def test_progress_says_how_far_it_has_come() -> None:
     assert all(each["of_at_most"] == 4 for each in seen)
     session.to_the_end()
     assert seen[-1]["moved"] == summary(session).tolerances.tolist()
-
-
-def test_every_example_has_the_labels_of_the_pooled_run() -> None:
-    known = catalogue.protocol("fccm")
-    for example in known.reference().examples():
-        parts = simulation.split(example.X, example.layout, 3)
-        found = simulation.evaluate(example.params, example.X, parts, 3)
-        if example.params.is_global:
-            assert found.fidelity == 1.0
-        assert len(found.labels) == len(example.X)

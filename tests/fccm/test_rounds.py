@@ -93,16 +93,6 @@ def test_values_out_of_range_stop_their_site_before_it_joins(
     assert str(value) not in refused.value.detail
 
 
-def test_a_refusal_names_five_columns_at_most() -> None:
-    with pytest.raises(InvalidData, match="in x0, x1, x2, x3, x4:"):
-        session(X * 3)
-
-
-def test_the_largest_value_that_is_allowed_is_allowed() -> None:
-    s = session(X * 3, r_max=3.0, max_iter=1).follow()
-    assert len(s.found) == 1
-
-
 def test_other_objects_are_refused() -> None:
     layout, data = sites(X, GROUPS)
     data["r1c3"] = MatrixSource(X[:, :21], ids=[f"p{i}" for i in range(100)])
@@ -204,16 +194,6 @@ def test_a_false_overflow_costs_extra_rounds_alone(view: Any) -> None:
     last = max(honest.found)
     np.testing.assert_allclose(s.found[last][0], honest.found[last][0], atol=1e-9)
     assert len(s.received_messages) == len(honest.received_messages) + 4
-
-
-@every_view
-def test_an_overflow_reported_to_one_site_ends_the_session(view: Any) -> None:
-    empty = np.empty(0, dtype=np.uint64)
-    s = at(4, analyst_view=view)
-    lie = altered(s, "r1c2", lambda _: {"overflowed": [0], "total": empty})
-    s.turn(told={"r1c2": lie})
-    with pytest.raises(ProtocolFailed):
-        s.turn()
 
 
 @every_view

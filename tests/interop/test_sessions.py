@@ -94,12 +94,6 @@ def test_a_given_start_over_few_and_many_columns(
     assert run_beside(crowd, tmp_path, ROWS.names) == crowd.expected()
 
 
-def test_columns_split_by_parties(gather: Callable[..., Crowd], tmp_path: Path) -> None:
-    crowd = gather(LLF, make_parts(COLUMNS))
-    foreign = (COLUMNS.names[0], COLUMNS.names[2])
-    assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
-
-
 def test_columns_split_by_parties_with_a_given_start(
     gather: Callable[..., Crowd], tmp_path: Path
 ) -> None:
@@ -156,14 +150,6 @@ def test_rows_and_columns_split_by_parties(
     crowd = gather(DC, make_parts(layout))
     foreign = (layout.names[0], layout.names[3])
     assert run_beside(crowd, tmp_path, foreign) == crowd.expected()
-
-
-def test_two_parties_pool_by_way_of_the_first(
-    gather: Callable[..., Crowd], tmp_path: Path
-) -> None:
-    layout = Layout.lattice(2)
-    crowd = gather(DC, make_parts(layout))
-    assert run_beside(crowd, tmp_path, layout.names[:1]) == crowd.expected()
 
 
 def test_types_are_those_of_the_messages_that_an_analyst_serves(tmp_path: Path) -> None:

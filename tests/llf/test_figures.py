@@ -136,14 +136,6 @@ def test_the_summary_says_the_figures_to_six_digits() -> None:
     assert all(dict(each) == known for each in kept)
 
 
-def test_a_run_that_was_cut_short_says_so() -> None:
-    run, Z, labels = of_rows(load("wine"), n_clusters=3, max_iter=1)
-    report = said(run.outcomes["r1c1"])
-    assert (report["n_iter"], report["converged"]) == (1, False)
-    told = {of: report[of] for of in expected(Z, labels)}
-    assert told == pytest.approx(expected(Z, labels), rel=1e-9)
-
-
 def test_figures_of_clusters_without_rows_or_of_one() -> None:
     X = blobs(90, 2, 2, 1)
     X[0] = 40.0, 40.0
@@ -164,17 +156,6 @@ def test_figures_of_clusters_without_rows_or_of_one() -> None:
         assert told == pytest.approx(expected(Z, labels), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    "how",
-    [{"analyst_view": "sums"}, {"aggregation": "plain"}, {"participation": 0.6}],
-)
-def test_figures_hold_however_sums_are_added(how: dict[str, Any]) -> None:
-    run, Z, labels = of_rows(load("wine"), [40, 40, 40, 40, 18], n_clusters=3, **how)
-    report = said(run.outcomes["r1c1"])
-    told = {of: report[of] for of in expected(Z, labels)}
-    assert told == pytest.approx(expected(Z, labels), rel=1e-9)
-
-
 def test_suppressed_rows_leave_no_quality_measure() -> None:
     run, _, labels = of_rows(
         load("wine"), n_clusters=3, aggregation="plain", suppress_below=2
@@ -186,29 +167,6 @@ def test_suppressed_rows_leave_no_quality_measure() -> None:
         "n_iter",
         "converged",
     }
-
-
-@pytest.mark.parametrize(
-    "kind", [messages.Close, messages.Gather, messages.ReportDigest]
-)
-@pytest.mark.parametrize("away", ["r1c1", "r4c1"])
-def test_figures_are_of_the_rows_that_were_there(kind: Any, away: str) -> None:
-    """Who is away is asked again in the next round; all know the same in the end."""
-    s = session()
-    s.until(kind)
-    s.turn(absent=[away])
-    s.to_the_end()
-    outcomes = s.outcomes()
-    marks = {str(sorted(dict(said(o)).items())) for o in outcomes.values()}
-    assert len(marks) == 1
-    report = said(outcomes[away])
-    left = [slot for slot in outcomes if kind is not messages.Gather or slot != away]
-    assert outcomes[away].cluster_sizes.sum() == sum(s.data[o].n_rows for o in left)
-    X = np.vstack([np.vstack(list(s.data[slot].batches())) for slot in left])
-    labels = np.concatenate([outcomes[slot].labels for slot in left])
-    rel = 1e-9 if kind is messages.ReportDigest else 0.05  # the means are of who closed
-    told = {of: report[of] for of in expected(X, labels)}
-    assert told == pytest.approx(expected(X, labels), rel=rel)
 
 
 # Lies about the closing sums
@@ -309,17 +267,6 @@ def test_shares_of_the_closing_sums_are_of_these_centroids_alone() -> None:
         s.answer("r1c1")
 
 
-@pytest.mark.parametrize("kind", [messages.Close, messages.Gather])
-def test_closing_sums_are_made_once(kind: Any) -> None:
-    s = session(quorum=None)
-    s.until(kind)
-    task = s.open.tasks["r2c1"]
-    s.turn()
-    now = s.open.tasks["r2c1"]
-    with pytest.raises(TaskRefused):
-        s.answer("r2c1", moved(s.agreement, task, now))
-
-
 def test_nothing_is_gathered_before_it_is_closed() -> None:
     s = session()
     s.until(messages.Close)
@@ -374,15 +321,6 @@ def test_figures_of_split_columns_are_scikit_learns(
         assert report["davies_bouldin"] is report["silhouette"] is None
     rounded = {name: float(f"{report[name]:.6g}") for name in of}
     assert {name: getattr(run.figures[0], name) for name in of} == rounded
-
-
-def test_columns_whose_labels_do_not_rest_say_no_inertia() -> None:
-    run, _, labels = of_columns(
-        load("wine"), n_clusters=3, init="random_rows", max_iter=1
-    )
-    known = Figures(n_clusters=len(set(labels)), n_iter=1, converged=False)
-    assert dict(run.figures[0]) == dict(known)
-    assert dict(said(run.outcomes["r1c1"])).items() >= dict(known).items()
 
 
 def test_unpublished_columns_are_not_asked_for_their_scatter() -> None:

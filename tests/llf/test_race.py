@@ -21,12 +21,10 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
-from clustering_protocols.protocols.llf.start_selection import RaceParty
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.sum_stage import AddUp
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
-from tests.llf.audits import unaudited
 from tests.llf.llf_sessions import SEED, blobs, plus, rows
 from tests.llf.numbering import numbers_of
 from tests.llf.reading_off import Cells, read_off, run_of
@@ -148,30 +146,6 @@ def test_it_is_lossless_however_sums_are_added(how: dict[str, Any]) -> None:
     assert np.array_equal(cdist(X / spread, V / spread).argmin(axis=1), labels)
 
 
-def test_the_race_does_not_hang_on_how_rows_are_dealt_out() -> None:
-    X, found = rows(240), set()
-    for sizes in ([80, 80, 80], [5, 5, 230], [200, 20, 20]):
-        data = cut(X, LAYOUT, sizes)
-        said = within(-90.0, 90.0, data, LAYOUT)
-        params = Llf(
-            n_clusters=4, n_init=7, scaling="none", init="random_party", tol=1e-3
-        )
-        s = Session(
-            params,
-            LAYOUT,
-            data,
-            seed=SEED,
-            dictionary=said,
-            choices=unaudited(LAYOUT),  # of five rows
-        )
-        lanes = lanes_of(s)
-        s.until(messages.Update, 2)
-        values = [objective(X, V, params, 10)[0] for V in lanes]
-        kept = s.recall("r3c1", messages.StartCentroids).centroids
-        found.add(bool(np.array_equal(kept, lanes[int(np.argmin(values))])))
-    assert found == {True}
-
-
 # What is kept, and what is shown
 
 
@@ -264,19 +238,6 @@ def test_a_lie_about_the_race_is_refused(lie: str, view: Any) -> None:
         s.answer("r2c1", altered(s, "r2c1", LIES[lie]))
 
 
-def test_a_start_that_was_dropped_is_not_resumed() -> None:
-    """The race is over: its total, brought again, finds no start to choose from."""
-    s = racing()
-    lanes_of(s)
-    again = packets.read(s.open.tasks["r2c1"]).read([AddUp])
-    here = s.context("r2c1")
-    s.until(messages.Update)
-    after = s.context("r2c1")
-    with pytest.raises((ProtocolFailed, InvalidArray)):
-        RaceParty().reply(after, again, s.data["r2c1"])
-    assert here.memory.get(messages.LaneStarts) is not None
-
-
 @both
 def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> None:
     """Fuzzy, k 4, F 2: more than 6 rows for each start.
@@ -309,28 +270,8 @@ def test_what_starts_cannot_race_with_is_refused(params: dict[str, Any]) -> None
         )
 
 
-def test_split_columns_have_one_start() -> None:
-    with pytest.raises(InvalidParameters, match="n_init"):
-        catalogue.protocol("llf").check(
-            Llf(n_clusters=2, n_init=2), Layout.lattice(1, 3)
-        )
-
-
 def test_the_risk_is_named_where_starts_race() -> None:
     known = catalogue.protocol("llf")
     for n_init in (1, 2):
         codes = known.risks_of(Llf(n_clusters=2, n_init=n_init), LAYOUT)
         assert ("starts-that-race-add-sums" in codes) == (n_init > 1)
-
-
-def test_more_starts_end_no_worse_here() -> None:
-    X = blobs(300, 2, 9, 4)
-    data = cut(X, LAYOUT, [100] * 3)
-
-    def inertia(n_init: int, seed: int) -> float:
-        params = Llf(n_clusters=9, n_init=n_init, init="random_party")
-        run = simulation.run(params, LAYOUT, data, seed)
-        return float(run.outcomes["r1c1"].figures[0].inertia)
-
-    means = [np.mean([inertia(n_init, seed) for seed in range(4)]) for n_init in (1, 5)]
-    assert means[1] < 0.9 * means[0]

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 from support.lies import altered
-from support.pooled_moments import pooled
 from support.tables import cut, within
 
 from clustering_protocols import engine, simulation
@@ -182,13 +180,6 @@ def test_the_unit_of_the_smallest_bounds_is_finite(bound: float) -> None:
 # fewer distinct rows than clusters
 
 
-@pytest.mark.parametrize("algorithm", ["cmeans", "fuzzy_cmeans"])
-def test_fewer_distinct_candidates_than_clusters_are_no_warning(algorithm: Any) -> None:
-    X = np.repeat([[0.0, 1.0], [1.0, 0.0]], 30, axis=0)
-    params = Llf(n_clusters=3, algorithm=algorithm, small_cohorts="allow")
-    simulation.run(params, Layout.lattice(3), cut(X, Layout.lattice(3), [20] * 3), 1)
-
-
 # split columns, more clusters than rows: which error
 
 
@@ -203,24 +194,4 @@ def test_more_clusters_than_joint_rows_are_refused_by_that_name() -> None:
 # moments: deviations of accepted values exceed the powers; tiny values
 
 
-def test_large_accepted_values_are_not_refused_later() -> None:
-    X = np.random.default_rng(0).normal(size=(60, 1))
-    X[0], X[1:] = 4e18, -4e18
-    found = pooled(X, [20, 20, 20])
-    assert found.spread[0] == pytest.approx(X.std())
-
-
-def test_tiny_values_keep_nine_digits() -> None:
-    X = 1e-30 * np.random.default_rng(0).normal(size=(300, 1))
-    np.testing.assert_allclose(pooled(X, [100] * 3).spread, X.std(axis=0), rtol=1e-9)
-
-
 # split columns, standard scaling and a start from a dictionary's bounds
-
-
-def test_bounds_work_with_standard_scaling_and_split_columns() -> None:
-    X = load_iris().data[:12]
-    params, layout = Llf(n_clusters=2, init="bounds"), Layout.lattice(1, 3)
-    data = by_columns(X, [2, 1, 1])
-    said = within(0.0, 100.0, data, layout)
-    simulation.run(params, layout, data, 1, dictionary=said)

@@ -150,28 +150,6 @@ def test_split_rows_give_the_pooled_result(
     Compared(params, cut(X, layout, evenly(len(X), n_parties)), layout).lossless()
 
 
-@pytest.mark.thorough
-@both
-@pytest.mark.parametrize(("name", "uneven"), in_turn(list(K), [False, True]))
-def test_split_columns_give_the_pooled_result(
-    name: str, algorithm: Any, *, uneven: bool
-) -> None:
-    X, _ = load(name)
-    width = X.shape[1]
-    widths = evenly(width, 3 if width > 2 else 2)
-    if uneven and width > 2:
-        widths = [1, width - 2, 1]
-    layout = Layout.lattice(1, len(widths))
-    params = Llf(
-        n_clusters=K[name],
-        algorithm=algorithm,
-        **SMALL,
-        max_iter=15,
-        allow_two_parties=True,
-    )
-    Compared(params, by_columns(X, widths), layout).lossless()
-
-
 @both
 def test_two_parties_are_lossless_where_terms_allow_them(
     algorithm: Any,
@@ -180,16 +158,6 @@ def test_two_parties_are_lossless_where_terms_allow_them(
     params = Llf(n_clusters=3, algorithm=algorithm, **SMALL, allow_two_parties=True)
     Compared(params, cut(X, Layout.lattice(2), [10, 168]), Layout.lattice(2)).lossless()
     Compared(params, by_columns(X, [1, 12]), Layout.lattice(1, 2)).lossless()
-
-
-@both
-@pytest.mark.parametrize("view", ["blind", "sums"])
-def test_very_uneven_parties_give_the_pooled_result(algorithm: Any, view: Any) -> None:
-    X, _ = load("iris")
-    params = Llf(n_clusters=3, algorithm=algorithm, **SMALL, analyst_view=view)
-    Compared(
-        params, cut(X, Layout.lattice(4), [4, 120, 5, 21]), Layout.lattice(4)
-    ).lossless()
 
 
 # Lossless, on made data
@@ -374,24 +342,6 @@ def test_blind_sums_and_plain_differ_in_no_bit(algorithm: Any) -> None:
 
 
 @both
-def test_columns_give_the_same_labels_masked_or_plain(algorithm: Any) -> None:
-    X, _ = load("wine")
-    start = {"init": "given", "initial_centroids": start_of(X, 3)}
-    data = by_columns(X, [4, 5, 4])
-    found = [
-        Compared(
-            Llf(n_clusters=3, algorithm=algorithm, **SMALL, aggregation=how, **start),
-            data,
-            Layout.lattice(1, 3),
-        )
-        for how in ("masked", "plain")
-    ]
-    # a row travels elsewhere, so only the last bits of sums over rows may differ
-    np.testing.assert_allclose(found[0].centroids, found[1].centroids, rtol=1e-10)
-    assert np.array_equal(found[0].labels, found[1].labels)
-
-
-@both
 @pytest.mark.thorough
 @pytest.mark.threat(80)
 def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> None:
@@ -428,64 +378,6 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
         objectives.append([told.xie_beni, told.inertia, told.davies_bouldin])
     assert len(found) == 1
     np.testing.assert_allclose(objectives, objectives[:1] * len(objectives), rtol=1e-12)
-
-
-def test_pooled_units_do_not_depend_on_the_split_of_rows() -> None:
-    X, _ = load("iris")
-    given_ = {"init": "given", "initial_centroids": start_of(X, 3)}
-    found = set()
-    for sizes in ([50, 50, 50], [1, 2, 147], evenly(150, 10)):
-        layout = Layout.lattice(len(sizes))
-        rows = np.random.default_rng(len(sizes)).permutation(X)
-        run = simulation.run(
-            Llf(n_clusters=3, **given_), layout, cut(rows, layout, sizes), SEED
-        )
-        found.add(run.outcomes["r2c1"].centroids.tobytes())
-    assert len(found) == 1
-
-
-class Batches:
-    """A data source that lends read-only batches, and knows how many are alive."""
-
-    def __init__(self, X: FloatArray, sizes: Sequence[int]) -> None:
-        self._X = X
-        self.ids = simulation.number_rows(len(X))
-        self._edges = np.cumsum([0, *sizes])
-        assert self._edges[-1] == len(X)
-        self.n_rows = len(X)
-        self.columns = [f"x{index}" for index in range(X.shape[1])]
-
-    def batches(self) -> Iterator[FloatArray]:
-        for begin, end in zip(self._edges, self._edges[1:], strict=False):
-            batch = self._X[begin:end].copy()
-            batch.flags.writeable = False
-            yield batch
-
-
-@both
-@pytest.mark.parametrize("columns", [False, True])
-def test_batches_of_any_size_give_the_same_bits(
-    algorithm: Any, *, columns: bool
-) -> None:
-    X = blobs(900, 6, 3)
-    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
-    whole = by_columns(X, [2, 2, 2]) if columns else cut(X, layout, [300] * 3)
-    pieces = {}
-    for slot, source in whole.items():
-        rows = matrix(source)
-        sizes = [1, 255, 256, *([7] * 3)] if len(rows) > 600 else [1, 2, 255, 11]
-        piece = Batches(rows, [*sizes, len(rows) - sum(sizes)])
-        piece.columns = list(source.columns)
-        pieces[slot] = piece
-    params = Llf(n_clusters=3, algorithm=algorithm, **SMALL, max_iter=6)
-    found = [Compared(params, data, layout) for data in (whole, pieces)]
-    assert np.array_equal(found[0].labels, found[1].labels)
-    if columns:  # sums over rows stay at home and are added up as they come
-        np.testing.assert_allclose(
-            found[0].centroids, found[1].centroids, rtol=1e-12, atol=1e-12
-        )
-    else:
-        assert found[0].centroids.tobytes() == found[1].centroids.tobytes()
 
 
 class Endless:
@@ -577,90 +469,6 @@ def test_an_empty_cluster_keeps_its_centroid_up_to_a_step() -> None:
     assert outcome.figures[0].davies_bouldin is None
 
 
-@both
-def test_one_cluster_is_the_mean(algorithm: Any) -> None:
-    X, _ = load("iris")
-    params = Llf(n_clusters=1, algorithm=algorithm, **SMALL)
-    compared = Compared(params, cut(X, Layout.lattice(3), [50] * 3), Layout.lattice(3))
-    compared.lossless()
-    outcome = compared.run.outcomes["r1c1"]
-    np.testing.assert_allclose(outcome.centroids, X.mean(axis=0)[None], rtol=1e-12)
-    assert outcome.figures[0].xie_beni is None
-
-
-@both
-@pytest.mark.parametrize("columns", [False, True])
-def test_duplicate_rows_and_a_constant_column_are_no_obstacle(
-    algorithm: Any, *, columns: bool
-) -> None:
-    X = np.repeat(blobs(40, 3, 3, 2), 3, axis=0)
-    X[:, 1] = 0.1
-    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
-    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [40] * 3)
-    compared = Compared(Llf(n_clusters=3, algorithm=algorithm, **SMALL), data, layout)
-    compared.lossless()
-    undone = [compared.run.outcomes[s].centroids for s in layout.names]
-    middle = undone[1] if columns else undone[0][:, 1]
-    np.testing.assert_allclose(middle, 0.1, rtol=1e-12)
-
-
-@both
-def test_coincident_centroids_share_their_rows(algorithm: Any) -> None:
-    X = blobs(90, 2, 2, 1).clip(-19, 19)
-    row = tuple(map(float, X[0]))
-    params = Llf(
-        n_clusters=3,
-        algorithm=algorithm,
-        **SMALL,
-        scaling="none",
-        init="given",
-        initial_centroids=(row, row, (0.0, 0.0)),
-        max_iter=8,
-        output="memberships" if algorithm == "fuzzy_cmeans" else "labels",
-    )
-    layout = Layout.lattice(3)
-    compared = Compared(params, cut(X, layout, [30] * 3), layout, widest=20.0)
-    compared.lossless()
-    if algorithm == "fuzzy_cmeans":
-        U = compared.memberships
-        assert np.array_equal(U[:, 0], U[:, 1])
-        assert compared.run.figures[0].xie_beni is None
-
-
-@both
-@pytest.mark.parametrize("columns", [False, True])
-@pytest.mark.parametrize("more", [{"max_iter": 1}, {"tol": 0.0, "max_iter": 60}])
-def test_the_updates_end_where_the_pooled_ones_do(
-    algorithm: Any, more: dict[str, Any], *, columns: bool
-) -> None:
-    X = blobs(90, 3, 3)
-    layout = Layout.lattice(1, 3) if columns else Layout.lattice(3)
-    data = by_columns(X, [1, 1, 1]) if columns else cut(X, layout, [30] * 3)
-    if algorithm == "fuzzy_cmeans" and "tol" in more:
-        more = {**more, "tol": 1e-5}  # at 0 the last bits decide
-    compared = Compared(
-        Llf(n_clusters=3, algorithm=algorithm, **SMALL, **more), data, layout
-    )
-    compared.lossless()
-    n_updates, most = compared.reference.n_updates, more["max_iter"]
-    # over columns the start may be at rest already
-    assert n_updates == most if most == 1 else 1 - columns < n_updates < most
-
-
-@pytest.mark.parametrize("init", ["careful", "random_party", "bounds", "given"])
-@pytest.mark.parametrize("scaling", ["none", "minmax", "standard"])
-def test_every_start_works_with_every_scaling(init: Any, scaling: Any) -> None:
-    X = blobs(90, 3, 3).clip(-59, 59)
-    more = {"initial_centroids": start_of(X, 3)} if init == "given" else {}
-    params = Llf(n_clusters=3, scaling=scaling, init=init, **more)
-    layout = Layout.lattice(3)
-    compared = Compared(params, cut(X, layout, [30] * 3), layout, widest=WIDEST)
-    compared.lossless()
-    memories = compared.run.trace.memories
-    starts = {s: m.get(messages.StartCentroids) for s, m in memories.items()}
-    assert len({start.centroids.tobytes() for start in starts.values()}) == 1
-
-
 def test_no_start_of_split_rows_is_a_row() -> None:
     X = blobs(90, 3, 3)
     layout = Layout.lattice(3)
@@ -698,20 +506,6 @@ def test_memberships_are_those_of_the_pooled_run(
     assert U.min() >= 0.0
     np.testing.assert_allclose(U, compared.reference.memberships, atol=1e-9)
     assert np.array_equal(U.argmax(axis=1), compared.labels)
-
-
-def test_labels_of_the_own_rows_are_predicted_again() -> None:
-    X, _ = load("wine")
-    data = cut(X, Layout.lattice(3), [60, 60, 58])
-    for outcome, source in zip(
-        simulation.run(
-            Llf(n_clusters=3), Layout.lattice(3), data, SEED
-        ).outcomes.values(),
-        data.values(),
-        strict=True,
-    ):
-        assert outcome.predict is not None
-        assert np.array_equal(outcome.predict(source).labels, outcome.labels)
 
 
 # What is let out

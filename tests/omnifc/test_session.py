@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -123,14 +123,6 @@ def test_the_analyst_decodes_the_distances_of_the_scaled_rows(
     assert 0 < error <= bound
 
 
-def test_one_row_per_party(decoded: list[Any]) -> None:
-    X = np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 8.0]])
-    layout = Layout.lattice(3)
-    data = {s: MatrixSource(X[i : i + 1]) for i, s in enumerate(layout.names)}
-    simulation.run(OmniFC(n_clusters=2, scaling="none"), layout, data, 0)
-    assert np.sqrt(decoded[0]).tolist() == [5.0, 8.0, 5.0]
-
-
 # Lossless
 
 
@@ -146,11 +138,6 @@ def test_too_few_bits_lose_it() -> None:
         evaluated(OmniFC(n_clusters=10, bits=0, scaling="standard"), DIGITS).fidelity
         < 1
     )
-
-
-def test_rows_of_distances_are_another_clustering() -> None:
-    paper = OmniFC(n_clusters=10, features="distance_rows", n_init=3)
-    assert 0.3 < evaluated(paper, DIGITS).fidelity < 0.9
 
 
 @pytest.mark.parametrize("algorithm", ["kmeans", "hierarchical"])
@@ -169,22 +156,6 @@ def test_rows_of_distances_are_features(algorithm: Any) -> None:
     else:
         expected = average.fit_predict(squareform(pdist(rows)))
     assert adjusted_rand(expected, evaluated(params, IRIS).labels) == 1.0
-
-
-@pytest.mark.parametrize("scaling", ["minmax", "none"])
-def test_ranges_of_the_dictionary_give_the_same_as_pooled_ones(scaling: Any) -> None:
-    """And no statistic is pooled: nobody learns another's, and rounds are spared."""
-    parts = simulation.split(IRIS, Layout.lattice(3), 1)
-    mine = IRIS[:, parts.columns[0]]
-    said = within(mine.min(axis=0), mine.max(axis=0), parts.data, parts.layout)
-    pooling = params_of("average", 3, scaling=scaling)
-    pooled_ = simulation.run(pooling, parts.layout, parts.data, 1)
-    declaring = params_of("average", 3, scaling=scaling, ranges="declared")
-    run = simulation.run(declaring, parts.layout, parts.data, 1, dictionary=said)
-    assert agreement(run.outcomes, pooled_.outcomes) == 1.0
-    assert run.rounds < pooled_.rounds
-    stages = catalogue.protocol("omnifc").stages(declaring, parts.layout)
-    assert not {"moments", "statistics"} & {stage.name for stage in stages}
 
 
 @pytest.mark.parametrize("scaling", ["standard", "unit_norm"])
@@ -206,22 +177,6 @@ def test_pooled_ranges_have_to_hold_own_rows() -> None:
 
 
 # What comes back
-
-
-def test_memberships_come_in_the_order_of_the_party_s_rows() -> None:
-    run = evaluated(params_of("fuzzy_cmeans", 3), IRIS).simulated
-    for outcome in run.outcomes.values():
-        assert outcome.memberships is not None
-        assert np.array_equal(outcome.memberships.argmax(axis=1), outcome.labels)
-        assert np.allclose(outcome.memberships.sum(axis=1), 1.0)
-
-
-def test_noise_is_minus_one_and_counted() -> None:
-    X = np.vstack([IRIS, IRIS.max(axis=0) + 50.0])
-    run = evaluated(OmniFC(algorithm="dbscan", eps=1.0, scaling="none"), X).simulated
-    labels = np.concatenate([outcome.labels for outcome in run.outcomes.values()])
-    assert (labels == -1).sum() == run.summary.noise_rows >= 1  # type: ignore[union-attr]  # the summary of omnifc
-    assert run.summary.cluster_sizes.sum() + (labels == -1).sum() == len(X)  # type: ignore[union-attr]  # the summary of omnifc
 
 
 # Answers without masks
@@ -277,14 +232,6 @@ def test_one_spare_answer_finds_a_corrupt_one_and_two_name_it(
     four = {slot: a for slot, a in all_.items() if slot != slots[corrupt - 1]}
     with pytest.raises(ProtocolFailed, match="5 answers would show whose"):
         decode(params, slots, four)
-
-
-def test_two_corrupt_answers_are_found_and_nobody_is_blamed() -> None:
-    slots, all_, _ = plain_answers(1, 1, 5)
-    for name in slots[:2]:
-        all_[name] = (all_[name] + np.uint64(1)) % np.uint64(P)
-    with pytest.raises(ProtocolFailed, match="not one alone"):
-        decode(open_params(1, 1), slots, all_)
 
 
 def read_again(session: simulation.Session) -> dict[str, Outcome]:
@@ -380,16 +327,6 @@ def test_the_numbers_that_a_refusal_names_do_work() -> None:
         known.check(OmniFC(n_clusters=2, max_rows=most + 1), Layout.lattice(3))
 
 
-def test_memory_grows_with_squared_rows_and_not_with_parties() -> None:
-    params = OmniFC(n_clusters=2)
-    for n, twice in pairwise((5_000, 10_000, 20_000)):
-        sizes = [limits.upload_bytes(params, size, 16) for size in (n, twice)]
-        assert 3.9 < sizes[1] / sizes[0] < 4.1
-    assert limits.upload_bytes(params, 10_000, 16) == 399_960_000
-    assert limits.analyst_bytes(params, 10_000, 16) < 3 << 30
-    assert limits.party_bytes(params, 10_000, 16) < limits.PARTY_LIMIT
-
-
 @pytest.mark.parametrize("features", ["embedding", "distance_rows"])
 @pytest.mark.parametrize("name", [*ALGORITHMS, "nmf"])
 def test_a_step_takes_no_more_memory_than_stated(name: str, features: Any) -> None:
@@ -464,15 +401,6 @@ def test_a_roster_that_does_not_fit_fails_before_any_task(
     parts = simulation.split(IRIS, Layout.lattice(3), 1)
     joined = simulation.agree(params, parts.layout, parts.data, 1)
     with pytest.raises(ProtocolFailed, match=text):
-        engine.begin(joined)
-
-
-def test_a_roster_too_wide_for_the_analyst_is_refused() -> None:
-    X = np.zeros((30, 300_000 // 4))
-    params = OmniFC(n_clusters=2, max_rows=30, memory_limit=1 << 28 | 1 << 19)
-    parts = simulation.split(X, Layout.lattice(3), 1)
-    joined = simulation.agree(params, parts.layout, parts.data, 1)
-    with pytest.raises(ProtocolFailed, match=r"take \d+ bytes; memory_limit"):
         engine.begin(joined)
 
 

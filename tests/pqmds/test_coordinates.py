@@ -21,7 +21,6 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
-    declared_codes,
     kernels,
     messages,
     party,
@@ -31,7 +30,6 @@ from clustering_protocols.protocols.pqmds import (
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.terms import Layout
 
 SETS = {"wine": load_wine().data, "breast cancer": load_breast_cancer().data}
@@ -81,14 +79,6 @@ def test_what_centres_do_not_span_is_zero(far: float) -> None:
     assert found[:, 0].any()
     assert not found[:, 1:].any()
     np.testing.assert_allclose(pdist(found), pdist(line), atol=1e-8)
-
-
-@pytest.mark.parametrize("size", [2, 3])
-def test_few_centres_span_one_dimension_less_than_they_are(size: int) -> None:
-    centres = RNG.normal(size=(size, 5))
-    found = kernels.coordinates(centres, np.ones(size), 5)
-    assert np.count_nonzero(found.any(axis=0)) == size - 1
-    np.testing.assert_allclose(pdist(found), pdist(centres), atol=1e-12)
 
 
 def test_minmax_scales_a_subspace_by_one_factor() -> None:
@@ -152,23 +142,6 @@ def test_more_coordinates_than_subspace_features_are_refused(
         several(coordinates, 2)
 
 
-def test_terms_of_today_mean_what_they_did() -> None:
-    assert ProductQuantisation(n_clusters=3).coordinates == 1
-    assert catalogue.find_changed_params(ProductQuantisation(n_clusters=3)) == {
-        "n_clusters": 3
-    }
-
-
-@every_set
-def test_all_coordinates_come_nearer_to_the_pooled_labels(name: str) -> None:
-    parts = simulation.split(SETS[name], Layout.lattice(1, 2), 1)
-    found = {
-        c: simulation.evaluate(several(c, 4), SETS[name], parts, 1).fidelity
-        for c in (1, 4)
-    }
-    assert found[4] > max(found[1], 0.9)
-
-
 # The budget
 
 
@@ -206,31 +179,6 @@ def test_the_budget_goes_over_all_coordinates_of_all_parties(
     assert encoded.codes.shape == (30, 4)
     assert scales == [(1024, (2.0, 0.0))]
     assert release.own_share(here, params.privacy) == (8.0, 0.0)
-
-
-def test_a_coordinate_that_no_centres_span_gets_noise_as_well() -> None:
-    params = noisy(4, 4, codebook_size=2)
-    here = context(params, (4,))
-    encoded, released = party._encode_rows(here, RNG.uniform(-1, 1, size=(30, 4)))
-    assert not encoded.codes[:, 1:].any()
-    assert (encoded.bounds == encoded.bounds[0]).all()
-    assert all(len(np.unique(column)) > 10 for column in released.T)
-
-
-def test_one_row_moves_its_own_codes_alone() -> None:
-    X = RNG.normal(size=(40, 7))
-    ranges = Ranges(np.full(7, -3.0), np.full(7, 3.0))
-    params = noisy(2, 3, codebook_size=16)
-    before = declared_codes.encode(params, ranges, X, stream())
-    for value in (-3.0, 3.0, 1e300):
-        moved = X.copy()
-        moved[5] = value
-        after = declared_codes.encode(params, ranges, moved, stream())
-        others = np.arange(40) != 5
-        assert np.array_equal(after.codes[others], before.codes[others])
-        assert np.array_equal(after.bounds, before.bounds)
-        assert (after.codes >= after.bounds[:, 0]).all()
-        assert (after.codes <= after.bounds[:, 1]).all()
 
 
 # What it shows

@@ -9,19 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_breast_cancer, load_wine
-from sklearn.manifold import ClassicalMDS
+from sklearn.datasets import load_wine
 
 from clustering_protocols import catalogue, simulation
-from clustering_protocols.common.errors import (
-    GuardRefused,
-    InvalidParameters,
-    ProtocolFailed,
-)
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.pqmds import (
     ProductQuantisation,
     kernels,
@@ -162,14 +156,6 @@ def test_equal_rows_get_equal_codes() -> None:
 # Coordinates
 
 
-def test_coordinates_are_those_of_classical_scaling() -> None:
-    centres = RNG.normal(size=(40, 6)) * np.arange(1, 7)
-    reference = ClassicalMDS(n_components=1).fit_transform(centres)[:, 0]
-    found = kernels.coordinates(centres, np.ones(40), 1)[:, 0]
-    sign = np.sign(found @ reference)
-    assert found == pytest.approx(sign * reference, abs=1e-9)
-
-
 def test_a_weight_counts_as_so_many_points() -> None:
     centres = RNG.normal(size=(12, 3))
     often = RNG.integers(1, 9, size=12)
@@ -198,12 +184,6 @@ def test_minmax_codes_run_from_0_to_1_and_scale_keeps_spreads() -> None:
     codes = kernels.encode(minmax, X, stream()).codes
     assert codes.min(axis=0).tolist() == [0.0, 0.0]
     assert codes.max(axis=0).tolist() == [1.0, 1.0]
-
-
-@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
-def test_a_short_range_is_drawn_out_to_1_as_well(unit: float) -> None:
-    coordinates = unit * np.array([3.0, 1.0, 2.0])
-    assert kernels.unit_range(coordinates) == pytest.approx([1.0, 0.0, 0.5])
 
 
 def test_scaled_features_have_one_spread_and_a_constant_one_none() -> None:
@@ -269,24 +249,6 @@ def test_no_feature_is_left_over_alone(
 # Whole sessions
 
 
-def test_one_feature_per_subspace_gives_the_pooled_labels() -> None:
-    params = ProductQuantisation(n_clusters=3, sub_dim=1)
-    assert simulate(params, WINE, 2).fidelity > 0.97
-
-
-def test_two_features_per_subspace_come_near() -> None:
-    X = load_breast_cancer().data
-    assert simulate(ProductQuantisation(n_clusters=2), X, 3).fidelity > 0.75
-
-
-def test_groups_far_apart_are_found_whatever_the_subspaces() -> None:
-    truth = np.arange(120) % 3
-    X = 20.0 * RNG.normal(size=(3, 24))[truth] + RNG.normal(size=(120, 24))
-    for sub_dim in (1, 2, 4, 8):
-        params = ProductQuantisation(n_clusters=3, sub_dim=sub_dim, codebook_size=8)
-        assert adjusted_rand(truth, simulate(params, X, 2).labels) == 1.0
-
-
 def test_parties_send_one_number_per_subspace_and_get_centroids() -> None:
     run = simulate(PARAMS, WINE, 2).simulated
     known = catalogue.protocol("pqmds")
@@ -303,11 +265,6 @@ def test_parties_send_one_number_per_subspace_and_get_centroids() -> None:
         assert outcome.centroids == pytest.approx(means, abs=1e-9)
         assert outcome.cluster_sizes.tolist() == np.bincount(labels).tolist()
         assert "further round" in outcome.report["new rows"]
-
-
-def test_split_rows_are_refused() -> None:
-    with pytest.raises(InvalidParameters, match="split columns"):
-        catalogue.protocol("pqmds").check(PARAMS, Layout.lattice(2, 2))
 
 
 def test_more_clusters_than_rows_are_refused() -> None:

@@ -323,26 +323,3 @@ def wait_for(condition: Callable[[], Any], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < until, "it did not happen"
         time.sleep(0.02)
-
-
-class LossyTransport(httpx.BaseTransport):
-    """Delivers requests, and loses the first responses whose path ends as named."""
-
-    def __init__(self, ending: str, times: int = 1) -> None:
-        self.inner = httpx.HTTPTransport()
-        self.ending = ending
-        self.left = times
-        self.lost = 0
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        response = self.inner.handle_request(request)
-        if self.left and request.url.path.endswith(self.ending):
-            response.read()
-            response.close()
-            self.left -= 1
-            self.lost += 1
-            raise httpx.ReadError("the response was lost", request=request)
-        return response
-
-    def close(self) -> None:
-        self.inner.close()

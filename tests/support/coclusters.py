@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 
-from benchmarks import datasets
 from clustering_protocols import engine, simulation
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import packets
@@ -24,14 +22,6 @@ def blocks(n: int = 100, m: int = 90, groups: int = 4, seed: int = 0) -> FloatAr
     objects, items = np.arange(n) % groups, np.arange(m) % groups
     likely = np.where(objects[:, None] == items, 0.8, 0.2)
     return (np.random.default_rng(seed).random((n, m)) < likely).astype(np.float64)
-
-
-def terrorist_attacks() -> tuple[FloatArray, IntArray]:
-    """Return 1293 × 106 features and the classes of the attacks."""
-    try:
-        return datasets.load("terrorist")
-    except datasets.MissingDataError as missing:
-        pytest.skip(str(missing))
 
 
 def columns_of(widths: Sequence[int]) -> list[IntArray]:
