@@ -30,7 +30,12 @@ from tests.engine.recorded import Recorded, honest, small
 
 REPEAT = os.environ.get("COTERIE_LIE", "")  # protocol:example:seed:number
 EXAMPLES = [
-    pytest.param(name, number, id=f"{name}-{number}")
+    pytest.param(
+        name,
+        number,
+        id=f"{name}-{number}",
+        marks=[] if number in small(name) else pytest.mark.thorough(only=True),
+    )
     for name, known in catalogue.catalogue().items()
     for number in range(len(known.reference().examples()))
 ]
@@ -120,8 +125,7 @@ def drawn(rng: random.Random, whole: Recorded) -> tuple[Spoiling, Recorded, str]
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
 def test_a_lie_ends_the_session_by_name_or_not_at_all(name: str, example: int) -> None:
     seed = secrets.token_hex(4) if NIGHTLY else "0"
-    few = 6 if example in small(name) else 1
-    run(name, example, seed, thorough(ci=few, nightly=100))
+    run(name, example, seed, thorough(ci=6, nightly=100))
 
 
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
@@ -130,8 +134,6 @@ def test_numbers_beyond_any_row_end_by_name_or_not_at_all(
     name: str, example: int, value: float
 ) -> None:
     """The leader of each round sends and seals such numbers, where it says any."""
-    if not NIGHTLY and example not in small(name):
-        return
     whole, said = honest(name, example), 0
     for number in range(whole.n_rounds):
         session = whole.branch(number)

@@ -190,7 +190,11 @@ def test_each_party_reads_how_many_of_its_rows_stand_alone() -> None:
 
 @pytest.mark.threat(106)
 @pytest.mark.parametrize(
-    ("name", "nine_runs", "most_of_one"), [("iris", (23, 40), 5), ("wine", (26, 34), 3)]
+    ("name", "nine_runs", "most_of_one"),
+    [
+        ("iris", (23, 40), 5),
+        pytest.param("wine", (26, 34), 3, marks=pytest.mark.thorough(only=True)),
+    ],
 )
 def test_subtracting_sums_of_several_runs_reveals_rows(
     name: str, nine_runs: tuple[int, int], most_of_one: int
