@@ -107,22 +107,6 @@ def test_kmedoids_finds_what_no_swap_improves(k: int) -> None:
     assert np.array_equal(found.labels, away[found.medoids].argmin(axis=0))
 
 
-def test_every_run_of_kmedoids_ends_where_no_swap_helps() -> None:
-    away = squareform(D)
-    start = kmedoids.draw_medoids(len(X), 4, 1, np.random.default_rng(3))
-    found = kmedoids.kmedoids(D, start, 100)
-    for place in range(4):
-        for candidate in range(len(X)):
-            swapped = found.medoids.copy()
-            swapped[place] = candidate
-            assert loss(away, swapped) >= found.loss * (1 - 1e-9)
-
-
-def test_drawn_medoids_differ_within_a_start() -> None:
-    drawn = kmedoids.draw_medoids(5, 5, 3, np.random.default_rng(0))
-    assert all(sorted(row) == [0, 1, 2, 3, 4] for row in drawn.tolist())
-
-
 @pytest.mark.parametrize(
     "rows", [X, load_iris().data, load_digits().data[:300], np.ones((6, 2))]
 )

@@ -9,7 +9,6 @@ import pytest
 from scipy.sparse.csgraph import connected_components, minimum_spanning_tree
 from scipy.spatial.distance import cdist, pdist
 
-from clustering_protocols import simulation
 from clustering_protocols.algorithms import graph_parts, neighbors
 from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.algorithms.neighbors import (
@@ -23,16 +22,7 @@ from clustering_protocols.algorithms.spectral import (
     spectral_embedding,
 )
 from clustering_protocols.numerics.scores import adjusted_rand
-from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.terms.terms import Layout
 from tests.algorithms.shapes import lumps
-
-SPECTRAL: dict[str, Any] = {
-    "n_clusters": 3,
-    "algorithm": "spectral",
-    "scaling": "none",
-}
 
 
 def labels_of(Z: Any, k: int) -> Any:
@@ -57,14 +47,6 @@ def test_far_cliques_take_no_cluster_from_a_group() -> None:
     some = np.random.default_rng(1).normal(size=(2, 11, 4)) + far[:, None, :]
     labels = cluster(np.vstack([X, *some]), 3)
     assert adjusted_rand(y, labels[: len(y)]) == 1.0
-
-
-def test_a_small_group_is_not_lost_to_lumps_of_a_large_one() -> None:
-    X, y = lumps(4)
-    middle = X[y == 0].mean(axis=0) - 200.0
-    group = middle + 0.3 * np.random.default_rng(1).normal(size=(30, 4))
-    labels = cluster(np.vstack([X, group]), 4)
-    assert adjusted_rand(np.append(y, np.full(30, 3)), labels) == 1.0
 
 
 def test_a_broken_ring_stays_a_ring() -> None:
@@ -97,23 +79,6 @@ def test_thousands_of_parts_take_no_vector_each() -> None:
     assert connected_components(neighbor_graph(X, 10))[0] == 900
     labels = cluster(X, 4)
     assert len(np.unique(labels)) == 4
-
-
-@pytest.mark.parametrize(
-    ("params", "layout"),
-    [
-        (DataCollaboration(dimensions="all", **SPECTRAL), Layout.lattice(3)),
-        (DataCollaboration(dimensions="all", **SPECTRAL), Layout.lattice(2, 2)),
-        (OmniFC(**SPECTRAL), Layout.lattice(3)),
-        (OmniFC(distances="landmarks", **SPECTRAL), Layout.lattice(3)),
-    ],
-    ids=["dc, rows", "dc, mixed", "omnifc", "omnifc, landmarks"],
-)
-def test_a_session_joins_parts_as_the_pooled_rows_do(params: Any, layout: Any) -> None:
-    X, y = lumps(4)
-    found = simulation.evaluate(params, X, simulation.split(X, layout, 1), 1)
-    assert found.fidelity == 1.0
-    assert adjusted_rand(y, found.labels) == 1.0
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -78,16 +78,6 @@ def test_k_means_equals_scikit_learn_from_the_same_rows(name: str) -> None:
     )
 
 
-def test_ten_starts_of_many_clusters_come_near_to_the_best() -> None:
-    # of scikit-learn's starts three of these twelve draws are 2 % above, one 5 %
-    near = rng(9)
-    X = np.repeat(near.uniform(0, 30, (31, 2)), 25, axis=0)
-    X += near.normal(0, 0.5, X.shape)
-    found = [kmeans(X, draw_starts(X, 31, 10, rng(seed)), 300) for seed in range(12)]
-    inertia = np.array([each.inertia for each in found])
-    assert inertia.max() < 1.02 * inertia.min()
-
-
 @pytest.mark.parametrize("max_iter", [1, 2, 3])
 @pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 def test_a_run_that_is_cut_off_ends_where_scikit_learn_s_does(max_iter: int) -> None:
@@ -179,20 +169,6 @@ def test_what_is_no_finite_number_is_refused(
         kmeans(X, np.array([[1, 2]]), 10, LocalEngine(2))
 
 
-def test_rows_are_not_changed() -> None:
-    X = rng().normal(5.0, size=(300, 4))
-    given_ = X.copy()
-    X.flags.writeable = False
-    kmeans(X, draw_starts(X, 3, 4, rng()), 50)
-    assert np.array_equal(given_, X)
-
-
-def test_rows_in_another_order_of_memory_give_the_same() -> None:
-    starts = draw_starts(BLOBS, 4, 1, rng())
-    turned = kmeans(np.asfortranarray(BLOBS), starts, 300)
-    assert bits(turned) == bits(kmeans(BLOBS, starts, 300))
-
-
 @pytest.mark.parametrize("n_rows", [2, 1000])
 def test_an_empty_cluster_is_refilled_as_in_scikit_learn(
     in_small_blocks: Any, n_rows: int
@@ -212,22 +188,6 @@ def test_more_clusters_than_different_rows_leave_some_empty() -> None:
     assert found.inertia == 0.0
     assert found.converged
     assert found.labels.tolist() == [0] * 5 + [2] * 5
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_only_many_rows_are_shared_by_threads(
-    monkeypatch: pytest.MonkeyPatch, n_threads: int
-) -> None:
-    X = load_wine().data
-    engine = LocalEngine(n_threads)
-    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 100)
-    for least, expected in ((X.size * 3 + 1, ONE_THREAD), (X.size * 3, engine)):
-        monkeypatch.setattr(lloyd, "WORTH_A_THREAD", least)
-        assert lloyd.ScaledRows.of(ArrayRows(X), engine, 3).engine is expected
-    monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", X.size)
-    assert (
-        lloyd.ScaledRows.of(ArrayRows(X), engine, 3).engine is ONE_THREAD
-    )  # of one block
 
 
 def test_the_nearest_centroid_of_an_exact_tie_is_the_lowest() -> None:

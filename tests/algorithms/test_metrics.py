@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from sklearn import metrics as sk
-from sklearn.datasets import make_blobs
 
 from clustering_protocols.numerics import scores
 
@@ -48,18 +47,6 @@ def every_matching(truth: Labels, labels: Labels) -> list[tuple[Fraction, Fracti
         kappa = (accuracy - chance) / (1 - chance) if chance < 1 else Fraction(1)
         found.append((accuracy, kappa))
     return found
-
-
-@given(pair=pairs())
-def test_accuracy_is_the_best_over_all_matchings(pair: tuple[Labels, Labels]) -> None:
-    best = max(accuracy for accuracy, _ in every_matching(*pair))
-    assert scores.clustering_accuracy(*pair) == pytest.approx(float(best), abs=1e-12)
-
-
-@given(pair=pairs())
-def test_kappa_is_the_best_over_all_matchings(pair: tuple[Labels, Labels]) -> None:
-    best = max(kappa for _, kappa in every_matching(*pair))
-    assert scores.kappa(*pair) == pytest.approx(float(best), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -111,17 +98,3 @@ def test_equal_partitions_agree_entirely(classes: Labels) -> None:
     renamed = [10 - number for number in classes]
     agreement = scores.agreement_with(classes, renamed)
     assert agreement == pytest.approx({"ARI": 1, "NMI": 1, "ACC": 1, "kappa": 1})
-
-
-def test_a_single_cluster_agrees_no_better_than_chance() -> None:
-    truth, labels = [0, 0, 0, 1, 1, 2], [7] * 6
-    for pair in ((truth, labels), (labels, truth)):
-        agreement = scores.agreement_with(*pair)
-        assert agreement == pytest.approx({"ARI": 0, "NMI": 0, "ACC": 0.5, "kappa": 0})
-
-
-def test_silhouette_tells_separate_groups_from_a_random_split() -> None:
-    X, labels = make_blobs([20, 20], centers=[[0.0, 0.0], [9.0, 0.0]], random_state=0)
-    shuffled = np.random.default_rng(0).permutation(labels)
-    assert scores.silhouette(X, labels) > 0.7
-    assert abs(scores.silhouette(X, shuffled)) < 0.2

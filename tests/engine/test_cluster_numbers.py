@@ -9,8 +9,8 @@ import pytest
 from sklearn.metrics import adjusted_rand_score
 from support.tables import cut, within
 
-from clustering_protocols import catalogue, simulation
-from clustering_protocols.contract.cluster_order import order_by_size, order_told_first
+from clustering_protocols import simulation
+from clustering_protocols.contract.cluster_order import order_by_size
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
@@ -139,32 +139,6 @@ def test_exact_sizes_do_not_order_clusters_that_are_told_alike() -> None:
         assert run.summary.arrays["sizes"].tolist() == [45, 45, 35]
         orders.add(tuple(np.round(run.summary.arrays["centroids"][:, 0] / 10)))
     assert len(orders) == 1
-
-
-def test_given_starts_keep_their_numbers() -> None:
-    X, truth = blobs()
-    start = tuple(map(tuple, CENTRES.tolist()))
-    params = Llf(n_clusters=3, init="given", initial_centroids=start, **FEW)
-    assert catalogue.protocol("llf").numbers_clusters(params)
-    run = run_rows(params, X)
-    assert np.array_equal(labels_of(run, rows=True), truth)
-    assert run.summary is not None
-    assert run.summary.arrays["sizes"].tolist() == [25, 60, 35]
-
-
-def test_clusters_of_which_nothing_is_told_come_last() -> None:
-    told, sizes = np.array([1, 3]), np.array([10, 40])
-    assert order_told_first(4, told, sizes).tolist() == [3, 1, 0, 2]
-
-
-def test_common_centroids_decide_where_none_is_published() -> None:
-    told, sizes = np.array([1, 3]), np.array([10, 10])
-    V = np.array([[7.0], [5.0], [6.0], [4.0]])
-    for nothing in (None, V[:0]):
-        order = order_told_first(4, told, sizes, nothing, V)
-        assert order.tolist() == [3, 1, 2, 0]
-    rounded = np.array([[4.0], [5.0]])  # what is published stands above it
-    assert order_told_first(4, told, sizes, rounded, V).tolist() == [1, 3, 2, 0]
 
 
 def test_equal_sizes_stand_by_the_centroid_feature_by_feature() -> None:

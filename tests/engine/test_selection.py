@@ -23,7 +23,6 @@ from clustering_protocols.numerics.data_source import (
     keep_rows,
     matrix,
     order_rows,
-    sparse_matrix,
 )
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -58,12 +57,6 @@ def test_kept_rows_come_in_batches_also_where_a_batch_keeps_none() -> None:
     assert batches == [[3, BATCH_ROWS - 1], [2 * BATCH_ROWS, n - 1]]
 
 
-def test_kept_rows_of_a_sparse_source_stay_sparse() -> None:
-    kept = keep_rows(SparseSource(csr_array(X)), KEPT)
-    assert isinstance(kept, SparseSource)
-    assert sparse_matrix(kept).toarray().tolist() == X[KEPT].tolist()
-
-
 class Forward:
     """A source that is read from its beginning alone."""
 
@@ -94,14 +87,6 @@ def test_reordered_rows_keep_their_values_and_ids(
     assert (found.n_rows, list(found.columns)) == (5, list(source.columns))
     assert list(found.ids or ()) == ["7", "0", "11", "3", "4"]
     assert isinstance(found, SparseSource) == isinstance(source, SparseSource)
-
-
-def test_rows_may_be_kept_and_ordered_of_what_was_ordered() -> None:
-    once = order_rows(NAMED, SHUFFLED)
-    assert matrix(keep_rows(once, np.array([1, 4]))).tolist() == X[[0, 4]].tolist()
-    twice = order_rows(once, np.array([2, 0]))
-    assert matrix(twice).tolist() == X[[11, 7]].tolist()
-    assert list(twice.ids or ()) == ["11", "7"]
 
 
 def test_rows_in_another_order_come_in_batches_that_fit_memory() -> None:
@@ -157,22 +142,6 @@ def test_an_outcome_is_put_back_into_the_party_s_own_order() -> None:
     assert whole.coordinates is not None
     assert np.isnan(whole.coordinates[:, 0]).tolist() == [True, False, True, False]
     assert whole.report == {"kept": 1, "rows that took part": "2 of 4"}
-
-
-def test_rows_in_any_order_are_put_back() -> None:
-    outcome = Outcome(labels=np.array([7, 8, 9]), coordinates=np.arange(3.0)[:, None])
-    whole = put_back(outcome, np.array([2, 0, 1]), 3)
-    assert whole.labels.tolist() == [8, 9, 7]
-    assert whole.coordinates is not None
-    assert whole.coordinates[:, 0].tolist() == [1, 2, 0]
-    assert whole.report == {}
-
-
-def test_of_two_that_leave_rows_out_the_report_tells_both() -> None:
-    """A session takes 20 of the 30 rows that arrived, of a table of 40."""
-    outcome = Outcome(labels=np.zeros(40, dtype=np.int64))
-    told = tell_part(tell_part(outcome, 20, 30), 30, 40)
-    assert told.report == {"rows that took part": "20 of 40"}
 
 
 # The chain

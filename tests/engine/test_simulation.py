@@ -96,13 +96,6 @@ def test_a_killed_party_keeps_its_bytes_and_nothing_else() -> None:
     assert labels(whole.to_the_end()) == labels(session().to_the_end())
 
 
-def test_what_is_no_bytes_does_not_survive_a_kill() -> None:
-    whole = session()
-    whole.memories[A].entries["kept"] = "no bytes"  # type: ignore[assignment]  # the point
-    with pytest.raises(TypeError):
-        whole.kill(A)
-
-
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_task_that_is_replayed_is_answered_by_the_same_bytes(*, killed: bool) -> None:
     whole = session()
@@ -137,17 +130,6 @@ def test_a_changed_task_is_sent_and_the_true_one_is_stored() -> None:
     assert honest in whole.stored
 
 
-def test_a_subclass_can_play_a_lying_analyst() -> None:
-    class Liar(Session):
-        def tasks(self) -> dict[str, bytes]:
-            return super().tasks() | {A: self.open.tasks[B]}
-
-    liar = session(Liar)
-    with pytest.raises(CoterieError):
-        liar.turn()
-    assert {m.receiver: m.payload for m in liar.sent}[A] == liar.open.tasks[B]
-
-
 def test_all_that_the_analyst_stores_is_kept() -> None:
     whole = session(void_attempts=1)
     states = []
@@ -161,14 +143,6 @@ def test_all_that_the_analyst_stores_is_kept() -> None:
     assert sorted(whole.stored) == sorted([*stored, *(m.payload for m in whole.sent)])
 
 
-def test_a_party_s_choices_are_its_own() -> None:
-    whole = Session(
-        Dummy(), PARTS.layout, PARTS.data, 3, choices={A: {"memory_limit": 5}}
-    )
-    assert whole.context(A).choices == whole.party(A).choices == {"memory_limit": 5}
-    assert whole.context(B).choices == whole.party(B).choices == {}
-
-
 def test_a_view_stands_in_the_round_that_was_opened_last() -> None:
     whole = session()
     whole.until(messages.Count)
@@ -177,25 +151,6 @@ def test_a_view_stands_in_the_round_that_was_opened_last() -> None:
     assert view.entropy == simulation.entropies(3, "simulation", [A])[A]
     whole.to_the_end()
     assert whole.context(A).round == 5
-
-
-def test_a_session_is_open_or_closed() -> None:
-    whole = session()
-    with pytest.raises(RuntimeError, match="continues"):
-        whole.outcomes()
-    with pytest.raises(KeyError, match="own-word"):
-        whole.recall(A, messages.OwnWord)
-    whole.to_the_end()
-    summary = whole.summary()
-    assert isinstance(summary, messages.Total)
-    assert summary.total == 10
-    with pytest.raises(RuntimeError, match="is over"):
-        whole.turn()
-
-
-def test_a_protocol_that_cannot_start_fails_after_opening() -> None:
-    with pytest.raises(ProtocolFailed, match="fail at 'start'"):
-        Session(Dummy(fail_at="start"), PARTS.layout, PARTS.data, 3).turn()
 
 
 def test_costs_are_bytes_sent_and_seconds_measured() -> None:

@@ -8,7 +8,6 @@ import pickle
 import re
 import unicodedata
 from collections import Counter
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common import errors
-from clustering_protocols.common.error_catalogue import URN, Problem
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
     CoterieError,
     InvalidParameters,
@@ -30,7 +29,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import read_agreement
-from clustering_protocols.terms.canonical import canonical_json, digest
+from clustering_protocols.terms.canonical import canonical_json
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import (
     Layout,
@@ -205,17 +204,6 @@ def test_the_risks_of_dc_follow_from_parameters_and_layout(
     assert own == {f"dc.{code}" for code in always | brought}
 
 
-def test_equal_proposals_have_equal_terms_and_digests() -> None:
-    first, second = (session_terms.draw_up("s", proposal()) for _ in range(2))
-    assert first == second
-    assert (
-        digest(first)
-        == digest(second)
-        != digest(session_terms.draw_up("t", proposal()))
-    )
-    assert re.fullmatch("[0-9a-f]{64}", digest(first))
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -262,10 +250,6 @@ def test_what_people_read_is_written_where_it_is_said() -> None:
     assert json.loads(written)["layout"] == places
     assert read_terms(written).layout.slot("a").title == "St. Mary's"
     assert canonical_json(read_terms(written)) == written
-
-
-def test_a_session_without_a_title_is_called_by_its_name() -> None:
-    assert terms().title == "s"
 
 
 # Parameters: what differs from the defaults
@@ -484,20 +468,3 @@ def test_an_error_crosses_the_border_of_a_process(problem: Problem) -> None:
     error = CoterieError.of(problem, "The detail.")
     arrived = pickle.loads(pickle.dumps(error))
     assert (type(arrived), arrived.detail) == (type(error), "The detail.")
-
-
-def test_slugs_are_unique_and_in_kebab_case() -> None:
-    slugs = [problem.slug for problem in Problem]
-    assert len(set(slugs)) == len(slugs)
-    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", slug) for slug in slugs)
-    assert {problem.urn for problem in Problem} == {URN + slug for slug in slugs}
-
-
-def test_statuses_are_those_of_http_errors() -> None:
-    for problem in Problem:
-        assert 400 <= HTTPStatus(problem.status) < 600
-
-
-def test_an_unknown_slug_is_no_problem() -> None:
-    with pytest.raises(KeyError):
-        Problem.of_slug("no-such-problem")

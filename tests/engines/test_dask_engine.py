@@ -18,7 +18,7 @@ from analyst_service.engines.cluster import Cluster
 from analyst_service.engines.dask_engine import DaskEngine
 from analyst_service.engines.references import MappedBlobs
 from analyst_service.engines.tasks import BlockFailure, BlockResults, BlockTask
-from clustering_protocols.common.errors import ProtocolFailed, Unavailable
+from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.records import codec
 from tests.engines import dask_kernels as kernels
@@ -64,14 +64,6 @@ def test_results_come_in_the_order_of_the_blocks(
         assert len(sent) < 100, "several blocks a task"
 
 
-def test_a_task_is_as_long_as_it_is_worth(
-    engine: DaskEngine, sent: list[BlockTask], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dask_engine, "TASK_SECONDS", 0.035)
-    list(engine.map(kernels.busy_square, range(20)))
-    assert {len(task.blocks) for task in sent[6:-1]} <= {3, 4}
-
-
 def test_few_blocks_are_held_at_a_time(
     engine: DaskEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,14 +81,6 @@ def test_few_blocks_are_held_at_a_time(
         assert taken - given <= (window + 1) * 4
 
 
-def test_what_a_kernel_raises_comes_out(engine: DaskEngine) -> None:
-    with pytest.raises(ZeroDivisionError):
-        list(engine.map(kernels.divided, range(9)))
-    with pytest.raises(ProtocolFailed, match="nothing to be done"):
-        list(engine.map(kernels.refusing, range(9)))
-    assert list(engine.map(kernels.square, range(3))) == [0, 1, 4], "it continues"
-
-
 def test_little_work_stays_here(sent: list[BlockTask]) -> None:
     def connect() -> Cluster:
         raise AssertionError("nothing is worth a connection")
@@ -105,21 +89,6 @@ def test_little_work_stays_here(sent: list[BlockTask]) -> None:
     for _ in range(5):
         assert list(engine.map(kernels.square, range(50)))[-1] == 49 * 49
     assert sent == []
-
-
-def test_much_work_begins_here_and_is_sent_at_once_the_next_time(
-    cluster: Cluster, sent: list[BlockTask], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dask_engine, "WORTH_SENDING", 0.06)
-    engine = DaskEngine(LocalEngine(2), lambda: cluster, NOTHING)
-    expected = [block * block for block in range(20)]
-    counts = []
-    for _ in range(2):
-        assert list(engine.map(kernels.busy_square, range(20))) == expected
-        counts.append(sum(len(task.blocks) for task in sent))
-        sent.clear()
-    assert 0 < counts[0] < 20
-    assert counts[1] == 20
 
 
 def test_what_would_carry_rows_stays_here(
@@ -138,18 +107,6 @@ def test_what_would_carry_rows_stays_here(
     bound = partial(kernels.row_of, rows)
     assert list(engine.map(bound, range(3))) == [1000.0] * 3
     assert sent == []
-
-
-def test_a_kernel_may_be_bound_to_more_the_longer_a_block_takes(
-    engine: DaskEngine, sent: list[BlockTask], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bound = partial(kernels.row_of, np.ones((200, 1000)))
-    assert list(engine.map(bound, range(3))) == [1000.0] * 3
-    assert sent == []
-    monkeypatch.setattr(dask_engine, "TASK_SECONDS", 1e-9)
-    monkeypatch.setattr(dask_engine, "WORTH_SENDING", 1e-9)
-    assert list(engine.map(bound, range(20))) == [1000.0] * 20
-    assert sent
 
 
 def test_rows_of_a_blob_are_read_by_the_worker(
@@ -232,12 +189,3 @@ def test_nothing_that_dask_prints_shows_a_number() -> None:
     ):
         assert "7.25" not in f"{each!r} {each}"
         assert "1." not in repr(task)
-
-
-def test_two_steps_share_a_cluster(cluster: Cluster, engine: DaskEngine) -> None:
-    other = DaskEngine(LocalEngine(1), lambda: cluster, NOTHING)
-    one = engine.map(kernels.busy_square, range(12))
-    two = other.map(kernels.square, range(100, 140))
-    pairs = [next(one), next(two), *one, *two]
-    squares = [b * b for b in [*range(12), *range(100, 140)]]
-    assert sorted(pairs) == sorted(squares)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import dask
 import pytest
-from support.analyst_process import wait_for
 from support.dask_clusters import Processes
 from support.repeats import on_command
 from support.tls import certificate
@@ -28,7 +26,6 @@ from tests.engines import dask_kernels as kernels
 pytestmark = on_command("processes of Dask")
 
 SECONDS = 60.0
-HANDED_OUT = 6  # blocks: two and one more for the two threads, and one after the first
 
 
 @pytest.fixture
@@ -52,10 +49,6 @@ def engine(
     yield DaskEngine(LocalEngine(1), connect, MappedBlobs({}, is_checked=False))
     if of_cluster._kept is not None:
         of_cluster._kept.close()
-
-
-def after(seconds: float, act: Callable[[], object]) -> None:
-    threading.Timer(seconds, act).start()
 
 
 def test_a_worker_that_is_killed_costs_no_result(
@@ -91,17 +84,6 @@ def test_without_workers_a_step_is_left_for_later(
     assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
 
 
-def test_workers_lost_in_the_middle_leave_a_step_for_later(
-    engine: DaskEngine, processes: Processes, tmp_path: Path
-) -> None:
-    results = engine.map(partial(kernels.noted, tmp_path), range(1000))
-    next(results)
-    for worker in processes.workers:
-        worker.kill()
-    with pytest.raises(Unavailable, match="no workers"):
-        list(results)
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
 def test_a_scheduler_that_is_lost_leaves_a_step_for_later(
     engine: DaskEngine, processes: Processes, tmp_path: Path, how: signal.Signals
@@ -119,22 +101,6 @@ def test_a_scheduler_that_is_lost_leaves_a_step_for_later(
     processes.start_scheduler()
     processes.start_worker()
     assert list(engine.map(kernels.square, range(3))) == [0, 1, 4]
-
-
-def test_a_silent_scheduler_postpones_the_step(
-    engine: DaskEngine, processes: Processes, tmp_path: Path
-) -> None:
-    # blocks are handed out for the threads that have joined by then
-    wait_for(lambda: engine._connect().n_threads() == len(processes.workers))
-    results = engine.map(partial(kernels.noted, tmp_path), range(1000))
-    next(results)
-    wait_for(lambda: len([*tmp_path.glob("*-*")]) == HANDED_OUT)
-    time.sleep(1)  # until all that is waited for is known here as done
-    os.kill(processes.scheduler.pid, signal.SIGSTOP)
-    began = time.monotonic()
-    with pytest.raises(Unavailable, match="does not answer"):
-        list(results)
-    assert time.monotonic() - began < 40
 
 
 # Who reaches a scheduler runs code where its workers are

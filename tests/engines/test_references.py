@@ -86,14 +86,6 @@ def test_any_slices_of_a_blob_are_shown_again(
     np.testing.assert_array_equal(again, seen)
 
 
-def test_what_lies_in_no_blob_is_carried(files: FileBlobStore) -> None:
-    _, rows, mapped = stored(files)
-    for own in (rows.copy(), X, np.empty((0, 3)), rows[:0]):
-        lean, carried = mapped.lean(own)
-        assert lean is own
-        assert carried == own.nbytes
-
-
 def test_rows_are_found_wherever_blocks_and_kernels_hold_them(
     files: FileBlobStore,
 ) -> None:
@@ -120,20 +112,6 @@ def test_rows_are_found_wherever_blocks_and_kernels_hold_them(
     assert kernel_again.func is summed
     np.testing.assert_array_equal(kernel_again.keywords["unused"], rows[:2])
     assert isinstance(block.piece.rows[0], np.ndarray), "the original is as it was"
-
-
-def test_views_of_several_blobs_name_their_own(files: FileBlobStore) -> None:
-    digests, views, maps = [], [], {}
-    for shift in range(5):
-        digest, _, _ = stored(files, X[:50] + shift)
-        maps[digest] = files.map(digest)
-        digests.append(digest)
-    mapped = MappedBlobs(maps, is_checked=False)
-    views = [codec.decode(maps[digest])[1]["x"] for digest in digests]
-    found = [mapped.lean(view[3:9])[0] for view in views]
-    assert [each.digest for each in found] == digests
-    for reference, view in zip(found, views, strict=True):
-        np.testing.assert_array_equal(reference.read(files), view[3:9])
 
 
 def test_a_blob_that_is_missing_or_cut_is_the_machines_trouble(
@@ -203,27 +181,3 @@ def test_bytes_that_are_not_those_of_the_analyst_are_never_used(
     with pytest.raises(Unavailable):
         reference.read(worker)
     assert not [p for p in (tmp_path / "worker").rglob("*") if p.is_file()]
-
-
-def test_parts_leave_the_cache_of_a_worker_when_it_is_full(
-    objects: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("analyst_service.blobs.files._IN_USE_SECONDS", -60.0)
-    _, rows, mapped = stored(over(objects, tmp_path / "analyst"))
-    size = rows[:100].nbytes
-    worker = over(objects, tmp_path / "worker", 10 * size)
-    for begin in range(0, 5000, 100):
-        part = rows[begin : begin + 100]
-        np.testing.assert_array_equal(mapped.lean(part)[0].read(worker), part)
-    kept = [p for p in (tmp_path / "worker").glob("??/*") if p.is_file()]
-    assert 0 < len(kept) <= 12
-
-
-def test_a_whole_copy_of_a_blob_is_read_in_place(
-    objects: MemoryStore, tmp_path: Path
-) -> None:
-    blobs = over(objects, tmp_path)
-    digest, rows, mapped = stored(blobs)
-    obstore.delete(objects, f"{digest[:2]}/{digest}")
-    part = mapped.lean(rows[5:9])[0]
-    np.testing.assert_array_equal(part.read(blobs), rows[5:9])

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import psutil
-import pytest
 from distributed import Client
 from support.analyst_process import Analyst, Crowd, wait_for
 from support.dask_clusters import Processes
@@ -38,75 +35,6 @@ def with_dask(folder: Path, **settings: str) -> Analyst:
         **settings,
     }
     return analyst
-
-
-@pytest.fixture
-def crowd(tmp_path: Path) -> Iterator[Crowd]:
-    with with_dask(tmp_path / "analyst") as analyst:
-        made = Crowd(analyst, tmp_path / "home", PARAMS, LAYOUT, PARTS.data)
-        yield made
-        made.close()
-
-
-def workers(analyst: Analyst) -> list[psutil.Process]:
-    """Return the processes that the analyst's own worker processes have started."""
-    assert analyst.process is not None
-    children = psutil.Process(analyst.process.pid).children()
-    return [each for child in children for each in child.children(recursive=True)]
-
-
-def wait_for_workers(analyst: Analyst) -> list[psutil.Process]:
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        if found := workers(analyst):
-            return found
-        time.sleep(0.05)
-    raise AssertionError("Dask's workers are not started")
-
-
-def test_an_analyst_killed_as_workers_start_leaves_no_process(
-    crowd: Crowd,
-) -> None:
-    crowd.start()
-    left = wait_for_workers(crowd.analyst)
-    crowd.analyst.kill()
-    gone, alive = psutil.wait_procs(left, timeout=60)
-    assert len(gone) > 0
-    assert alive == []
-    crowd.analyst.start()
-    assert crowd.labels() == crowd.expected()
-
-
-def test_a_session_waits_for_a_scheduler_and_goes_on(tmp_path: Path) -> None:
-    """It comes late; until then the step is taken again and again, and said to wait."""
-    folder = tmp_path / "analyst"
-    tests = str(Path(__file__).parents[1])
-    cluster = Processes(1, {"COTERIE_DATA_DIR": str(folder), "PYTHONPATH": tests})
-    cluster.close()
-    with with_dask(
-        folder, COTERIE_DASK_SCHEDULER=cluster.address, COTERIE_DASK_PLAIN="true"
-    ) as analyst:
-        crowd = Crowd(analyst, tmp_path / "home", PARAMS, LAYOUT, PARTS.data)
-        crowd.start()
-        until = time.monotonic() + 120
-        while "The Dask scheduler does not answer" not in analyst.log.read_text():
-            assert time.monotonic() < until, "it is said in the log"
-            time.sleep(0.2)
-        cluster.start_scheduler()
-        cluster.start_worker()
-        assert crowd.labels() == crowd.expected()
-        assert worked_on(cluster) > 100
-        crowd.close()
-    cluster.close()
-
-
-def worked_on(cluster: Processes) -> int:
-    """Return how often the scheduler moved a task."""
-    with Client(cluster.address, set_as_default=False) as client:
-        found = client.run_on_scheduler(
-            lambda dask_scheduler: dask_scheduler.transition_counter
-        )
-    return int(found)
 
 
 LONG = DataCollaboration(n_clusters=3, n_init=500)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 from support.tables import blobs, names, parties
 
 from clustering_protocols import catalogue, session_terms, simulation
@@ -17,10 +16,6 @@ from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.pqmds import ProductQuantisation
-from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy import ristretto
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.shared_stages.row_selection import Arrival, arrive
@@ -227,36 +222,6 @@ def test_ids_are_compared_also_where_rows_align_by_position(ids: str) -> None:
 # Whole sessions
 
 
-PROTOCOLS = {
-    "dc": DataCollaboration(n_clusters=3, output="coordinates"),
-    "fccm": CoClustering(n_clusters=3, lambda_u=0.02, lambda_w=5.0),
-    "llf": LosslessFederated(n_clusters=3, allow_two_parties=True),
-    "pqmds": ProductQuantisation(n_clusters=3, codebook_size=8),
-}
-
-
-@pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_tables_in_any_order_get_the_labels_of_one_order(protocol: str) -> None:
-    chosen, table = PROTOCOLS[protocol], (X - X.min()) / np.ptp(X)
-    alike = parties(table, [IN_ORDER] * 3)
-    mixed = parties(table, [shuffled(1), IN_ORDER, shuffled(2)])
-    expected = simulation.run(chosen, alike.layout, alike.data, seed=3).outcomes
-    found = simulation.run(chosen, mixed.layout, mixed.data, seed=3).outcomes
-    for slot, held in mixed.held.items():
-        assert found[slot].labels.tolist() == expected[slot].labels[held].tolist()
-        for one, other in (
-            (found[slot].memberships, expected[slot].memberships),
-            (found[slot].coordinates, expected[slot].coordinates),
-        ):
-            assert same_rows(one, other, held)
-
-
-def same_rows(one: FloatArray | None, other: FloatArray | None, held: IntArray) -> bool:
-    if one is None or other is None:
-        return one is other
-    return bool(np.array_equal(one, other[held]))
-
-
 def test_the_pooled_reference_uses_the_sent_row_order() -> None:
     mixed = parties(X, [shuffled(1), shuffled(2)])
     found = simulation.evaluate(params(), X, mixed, seed=3)
@@ -266,29 +231,6 @@ def test_the_pooled_reference_uses_the_sent_row_order() -> None:
     travelled = [mixed.held[slot][orders[slot]].tolist() for slot in mixed.layout.names]
     assert travelled[0] == travelled[1]
     assert sorted(travelled[0]) == IN_ORDER
-
-
-def test_spellings_and_duplicate_ids_do_not_change_a_result() -> None:
-    ids = [f"Person {row:02d}" for row in IN_ORDER]
-    twice = [*IN_ORDER, 0, 0]
-    split = parties(
-        X,
-        [shuffled(1), twice],
-        {
-            0: [ids[row].upper() for row in shuffled(1)],
-            1: [f" {ids[row]}" for row in twice],
-        },
-    )
-    with pytest.raises(InvalidData, match="Rows 1 and 61"):
-        simulation.run(params(), split.layout, split.data, seed=1)
-    chosen = params(duplicates="first")
-    found = simulation.run(chosen, split.layout, split.data, seed=1).outcomes
-    assert adjusted_rand(found["r1c1"].labels, TRUTH[shuffled(1)]) == 1.0
-    assert found["r1c2"].labels[N:].tolist() == [-1, -1]
-    assert found["r1c2"].report["rows that took part"] == "60 of 62"
-    back = np.argsort(shuffled(1))
-    here, there = found["r1c1"].labels[back], found["r1c2"].labels[:N]
-    assert here.tolist() == there.tolist()
 
 
 def test_an_unshared_row_group_needs_no_ids_in_an_intersection() -> None:
@@ -317,20 +259,3 @@ def test_an_id_that_another_party_lacks_ends_the_session() -> None:
 
 
 # Properties
-
-
-@given(
-    ids=st.lists(st.text(min_size=1).filter(str.strip), unique=True, max_size=12),
-    data=st.data(),
-)
-def test_labels_go_back_to_the_people_they_are_of(
-    ids: list[str], data: st.DataObject
-) -> None:
-    """Whatever the order of a table, a person has one place among those that arrive."""
-    ids = [f"{place} {name}" for place, name in enumerate(ids)] or ["nobody"]
-    given_ids = data.draw(st.permutations(ids))
-    found, other = arrived(given_ids), arrived(ids)
-    assert list(found.data.ids or ()) == list(other.data.ids or ())
-    places = {name: place for place, name in enumerate(found.data.ids or ())}
-    outcome = found.put_back(Outcome(labels=np.arange(len(ids))))
-    assert outcome.labels.tolist() == [places[name] for name in given_ids]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from pydantic import ValidationError
-from support.lies import again, alter, altered, moved
+from support.lies import altered, moved
 from support.tables import blobs, names, overlapping, parties
 
 from clustering_protocols import catalogue, simulation
@@ -20,7 +19,6 @@ from clustering_protocols.common.errors import (
     InvalidData,
     InvalidParameters,
     OverlapTooSmall,
-    ProtocolFailed,
     RowsNotAligned,
     TaskRefused,
 )
@@ -28,7 +26,6 @@ from clustering_protocols.contract.selection import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
-from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.shared_stages.alignment import identifiers
@@ -266,11 +263,6 @@ def test_terms_with_an_intersection_list_its_risks(
     }
 
 
-def test_declared_rows_take_no_round_more() -> None:
-    split = parties(X, [list(range(80))] * 2)
-    assert run(params(method="declared"), split).rounds == 5, "three, two signatures"
-
-
 # Who takes part
 
 
@@ -287,23 +279,6 @@ def test_common_rows_get_labels_and_others_minus_one(held: list[list[int]]) -> N
     for slot, outcome in done.outcomes.items():
         told = f"40 of {len(split.held[slot])}"
         assert outcome.report["rows that took part"] == told
-
-
-def test_slots_keep_their_order_whatever_they_are_called() -> None:
-    split = parties(X, THREE)
-    called = dict(zip(split.layout.names, ("zoo", "moor", "alp"), strict=True))
-    slots = tuple(
-        slot.model_copy(update={"name": called[slot.name]})
-        for slot in split.layout.slots
-    )
-    named = simulation.Split(
-        layout=Layout(slots=slots),
-        rows=split.rows,
-        columns=split.columns,
-        held={called[slot]: rows for slot, rows in split.held.items()},
-        data={called[slot]: data for slot, data in split.data.items()},
-    )
-    assert taking_part(named, run(params(), named)) == set(range(40))
 
 
 def test_spellings_of_two_parties_meet() -> None:
@@ -416,16 +391,6 @@ def test_labels_are_those_of_the_pooled_common_rows(chosen: Any) -> None:
         assert (np.isnan(memberships).all(axis=1) == outside).all()
 
 
-def test_co_clusters_are_those_of_the_pooled_common_rows() -> None:
-    occurs = np.random.default_rng(1).random((80, 24))
-    chosen = CoClustering(
-        n_clusters=3, lambda_u=0.02, lambda_w=5.0, alignment=Alignment(method="ecdh")
-    )
-    evaluated = simulation.evaluate(chosen, occurs, parties(occurs, THREE), seed=3)
-    assert evaluated.fidelity == 1.0
-    assert np.flatnonzero(evaluated.labels >= 0).tolist() == list(range(40))
-
-
 # What a party that follows the stage refuses
 
 
@@ -434,19 +399,6 @@ def at(kind: type[Any]) -> Session:
     session = Session(params(), split.layout, split.data, seed=5)
     session.until(kind)
     return session
-
-
-def test_numbers_of_rows_that_do_not_fit_are_refused() -> None:
-    session = at(messages.Select)
-    lies: Sequence[Callable[[Any], dict[str, Any]]] = [
-        lambda asked: {"n_rows": asked.n_rows | {"r1c2": 39}},
-        lambda asked: {"n_rows": asked.n_rows | {"r1c2": 2**40}},
-        lambda _: {"n_rows": {"r1c1": 40}},
-        lambda asked: {"common": np.ones_like(asked.common)},
-    ]
-    for lie in lies:
-        with pytest.raises(ProtocolFailed, match="numbers of rows"):
-            session.answer("r1c1", altered(session, "r1c1", lie))
 
 
 def test_a_party_selects_no_fewer_rows_than_the_terms_ask_for() -> None:
@@ -491,19 +443,3 @@ def test_rows_are_selected_once() -> None:
     select = moved(session.agreement, task, session.open.tasks["r1c1"])
     with pytest.raises(TaskRefused, match="more than 1 times"):
         session.answer("r1c1", select)
-
-
-def test_another_attempt_selects_the_same_rows() -> None:
-    session = at(messages.Select)
-    task = session.open.tasks["r1c1"]
-    session.turn()
-    known = session.asked["r1c1"]
-    second = again(session.agreement, task, 2)
-    other = alter(
-        session.agreement, second, lambda asked: {"common": np.roll(asked.common, 1)}
-    )
-    party, data = session.party("r1c1"), session.data["r1c1"]
-    journal = session.journals["r1c1"]
-    party.reply(journal, known.before, second, data)
-    with pytest.raises(TaskRefused, match="something else than its round"):
-        party.reply(journal, known.before, other, data)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from support.lies import altered
 
-from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     EnvelopeRefused,
     GuardRefused,
@@ -24,7 +23,6 @@ from clustering_protocols.contract.selection import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.blocks import ONE_THREAD
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.secrecy.joint_mask import JointMask
 from clustering_protocols.shared_stages.alignment.digests import Digests, RowOrder
@@ -36,7 +34,6 @@ from clustering_protocols.shared_stages.alignment.linkage.links import (
 )
 from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms.terms import Layout
 from tests.preparation.people import KEYS, Person, parties, person
 
 CROWD = [person(number) for number in range(40)]
@@ -110,17 +107,6 @@ def test_a_row_that_an_earlier_key_links_is_free_for_no_other() -> None:
     assert all(place != 1 for _, place in found)
 
 
-def test_of_three_parties_the_leader_s_row_decides() -> None:
-    """The others agree with each other, and each with another row of the leader."""
-    second = CROWD[1]._replace(phone=CROWD[0].phone)
-    third = CROWD[1]
-    found = play(CROWD, [second, *CROWD[2:]], [third, *CROWD[2:]])
-    assert (1, 0, 0) in found
-    keys = (KEYS[2],)
-    found = play(CROWD, [second, *CROWD[2:]], [third, *CROWD[2:]], match_keys=keys)
-    assert all(0 not in rows[1:] for rows in found), "no row of the leader has both"
-
-
 def test_rows_that_share_a_value_are_not_linked_by_it() -> None:
     twin = CROWD[3]._replace(given="zoe", phone="1")
     twins = [CROWD[3]._replace(phone="2"), twin, *CROWD[4:]]
@@ -134,25 +120,6 @@ def test_rows_without_any_value_take_part_in_no_link() -> None:
     bare = Person("", "", "", "")
     found = play([bare, *CROWD], [bare, bare, *CROWD])
     assert found == [(row + 1, row + 2) for row in range(40)]
-
-
-def test_a_lattice_of_row_groups_of_other_sizes_is_linked() -> None:
-    layout = Layout.lattice(3, 4)
-    lacking = {"r2c4", "r3c2", "r3c3", "r3c4"}
-    slots = tuple(s for s in layout.slots if s.name not in lacking)
-    ragged = type(layout)(slots=slots)
-    data = {}
-    for slot in slots:
-        own = [person(200 * (slot.row + 1) + n) for n in range(25 + slot.column)]
-        _, made = parties(own)
-        (source,) = made.values()
-        source.columns = tuple(f"c{slot.column}-{n}" for n in range(2))
-        data[slot.name] = source
-    alignment = params().alignment
-    chosen = DataCollaboration(n_clusters=2, alignment=alignment, scaling="center")
-    done = simulation.run(chosen, ragged, data, seed=3)
-    part = {slot: int((o.labels >= 0).sum()) for slot, o in done.outcomes.items()}
-    assert set(part.values()) == {25}
 
 
 def test_keys_that_are_not_nearly_unique_are_refused_at_home() -> None:

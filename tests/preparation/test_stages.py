@@ -153,14 +153,6 @@ def test_pooled_statistics_do_not_depend_on_the_split(
     assert np.array_equal(found.maximum, together.max(axis=0))
 
 
-def test_a_large_mean_leaves_nine_digits_of_standard_deviation() -> None:
-    rows = np.random.default_rng(0).normal(1e6, 1.0, size=(30_000, 2))
-    exact = rows.astype(np.longdouble).std(axis=0).astype(float)
-    cuts = np.split(rows, [1000, 1001, 20_000])
-    parts = [measure(MatrixSource(cut), moments=True, ranges=False) for cut in cuts]
-    assert np.abs(pool(parts).spread / exact - 1).max() < 1e-9
-
-
 @pytest.mark.parametrize("constant", [0.1, 1 / 3, -1e6 - 0.1, 0.0])
 @pytest.mark.parametrize("n_rows", [7, 40, 1000])
 def test_a_constant_feature_has_this_mean_and_no_spread_at_all(
@@ -336,20 +328,10 @@ def test_no_id_is_digested_where_nobody_else_holds_the_rows() -> None:
     assert digests.digests(view, renamed_columns, ["one"]).columns != one.columns
 
 
-def test_aligned_rows_bring_no_note_for_the_operator() -> None:
-    whole = Session(DataCollaboration(n_clusters=3), LAYOUT, PARTS.data, seed=1)
-    whole.until(digests.CompareDigests)
-    assert whole.answer("r1c1").notes == {}
-
-
 def test_another_id_ends_the_session_with_the_parties_and_no_id() -> None:
     ids = renamed(PARTS.data["r2c2"].ids)
     detail = ended(with_changes("r2c2", ids=ids), RowsNotAligned)
     assert detail == "Compare the inputs of r2c1, r2c2."
-
-
-def test_rows_with_ids_do_not_fit_rows_without() -> None:
-    assert "--id-column" in ended(with_changes("r1c2", ids=None), InvalidData)
 
 
 def test_swapped_columns_end_the_session_and_name_its_parties() -> None:
@@ -456,27 +438,3 @@ def test_rows_travel_in_one_secret_order_per_row_group(session: Session) -> None
     assert np.array_equal(orders["r1c1"], orders["r1c2"])
     assert np.array_equal(orders["r2c1"], orders["r2c2"])
     assert not np.array_equal(orders["r1c1"], orders["r2c1"])
-
-
-def test_slots_lead_in_their_order_whatever_they_are_called() -> None:
-    names = dict(zip(LAYOUT.names, "dcba", strict=True))
-    slots = [s.model_copy(update={"name": names[s.name]}) for s in LAYOUT.slots]
-    data = {names[slot]: source for slot, source in PARTS.data.items()}
-    params = DataCollaboration(n_clusters=3)
-    run = simulation.run(params, Layout(slots=tuple(slots)), data, seed=1)
-    for first, second in ("dc", "ba"):
-        found = run.outcomes[first].labels
-        assert np.array_equal(found, run.outcomes[second].labels)
-        assert len(set(found)) == 3
-
-
-def test_labels_come_back_in_the_order_of_the_own_rows() -> None:
-    run = simulation.run(DataCollaboration(n_clusters=3), LAYOUT, PARTS.data, seed=1)
-    seen = {
-        (int(truth), int(label))
-        for slot in LAYOUT.slots
-        for truth, label in zip(
-            TRUTH[PARTS.rows[slot.row]], run.outcomes[slot.name].labels, strict=True
-        )
-    }
-    assert len(seen) == 3, "each group of rows has one label, and its own"

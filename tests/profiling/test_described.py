@@ -209,13 +209,6 @@ def request_of(*schemas: Schema, **more: Any) -> SessionRequest:
     )
 
 
-def test_at_least_one_variable_is_clustered() -> None:
-    with pytest.raises(ValueError, match="at least one is clustered"):
-        schema_of(DIED, COST)
-    with pytest.raises(ValueError, match="at least one is clustered"):
-        schema_of(Field(name="note", type="string", role="leave-out"))
-
-
 def test_a_weight_of_a_described_variable_is_refused() -> None:
     heavy = Preparation(fields=(Treatment(name="cost", weight=2.0),))
     request = request_of(schema_of(*CLUSTERED, COST), preparation=[heavy])
@@ -229,13 +222,6 @@ def test_what_is_left_out_is_named_in_no_terms() -> None:
     drawn = session_terms.draw_up("s", request_of(schema))
     assert b"diary" not in drawn
     assert drawn == session_terms.draw_up("s", request_of(schema_of(*CLUSTERED)))
-
-
-def test_the_usual_role_is_not_written() -> None:
-    said = Schema.model_validate({"fields": [{"name": "a", "role": "cluster"}]})
-    assert said.model_dump_json() == '{"fields":[{"name":"a"}]}'
-    other = schema_of(*CLUSTERED, COST).model_dump(mode="json")
-    assert other["fields"][-1] == {"name": "cost", "role": "describe"}
 
 
 def test_a_release_that_knows_no_roles_refuses_them() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from itertools import product
 
 import numpy as np
@@ -11,12 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.numerics.profiles import (
-    SHARES,
-    FieldProfile,
-    Profile,
-    date_of,
-)
+from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.shared_stages.profiles import totals as sums
 from clustering_protocols.shared_stages.profiles.fields import ProfileFields
 from clustering_protocols.shared_stages.profiles.grid import PARTS, SIZE, Grid
@@ -171,15 +165,6 @@ def test_what_is_told_outside_are_multiples_of_a_twentieth(
     assert "other levels" in field(told, "ward").levels
 
 
-def test_fields_that_set_clusters_apart_come_first(
-    pooled: tuple[ProfileTotals, pd.DataFrame],
-) -> None:
-    known, _ = pooled
-    profile = profile_of(known, 0, own=False, rounded=False)
-    assert profile.fields[0].name == "dose"
-    assert field(profile, "constant").difference == 0.0
-
-
 @pytest.mark.threat(107)
 def test_nothing_is_added_of_fields_with_few_values() -> None:
     rows, labels = _rows()
@@ -196,16 +181,6 @@ def test_rows_that_are_too_few_together_have_no_line() -> None:
     profile = profile_of(added_up(rows, labels), 0, own=False, rounded=False)
     assert profile.n_rows == ()
     assert profile.fields == ()
-
-
-def test_a_field_without_values_stays_in_the_profile() -> None:
-    rows, labels = _rows()
-    rows[:, 2:5] = np.nan
-    told = profile_of(added_up(rows, labels), 0, own=False, rounded=True)
-    for name in ("ward", "smokes"):
-        assert field(told, name).levels == ("other levels",)
-        assert set(field(told, name).shares) == {None}
-    assert set(field(told, "admitted").mean) == {None}
 
 
 @pytest.mark.parametrize("size", [0.2, 2.0, 20.0, 2000.0])
@@ -264,13 +239,6 @@ def test_a_profile_that_no_reader_could_show_is_none(
 ) -> None:
     with pytest.raises(ValidationError):
         _told(**entries)
-
-
-def test_days_are_dates_of_the_calendar() -> None:
-    days = [-719_162, -1, 0, 20_000, 2_932_896]
-    epoch = dt.date(1970, 1, 1).toordinal()
-    expected = [dt.date.fromordinal(epoch + each).isoformat() for each in days]
-    assert list(map(date_of, days)) == expected
 
 
 # Corners of the grid and of the bounds

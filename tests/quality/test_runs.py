@@ -163,28 +163,7 @@ def test_numbers_that_leave_no_inertia_are_left_out(
     assert [each.n_clusters for each in found] == numbers
 
 
-def test_figures_tell_whether_there_are_clusters() -> None:
-    def run(k: int, gap: float | None, of_one: float | None) -> Figures:
-        return Figures(n_clusters=k, gap=gap, gap_error=0.1, gap_of_one=of_one)
-
-    assert says_one([run(2, 0.55, 0.5), run(3, 2.0, 0.5)]) is False
-    assert says_one([run(2, 0.55, 0.5), run(3, 0.57, 0.5)]) is True
-    assert says_one([run(2, 0.65, 0.5)]) is False
-    assert says_one([run(1, 0.5, 0.5), run(2, 0.55, 0.5)]) is True
-    assert says_one([run(2, None, None)]) is None
-    assert says_one([]) is None
-
-
 # Stability
-
-
-def test_separate_clusters_are_stable_and_cut_ones_are_not() -> None:
-    X, _ = make_blobs(150, 2, centers=3, cluster_std=0.3, random_state=3)
-    assert stability(X, 3, rng()) == 1
-    even = rng().uniform(size=(150, 2))
-    cut = stability(even, 3, rng())
-    assert cut is not None
-    assert cut < 0.8
 
 
 def test_stability_is_the_mean_over_pairs_of_halves() -> None:
@@ -236,18 +215,6 @@ def told(
     several = Evaluation(n_clusters=numbers) if len(numbers) > 1 else None
     run = simulation.run(params, layout, parts.data, 0, evaluation=several)
     return list(next(iter(run.outcomes.values())).figures)
-
-
-@pytest.mark.parametrize(("params", "layout"), SESSIONS, ids=["dc", "omnifc", "pqmds"])
-def test_several_runs_show_whether_there_are_clusters(
-    params: Params, layout: Layout
-) -> None:
-    found = told(params, layout, IRIS, (2, 3))
-    assert says_one(found) is False
-    assert [each.stability is not None for each in found] == [True, True]
-    assert found[0].gap_of_one == found[1].gap_of_one
-    even = rng().normal(size=(120, 4))
-    assert says_one(told(params, layout, even, (2, 3))) is True
 
 
 def test_what_does_not_cluster_rows_by_k_means_tells_none_of_it() -> None:

@@ -17,7 +17,6 @@ from support.analyst_process import Analyst
 
 from benchmarks import methods_table
 from clustering_protocols import catalogue, session_terms
-from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.terms.terms import Layout, SessionRequest
 from party_sdk.advice import Advice, Situation, advise, layout_of
@@ -62,16 +61,6 @@ def test_every_protocol_but_the_dummy_says_what_it_is_for() -> None:
         assert taken == (set(known.partitionings) if known.methods else set()), name
 
 
-def test_a_way_is_named_by_protocol_algorithm_and_partitioning() -> None:
-    listed = [
-        (name, way.name, partitioning)
-        for name, known in catalogue.catalogue().items()
-        for way in known.methods
-        for partitioning in way.partitionings
-    ]
-    assert len(listed) == len(set(listed))
-
-
 @pytest.mark.parametrize(("name", "algorithm", "partitioning"), sorted(METHODS))
 def test_what_somebody_sees_goes_with_the_risk_codes(
     name: str, algorithm: str, partitioning: Any
@@ -103,15 +92,6 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
 # What fits
 
 
-def test_of_all_methods_each_fits_somewhere() -> None:
-    found = {
-        (fit.protocol, fit.way.name, situation.partitioning)
-        for situation in SITUATIONS
-        for fit in advise(situation).fits
-    }
-    assert found == METHODS
-
-
 @every_situation
 def test_every_protocol_fits_or_has_a_reason(situation: Situation) -> None:
     found = advise(situation)
@@ -120,14 +100,6 @@ def test_every_protocol_fits_or_has_a_reason(situation: Situation) -> None:
     assert fitting | set(found.others) == advised
     assert not fitting & set(found.others)
     assert all(found.others.values())
-
-
-@every_situation
-def test_every_method_is_named_once_and_is_for_the_data(situation: Situation) -> None:
-    found = advise(situation)
-    fits = [*found.fits, *found.with_distances]
-    assert len({fit.name for fit in fits}) == len(fits)
-    assert {fit.way.data for fit in fits} <= {situation.data}
 
 
 @every_situation
@@ -163,11 +135,6 @@ def test_what_shows_least_comes_first() -> None:
     for situation in SITUATIONS:
         seen = [fit.way.analyst_sees for fit in advise(situation).fits]
         assert seen == sorted(seen)
-
-
-def test_two_parties_do_not_split_both_ways() -> None:
-    with pytest.raises(InvalidParameters):
-        advise(Situation(partitioning="mixed", parties=2))
 
 
 # The command to begin with
@@ -243,12 +210,6 @@ def test_the_answer_about_trust_that_opens_more_is_named() -> None:
     assert "With --distances yes these would also fit" in also
 
 
-def test_nobody_is_asked_where_there_is_no_terminal() -> None:
-    done = run("advise", "--parties", "3")
-    assert done.exit_code == 2
-    assert "--partitioning" in done.stderr
-
-
 def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
@@ -263,13 +224,6 @@ def test_what_is_missing_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.exit_code == 0, done.output
     assert "pqmds" in done.stdout
     assert len(asked) == 2
-
-
-@pytest.mark.parametrize("partitioning", PARTITIONINGS)
-def test_as_many_parties_as_a_layout_holds(partitioning: str) -> None:
-    given = ("--partitioning", partitioning, "--parties")
-    assert run("advise", *given, "249").exit_code == 0
-    assert run("advise", *given, "250").exit_code == 2
 
 
 # The page

@@ -16,9 +16,9 @@ from sklearn.datasets import load_iris
 
 import coterie
 from clustering_protocols import catalogue
-from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.terms import read_terms
-from coterie import FederatedKMeans, Layout, LosslessFederated, datasets, simulate
+from coterie import FederatedKMeans, LosslessFederated, datasets, simulate
 from party_sdk.results.manifests import digest_matrix
 
 X, CLASSES = load_iris(return_X_y=True)
@@ -55,22 +55,6 @@ def test_what_to_put_where_is_said(tmp_path: Path, monkeypatch: Any) -> None:
         datasets.load("rize")
 
 
-def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "rice.npz"
-    path.write_bytes(b"no archive")
-    with pytest.raises(InvalidData, match="does not hold two arrays"):
-        datasets.load("rice", tmp_path)
-    np.savez(path, X=X)
-    with pytest.raises(InvalidData, match="does not hold two arrays"):
-        datasets.load("rice", tmp_path)
-    np.savez(path, X=np.array([[{}]]), y=CLASSES)  # a pickle is never read
-    with pytest.raises(InvalidData, match="does not hold two arrays"):
-        datasets.load("rice", tmp_path)
-    np.savez(path, X=X, y=CLASSES[:9])
-    with pytest.raises(InvalidData, match=r"\(150, 4\) and y \(9,\)"):
-        datasets.load("rice", tmp_path)
-
-
 # For a paper
 
 
@@ -96,10 +80,6 @@ def test_a_manifest_plays_a_simulation_again() -> None:
     changed = simulate(params, other, (3, 1), seed=5, manifest=True).manifest
     assert changed["tables"] != first["tables"]
     assert changed["terms_sha256"] == first["terms_sha256"]
-
-
-def test_tables_are_read_for_a_manifest_where_one_is_asked_for() -> None:
-    assert simulate(LosslessFederated(n_clusters=3), X, (3, 1)).manifest is None
 
 
 def test_a_digest_tells_shapes_and_values_apart() -> None:
@@ -135,13 +115,6 @@ def test_every_row_and_column_is_dealt_out_once(layout: Any, kind: Any) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("layout", [(3, 1), (1, 2)])
-def test_columns_of_a_party_stand_in_the_order_of_the_table(layout: Any) -> None:
-    dealt = datasets.deal(X, layout, random_state=1)
-    for columns in dealt.columns:
-        assert_array_equal(columns, np.sort(columns))
-
-
 def test_classes_go_to_institutions_in_other_shares() -> None:
     dealt = datasets.deal(X, (3, 1), classes=CLASSES, concentration=0.1, fewest=9)
     shares = [np.bincount(CLASSES[rows], minlength=3) for rows in dealt.rows]
@@ -151,14 +124,6 @@ def test_classes_go_to_institutions_in_other_shares() -> None:
     even = datasets.deal(X, (3, 1), classes=CLASSES, concentration=1e6)
     counts = [np.bincount(CLASSES[rows], minlength=3) for rows in even.rows]
     assert np.abs(np.subtract(counts, 50 / 3)).max() < 2
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_ragged_layout_keeps_all_groups(seed: int) -> None:
-    dealt = datasets.deal(X, (3, 2), empty=2, random_state=seed)
-    layout = dealt.layout
-    assert len(layout.slots) == len(dealt.tables) == 4
-    assert (layout.n_row_groups, layout.n_column_groups) == (3, 2)
 
 
 def test_what_is_dealt_out_is_fitted_and_drawn_again() -> None:
@@ -192,7 +157,3 @@ def test_what_is_dealt_out_is_fitted_and_drawn_again() -> None:
 def test_what_cannot_be_dealt_out_is_said(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidParameters, match=said):
         datasets.deal(**{"table": X, "layout": (2, 1), **given})
-
-
-def test_layouts_may_be_named() -> None:
-    assert datasets.deal(X, Layout.lattice(2, 2)).layout == Layout.lattice(2, 2)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,11 +22,6 @@ from clustering_protocols.terms.terms import Layout, SessionRequest, read_terms
 from clustering_protocols.wire.states import SlotState
 from coterie import Party, Policy, Result
 from party_sdk.tables import open_table
-
-if TYPE_CHECKING:
-    from support.in_process import Api
-
-StartApi = Callable[..., "AbstractContextManager[Api]"]
 
 LAYOUT = Layout.lattice(2)
 SCHEMA = Schema(

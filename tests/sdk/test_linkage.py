@@ -132,13 +132,6 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
     assert TWENTY in question.sentence
 
 
-def test_a_small_overlap_within_the_terms_is_not_asked_about(house: House) -> None:
-    two = Operators(house, "expected", minimum_share=0.5)
-    results = two.run(confirm=two.agree)
-    assert [(each.labels >= 0).sum() for each in results] == [25, 25]
-    assert two.asked == []
-
-
 def test_intersections_of_one_table_are_counted_by_coordinator(house: House) -> None:
     home = house.home_of("r1c1")
     for number in range(2):
@@ -204,14 +197,6 @@ def test_a_party_sees_how_many_ids_match_the_session_pattern(
     assert (
         "With the steps digits, strip-zeros in alignment.normalisation 40 would" in said
     )
-
-
-def test_a_pattern_is_drafted_from_a_table(online: Terminal) -> None:
-    lines = [f"KV-{n:08},{n % 7}" for n in range(100, 140)]
-    path = online.file("ids.csv", "\n".join(["patient,x", *lines]))
-    drafted = online("schema", "ids", path, "--id-column", "patient")
-    assert drafted.stdout.strip() == "--id-pattern KV-99999999"
-    assert "40 of 40 ids" in drafted.stderr
 
 
 def test_a_terminal_asks_about_few_linked_rows_alone(

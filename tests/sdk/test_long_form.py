@@ -9,16 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv
-from scipy.sparse import coo_array, random_array
+from scipy.sparse import random_array
 
-from clustering_protocols import simulation
-from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from clustering_protocols.contract import Outcome
-from clustering_protocols.numerics.data_source import MatrixSource, SparseSource, matrix
-from clustering_protocols.protocols.fccm import CoClustering
-from clustering_protocols.terms.terms import Layout
-from party_sdk.results.plots import block_order, draw
-from party_sdk.results.results import Result
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.numerics.data_source import SparseSource, matrix
 from party_sdk.tables import LongForm, open_long, open_table, read_objects
 from party_sdk.tables.long_form import occurrences
 
@@ -84,42 +78,3 @@ def test_a_sparse_matrix_is_a_table_and_stays_sparse() -> None:
     source = open_table(R)
     assert isinstance(source, SparseSource)
     assert np.array_equal(matrix(source), R.toarray())
-
-
-def result_of(params: CoClustering) -> tuple[SparseSource, Result]:
-    rng = np.random.default_rng(0)
-    R = coo_array((rng.random((40, 12)) < 0.3).astype(float))
-    parts = simulation.split(R.toarray(), Layout.lattice(1, 3), 0)
-    run = simulation.run(params, parts.layout, parts.data, 0)
-    source = SparseSource(matrix(parts.data["r1c1"]))
-    return source, Result.of(run.outcomes["r1c1"], None)
-
-
-def test_a_co_clustering_is_drawn_by_clusters(
-    tmp_path: Path,
-) -> None:
-    data, result = result_of(CoClustering(n_clusters=2, lambda_w=5.0))
-    rows, columns = block_order(result)
-    assert sorted(rows) == list(range(40))
-    assert sorted(columns) == list(range(4))
-    assert (np.diff(result.labels[rows]) >= 0).all()
-    assert result.item_memberships is not None
-    assert (np.diff(result.item_memberships.argmax(axis=0)[columns]) >= 0).all()
-    path = draw(data, result).save(tmp_path / "blocks.svg")
-    assert path.read_text().count('class="ring"') == 2
-    tops = result.top_items(data.columns, n=2)
-    assert [len(names) for names in tops] == [2, 2]
-    best = result.item_memberships.argmax(axis=1)
-    assert [names[0] for names in tops] == [data.columns[item] for item in best]
-
-
-def test_other_results_are_drawn_on_two_axes(tmp_path: Path) -> None:
-    X = np.random.default_rng(0).normal(size=(30, 1))
-    result = Result.of(Outcome(labels=np.arange(30) % 3), None)
-    path = draw(MatrixSource(X), result).save(tmp_path / "points.svg")
-    assert b"<svg" in path.read_bytes()
-    assert result.top_items(["x0"]) == []
-    with pytest.raises(InvalidParameters, match="does not cluster items"):
-        block_order(result)
-    with pytest.raises(InvalidParameters, match="xyz"):
-        draw(MatrixSource(X), result).save(tmp_path / "points.xyz")

@@ -25,7 +25,6 @@ from clustering_protocols.common.errors import (
     NotReady,
 )
 from clustering_protocols.protocols.llf import LosslessFederated
-from clustering_protocols.protocols.omnifc import OmniFC
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.terms import Layout
@@ -232,11 +231,6 @@ def test_what_cannot_be_labelled_is_refused(
         prepared.label(change(with_wards(patients(8, 12))))
 
 
-def test_a_matrix_of_another_width_is_refused(lossless: Kept) -> None:
-    with pytest.raises(InvalidData, match="2 columns; the session had 3"):
-        lossless.results["r1c1"].predict(POOLED[:, :2])
-
-
 def test_another_unit_is_asked_about_before_anything_is_said(lossless: Kept) -> None:
     grams = patients(12, 30).assign(weight=lambda frame: 1000 * frame["weight"])
     with pytest.raises(GuardRefused, match="'weight': your mean is 7"):
@@ -279,14 +273,6 @@ def test_a_sheet_holds_no_more_rows_than_excel_reads(tmp_path: Path) -> None:
     with pytest.raises(InvalidParameters, match="holds 1,048,575 rows"):
         write_labels(path, np.zeros(2**20, dtype=np.int64), None, (), {})
     assert not list(tmp_path.iterdir())
-
-
-def test_a_protocol_that_releases_nothing_refuses(house: House) -> None:
-    kept = Kept(house, "shut", OmniFC(n_clusters=3), FRAMES)
-    assert not (kept.parties["r1c1"].folder.path / "moments.arrays").exists()
-    assert not kept.home().labels_new_rows("shut", "r1c1")
-    with pytest.raises(GuardRefused, match="release nothing that labels"):
-        kept.label(patients(15, 30))
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from clustering_protocols.common.errors import InvalidData, InvalidParameters
+from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.metrics import Figures
 from party_sdk.results.results import Result
@@ -63,11 +62,6 @@ def test_labels_stand_beside_a_frame_of_the_same_kind(kind: str) -> None:
     assert columns_of(table) == COLUMNS  # which stays as it was
 
 
-def test_an_index_stays() -> None:
-    table = pd.DataFrame(COLUMNS, index=[7, 7, 3])
-    assert list(result_of(table).to_frame(table).index) == [7, 7, 3]
-
-
 def test_other_rows_are_refused_without_an_id() -> None:
     table = pd.DataFrame(COLUMNS)
     result = result_of(table)
@@ -109,14 +103,3 @@ def test_a_picture_has_a_colour_for_each_cluster() -> None:
     for other in (table[::-1], table.assign(patient=["x", "y", "z"])):
         with pytest.raises(InvalidData, match="in the same order"):
             result_of(table).plot(other)
-
-
-def test_a_notebook_shows_a_picture_as_an_image(tmp_path: Path) -> None:
-    table = pd.DataFrame(COLUMNS)
-    picture = result_of(table).plot(table)
-    # as an image: the style within it would be of the whole notebook otherwise
-    assert picture._repr_html_().startswith('<img alt="" src="data:image/svg+xml,')
-    assert picture.save(tmp_path / "rows.svg").read_text() == picture.svg
-    with pytest.raises(InvalidParameters, match=r"written as '\.png'") as no:
-        picture.save(tmp_path / "rows.png")
-    assert "rows.svg" in no.value.remedy

@@ -17,8 +17,6 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.session_terms import draw_up
 from clustering_protocols.simulation import Session
-from clustering_protocols.terms.agreements import read_agreement
-from clustering_protocols.terms.canonical import canonical_json
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
 from coterie import Policy
@@ -47,16 +45,6 @@ def test_a_row_group_may_bring_so_many_ids_for_each_row() -> None:
         Policy().check_roster(content, "r1c2")
     Policy().check_roster(content, "r1c3")
     Policy(ids_per_row=13.4).check_roster(content, "r1c2")
-
-
-@pytest.mark.threat(98)
-def test_a_number_of_rows_that_cannot_be_is_refused() -> None:
-    agreed, _ = read_agreement(agreement([40, 41], PSI))
-    first, second = agreed.roster
-    huge = second.model_copy(update={"n_rows": 2**39})
-    content = canonical_json(agreed.model_copy(update={"roster": (first, huge)}))
-    with pytest.raises(GuardRefused, match="549755813888 ids for your 40 rows"):
-        Policy().check_roster(content, "r1c1")
 
 
 def test_row_groups_may_differ_in_size_if_ids_stay_unused() -> None:

@@ -15,7 +15,6 @@ from support.in_process import Api, in_process
 from support.tables import blobs, names
 
 from clustering_protocols.common.errors import GuardRefused, InvalidData, RowsNotAligned
-from clustering_protocols.numerics.data_source import BATCH_ROWS, matrix, order_rows
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.records.arrays import IntArray
@@ -24,7 +23,7 @@ from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.states import SlotState
 from coterie import Party, Result
 from party_sdk.party.ledger import Ledger
-from party_sdk.tables import ArrowIds, open_table
+from party_sdk.tables import open_table
 
 N = 45
 X, TRUTH = blobs(N), np.arange(N) % 3
@@ -103,17 +102,6 @@ def test_shuffled_tables_get_the_labels_of_the_pooled_table(
     assert adjusted_rand(alike[A].labels, TRUTH) == 1.0
 
 
-def test_ids_that_differ_in_spelling_alone_are_the_same_people(two: Two) -> None:
-    spelt = [f"  {name.upper()}" for name in PEOPLE]
-    two.open("spelt")
-    found = two.run({A: table(0, shuffled(1)), B: table(1, shuffled(2), spelt)})
-    told = {name.strip().lower(): label for name, label in of_people(found[B]).items()}
-    assert told == of_people(found[A])
-    two.open("exact", normalisation=["nfc"])
-    with pytest.raises(RowsNotAligned, match="r1c1, r1c2"):
-        two.run({A: table(0, range(N)), B: table(1, range(N), spelt)})
-
-
 def test_other_people_end_a_session_before_clustering(two: Two) -> None:
     two.open("another")
     people = [*PEOPLE[:-1], "somebody else"]
@@ -149,29 +137,6 @@ def test_tables_by_position_need_no_ids_but_a_named_risk(
     found = two.run(bare, id_column=None)
     assert adjusted_rand(found[B].labels, TRUTH[rows]) == 1.0
     assert found[A].labels.tolist() == found[B].labels.tolist()
-
-
-def test_the_first_row_of_a_person_takes_part(two: Two, tmp_path: Path) -> None:
-    rows = [*shuffled(2), 7, 8]
-    path = tmp_path / "twice.csv"
-    table(1, rows).to_csv(path, index=False)
-    two.open("twice")
-    again = [2 + int(np.flatnonzero(shuffled(2) == row)[0]) for row in (7, 8)]
-    both = f"Lines {again[0]} and {N + 2}, {again[1]} and {N + 3} have the same id"
-    spelt = tmp_path / "spelt.csv"
-    again_as = [*table(1, rows[:N])["person"], *(PEOPLE[row].upper() for row in (7, 8))]
-    table(1, rows).assign(person=again_as).to_csv(spelt, index=False)
-    for given in (path, spelt):
-        with two.party(B) as party, pytest.raises(InvalidData, match=both):
-            party.run(given, id_column="person")
-    two.open("first", duplicates="first")
-    found = two.run({A: table(0, shuffled(1)), B: path})
-    assert found[B].labels[N:].tolist() == [-1, -1]
-    assert found[B].report["rows that took part"] == f"{N} of {N + 2}"
-    assert adjusted_rand(found[B].labels[:N], TRUTH[shuffled(2)]) == 1.0
-    with two.party(B) as party:
-        assert party.result().labels.tolist() == found[B].labels.tolist()
-        assert party.folder.load_identity().member.n_rows == N  # type: ignore[union-attr]  # it has joined
 
 
 def test_a_party_s_own_minimum_holds_for_the_rows_that_arrive(two: Two) -> None:
@@ -245,18 +210,3 @@ def test_a_second_table_replaces_the_order_of_the_first(
 
 
 # Tables
-
-
-def test_a_table_on_disk_is_read_in_any_order_a_batch_at_a_time(tmp_path: Path) -> None:
-    n = BATCH_ROWS + 1000
-    path = tmp_path / "long.csv"
-    frame = pd.DataFrame({"id": [f"p{row}" for row in range(n)], "x": np.arange(n)})
-    frame.assign(y=0.5).to_csv(path, index=False)
-    source = open_table(path, id_column="id", allow=["running-number"])
-    rows = np.random.default_rng(0).permutation(n)
-    found = order_rows(source, rows)
-    batches = [len(batch) for batch in found.batches()]
-    assert batches == [BATCH_ROWS, 1000]
-    assert matrix(found)[:, 0].tolist() == rows.tolist()
-    assert isinstance(found.ids, ArrowIds), "and no Python text for each"
-    assert found.ids == tuple(f"p{row}" for row in rows)

@@ -441,11 +441,6 @@ def test_a_table_is_kept_once_however_often_it_is_used(home: Home) -> None:
     assert len(json.loads(arrays["tables"].tobytes())[0]["uses"]) == 3
 
 
-def test_what_shows_nothing_outside_leaves_nothing(home: Home) -> None:
-    home.runs(terms_of(SIZES), table())
-    assert not (home.path / FILE).exists()
-
-
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
     with in_process(tmp_path / "analyst", driven=True) as api:

@@ -130,29 +130,6 @@ def test_help_imports_nothing_but_what_prints_it(
     assert told(tmp_path, PROGRAM, *words, "--help") <= LISTING
 
 
-WITHOUT_THE_EXTRA = """
-from importlib import util
-find = util.find_spec
-util.find_spec = lambda name: None if name == "sqlalchemy" else find(name)
-from party_sdk.cli import main
-main(["--help"])
-"""
-
-
-def test_without_the_extra_there_are_no_commands_of_the_service() -> None:
-    words = [sys.executable, "-c", WITHOUT_THE_EXTRA]
-    shown = subprocess.run(words, check=True, capture_output=True, text=True).stdout
-    _, _, listed = shown.partition("Commands:")
-    names = {line.split()[0] for line in listed.splitlines() if line.strip()}
-    assert names >= {"party", "session"}
-    assert not names & {"key", "migrate", "serve"}
-
-
-def test_advice_needs_no_mathematics(tmp_path: Path) -> None:
-    asked = ["advise", "--partitioning", "horizontal", "--parties", "5"]
-    assert told(tmp_path, PROGRAM, *asked) <= LISTING | VALUES
-
-
 class Told(Analyst):
     """An analyst that tells its imports when it is asked to end."""
 

@@ -27,7 +27,6 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.session_terms import draw_up
 from clustering_protocols.shared_stages.imputation.stage import PartialFillings
 from clustering_protocols.shared_stages.statistics.moments import PartialMoments
-from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.release import Release
@@ -82,13 +81,6 @@ def test_other_tables_tell_nothing_of_these_rows() -> None:
     other = rows(range(20, 30), [0] * 9 + [1])
     found = together(rows(range(10), [0] * 10), [other])
     assert (found.known.n_rows, found.history.n_following()) == (10, 0)
-
-
-def test_equal_rows_are_known_by_one_mark_and_none_follows() -> None:
-    """Two rows of which nothing differs stand in the same sums, in every session."""
-    first = rows([1, 1, 2, 3], [0, 0, 0, 1])
-    second = rows([3, 1, 1, 2], [0, 1, 1, 1])
-    assert together(second, [first]).history.n_following() == 1
 
 
 def random_sessions(rng: np.random.Generator) -> list[tuple[IntArray, list[IntArray]]]:
@@ -193,16 +185,6 @@ def test_sums_that_isolate_one_row_are_always_refused(
     add_up(tmp_path, "session/r1c1", table(ids=ids))
 
 
-def test_other_people_of_the_same_columns_are_counted_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_history, "FEWEST", 0)
-    others = np.random.default_rng(1).normal(size=(30, 3))
-    add_up(tmp_path, "one", table())
-    add_up(tmp_path, "two", table(others))
-    add_up(tmp_path, "three", table(others[:, :2] * 2, NAMES[:2]))
-
-
 @pytest.mark.threat(140)
 def test_a_large_table_is_known_again_by_a_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -273,21 +255,6 @@ def test_sums_of_a_profile_are_of_the_rows_that_take_part() -> None:
     assert of_profile is not None
     assert of_profile.n_sums == 2
     assert history_of(Memory().remember([LABELLED]), terms_of(DC), "r1c1", 3) is None
-
-
-def test_of_several_runs_the_history_of_the_last_counts() -> None:
-    short = RowHistory.of_none(4).after(np.zeros(4, np.int64))
-    long = short.after(np.array([0, 0, 1, 1]))
-    memory = Memory().scope_to_run(0).remember([short]).scope_to_run(1).remember([long])
-    terms = terms_of(Llf(n_clusters=2))
-    several = terms.model_copy(update={"evaluation": Evaluation(n_clusters=(2, 3))})
-    last = history_of(memory, several, "r1c1", 4)
-    assert last is not None
-    assert last.encode() == long.encode()
-    alone = Memory().remember([partial_moments(), short])
-    only = history_of(alone, terms, "r1c1", 4)
-    assert only is not None
-    assert only.encode() == short.encode()
 
 
 def test_of_a_large_table_sums_are_counted(tmp_path: Path) -> None:

@@ -128,11 +128,6 @@ def test_a_session_that_is_over_tells_its_state_and_reason() -> None:
     assert (raised.value.state, raised.value.reason) == ("failed", "protocol-failed")
 
 
-@pytest.mark.parametrize("status", [200, 201, 204])
-def test_a_success_raises_nothing(status: int) -> None:
-    raise_problem(status, "", b"")
-
-
 FOREIGN = {
     "a page of a proxy": (502, b"<html>Bad gateway</html>", "text/html"),
     "nothing": (404, b"", "text/plain"),
@@ -169,13 +164,6 @@ def test_an_answer_that_is_not_of_an_analyst_is_explained(what: str) -> None:
 )
 def test_the_end_of_a_session_is_the_exception_of_its_reason(problem: Problem) -> None:
     assert end_of("failed", problem.slug, "Why.").problem is problem
-
-
-@pytest.mark.parametrize("reason", [None, "unheard-of"])
-def test_an_end_without_a_known_reason_is_just_over(reason: str | None) -> None:
-    ended = end_of("failed", reason, None)
-    assert isinstance(ended, SessionOver)
-    assert ended.state == "failed"
 
 
 def test_an_upload_says_the_digest_of_its_bytes() -> None:
@@ -275,19 +263,6 @@ def test_the_same_bytes_are_sent_until_an_answer_comes() -> None:
     assert receipt.model_dump(mode="json") == RECEIPT
     url = f"{URL}/v1/sessions/s/rounds/1/attempts/2/contribution"
     assert seen == [(url, b"bytes", "Bearer t")] * 3
-
-
-def test_a_large_upload_that_was_cut_late_is_sent_again(hand: Hand) -> None:
-    """To send takes its time, which is no silence; it ends all the same."""
-    hour = 3600.0
-
-    def cut(request: httpx.Request) -> httpx.Response:
-        hand.sleep(hour)
-        raise httpx.WriteError("cut", request=request)
-
-    with asked_by(cut) as sending, pytest.raises(Unavailable):
-        sending.as_party("t").contribute("s", 1, 2, b"bytes")
-    assert hand.slept.count(hour) == 2  # 30 s of a patience of 60 for each
 
 
 def test_a_refusal_is_not_repeated(hand: Hand) -> None:

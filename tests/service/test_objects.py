@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +13,7 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
-from analyst_service.blobs.files import BlobPlace, FileBlobStore
+from analyst_service.blobs.files import FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore, open_objects
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import StorageFull, Unavailable
@@ -114,22 +113,6 @@ def test_a_lost_object_is_no_blob_though_a_copy_is_left(
     assert not blobs.has(DIGEST)
     with pytest.raises(KeyError):
         over(objects, tmp_path / "other").map(DIGEST)
-
-
-def test_many_blobs_are_asked_for_together(
-    blobs: ObjectBlobStore, objects: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    digests = [blobs.put(content) for content in (b"x", b"y", b"z", b"")]
-    pairs, ask = threading.Barrier(2, timeout=30), blobs.has
-
-    def has(digest: str) -> bool:
-        pairs.wait()  # answers nobody before another asks
-        return ask(digest)
-
-    monkeypatch.setattr(blobs, "has", has)
-    assert blobs.have(digests)
-    obstore.delete(objects, NAME)
-    assert not blobs.have(digests)
 
 
 def test_a_removed_blob_leaves_other_caches_with_the_sweep(
@@ -241,16 +224,6 @@ def test_what_goes_wrong_has_one_of_our_names_and_leaves_no_blob(
         blobs.check()
 
 
-@pytest.mark.parametrize("answering", [(500, "")], indirect=True)
-def test_a_number_in_an_objects_name_is_no_status(
-    answering: Any, tmp_path: Path
-) -> None:
-    numbers = (str(number).encode() for number in range(10_000))
-    named = next(each for each in numbers if "507" in sha256(each).hexdigest())
-    with pytest.raises(Unavailable):
-        over(answering, tmp_path / "cache").put(named)
-
-
 @pytest.mark.parametrize("url", ["nothing://here", "s3://", "bucket"])
 def test_an_address_of_no_store_is_refused_without_repeating_it(url: str) -> None:
     with pytest.raises(Unavailable, match="COTERIE_BLOB_STORE"):
@@ -299,14 +272,3 @@ def _named(api: Api) -> set[str]:
 
     with api.service.database.read() as transaction:
         return set(RetentionRepository(transaction).live())
-
-
-def test_a_place_goes_to_another_process_and_opens_the_same(tmp_path: Path) -> None:
-    import pickle
-
-    folder = tmp_path / "objects"
-    folder.mkdir()
-    place = BlobPlace(folder=tmp_path / "a", url=folder.as_uri(), cache_bytes=1 << 30)
-    digest = place.open().put(b"x")
-    there = pickle.loads(pickle.dumps(place))
-    assert bytes(there.open().map(digest)) == b"x"

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner
 from pydantic import ValidationError
-from support.analyst_process import Analyst, Crowd, wait_for
-from support.databases import on_both_databases
+from support.analyst_process import wait_for
 from support.repeats import thorough
 
 from analyst_service.auth.service import AuthService
-from analyst_service.blobs.files import FileBlobStore, FileDraft
+from analyst_service.blobs.files import FileBlobStore
 from analyst_service.jobs import worker
 from analyst_service.jobs.service import JobService
 from analyst_service.retention.service import (
@@ -40,11 +38,9 @@ from analyst_service.storage.models import (
 )
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.common.errors import SessionOver
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
 from clustering_protocols.terms.terms import Layout
-from party_sdk.cli import main
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -245,22 +241,6 @@ def test_a_step_of_a_session_that_was_deleted_stores_nothing(api: Api) -> None:
     assert api.stored()[1] == []
 
 
-@on_both_databases
-def test_a_coordinator_deletes_by_command(
-    analyst: Analyst, gather: Callable[..., Crowd]
-) -> None:
-    crowd = gather(Dummy(), PARTS)
-    environment = {"COTERIE_URL": analyst.url, "COTERIE_KEY": analyst.key}
-    words = ["session", "delete", crowd.session.id]
-    run = CliRunner().invoke
-    assert run(main, words, env=environment, input="n\n").exit_code == 1
-    assert crowd.session.status().state == "recruiting"
-    for _ in range(2):
-        assert run(main, [*words, "--yes"], env=environment).exit_code == 0
-    with pytest.raises(SessionOver, match="deleted"):
-        crowd.session.status()
-
-
 # The sweep
 
 
@@ -360,17 +340,6 @@ def test_a_step_whose_outcome_was_removed_is_run_again(
     assert session.finish().status["state"] == "completed"
 
 
-def test_keeping_twice_is_keeping_once(api: Api) -> None:
-    draft = api.service.blobs.draft()
-    assert isinstance(draft, FileDraft)
-    draft.write(b"x")
-    digest = draft.seal()
-    draft.keep()
-    draft.keep()
-    draft.discard()
-    assert api.service.blobs.has(digest)
-
-
 def test_a_task_that_was_just_removed_is_not_there(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join()
     task = session.task(A).content
@@ -404,13 +373,6 @@ def test_sessions_are_deleted_as_long_after_their_end_as_is_set(
 def test_results_are_kept_for_an_hour_at_least() -> None:
     with pytest.raises(ValidationError, match="3600"):
         Settings(delete_seconds=3599)
-
-
-def test_a_session_is_kept_for_ever_unless_it_is_set_otherwise(api: Api) -> None:
-    done = api.open(Dummy(), PARTS).join().finish()
-    api.clock.forward(20 * 366 * 86_400)
-    keep(api)
-    assert column(api, Session.deleted_at, done) == {None}
 
 
 def test_tokens_go_with_their_session(each_api: Api) -> None:

@@ -20,14 +20,12 @@ from sqlalchemy.orm import Session as Transaction
 from support.analyst_process import wait_for
 from support.databases import each_on_a_database
 
-from analyst_service.auth.service import Role
 from analyst_service.members.service import INVITATION_SECONDS, revoke_unused
 from analyst_service.sessions.repository import SessionRepository
 from analyst_service.storage import models
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine import packets
-from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.terms import Layout, read_terms
@@ -135,17 +133,6 @@ def change(session: ByHand, **values: Any) -> None:
 # Opening
 
 
-def test_opening_a_session_twice_changes_nothing(
-    shared_api: Api,
-) -> None:
-    session = shared_api.open(Dummy(), PARTS)
-    session.join(A)
-    before = shared_api.stored()
-    again = shared_api.send("PUT", session.path, session.key, json=session.terms)
-    assert (again.status_code, again.json()) == (200, session.status)
-    assert shared_api.stored() == before
-
-
 OTHER_TERMS: dict[str, dict[str, Any]] = {
     "title": {"about": {"title": "Another"}},
     "seed": {"seed": 1},
@@ -238,35 +225,6 @@ def test_two_requests_open_one_session_at_once(shared_api: Api) -> None:
 
 
 # Lists
-
-
-def test_a_list_goes_on_at_its_cursor(shared_api: Api) -> None:
-    first = shared_api.open(Dummy(), PARTS)
-    names = sorted(f"{first.id}-{number}" for number in range(5))
-    for name in names:
-        path = f"/v1/sessions/{name}"
-        shared_api.send("PUT", path, first.key, json=first.terms)
-    seen: list[str] = []
-    cursor: str | None = ""
-    pages = 0
-    while cursor is not None:
-        page = shared_api.send(
-            "GET", "/v1/sessions", first.key, params={"after": cursor, "limit": 2}
-        ).json()
-        seen += [line["id"] for line in page["sessions"]]
-        cursor, pages = page["next"], pages + 1
-    assert seen == [first.id, *names]
-    assert pages in {3, 4}
-
-
-@pytest.mark.parametrize(
-    "query", [{"limit": 0}, {"limit": 101}, {"after": "x" * 64}, {"after": "\0"}]
-)
-def test_a_list_refuses_a_query_that_does_not_fit(
-    shared_api: Api, query: dict[str, Any]
-) -> None:
-    refusal = shared_api.send("GET", "/v1/sessions", shared_api.key(), params=query)
-    assert_problem(refusal, Problem.INVALID_PARAMETERS)
 
 
 # Deadlines, by a clock whose hand moves
@@ -394,22 +352,6 @@ def test_cancelling_returns_the_session_and_is_repeatable(
     assert shared_api.stored() == before
 
 
-def test_after_cancelling_every_request_of_a_party_says_so(api: Api) -> None:
-    session = api.open(Dummy(), PARTS).join()
-    content = session.reply(A)
-    cancel(session)
-    refused = [
-        session.task(A),
-        session.put(A, content),
-        session.try_join(A),
-        api.send("GET", f"{session.path}/result", session.tokens[A]),
-        api.send("POST", f"{session.path}/invitations", session.key, json={}),
-    ]
-    for response in refused:
-        assert_over(response, "cancelled", Problem.CANCELLED)
-    assert api.send("GET", session.path, session.tokens[A]).status_code == 200
-
-
 def test_a_completed_session_cannot_be_cancelled(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join().finish()
     before = api.stored()
@@ -499,15 +441,6 @@ def test_a_new_invitation_ends_the_earlier_one_of_its_slot(shared_api: Api) -> N
     assert session.status["state"] == "collecting"
 
 
-def test_new_invitations_are_for_the_free_slots_only(api: Api) -> None:
-    session = api.open(Dummy(), PARTS).join(A)
-    assert session.invite().keys() == set(LAYOUT.names[1:])
-    path = f"{session.path}/invitations"
-    for slot in (A, "nobody"):
-        refused = api.send("POST", path, session.key, json={"slots": [slot]})
-        assert_problem(refused, Problem.INVALID_PARAMETERS)
-
-
 def test_an_invitation_expires_unless_it_was_used(api: Api) -> None:
     session = api.open(Dummy(), PARTS, deadlines={"recruiting": 60 * DAY}).join(A)
     api.clock.forward(INVITATION_SECONDS)
@@ -516,13 +449,6 @@ def test_an_invitation_expires_unless_it_was_used(api: Api) -> None:
     assert session.try_join(A).status_code == 200, "a lost token can be fetched again"
     session.codes |= session.invite(unused)
     assert session.try_join(unused).status_code == 200
-
-
-def test_an_administrator_may_invite_too(api: Api) -> None:
-    session = api.open(Dummy(), PARTS)
-    key = api.key(Role.ADMINISTRATOR)
-    made = api.send("POST", f"{session.path}/invitations", key, json={})
-    assert made.json()["codes"].keys() == set(LAYOUT.names)
 
 
 # Declining
@@ -624,14 +550,6 @@ def test_data_of_another_shape_than_its_group_are_refused(
     assert words in refusal.json()["detail"]
     assert shared_api.stored() == before
     assert session.try_join(slot).status_code == 200
-
-
-def test_other_groups_may_have_other_shapes(api: Api) -> None:
-    shapes = {"r1c1": (20, 3), "r1c2": (20, 5), "r2c1": (31, 3), "r2c2": (31, 5)}
-    data = {slot: MatrixSource(np.ones(shape)) for slot, shape in shapes.items()}
-    parts = simulation.Split(layout=LAYOUT, rows=[], columns=[], held={}, data=data)
-    session = api.open(Dummy(), parts).join()
-    assert [slot["n_rows"] for slot in session.status["slots"]] == [20, 20, 31, 31]
 
 
 def test_fewer_rows_than_the_terms_ask_for_are_refused(shared_api: Api) -> None:
