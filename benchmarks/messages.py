@@ -110,6 +110,7 @@ def texts(risk: Risk) -> Iterator[str]:
     yield from [f"Measured: {risk.measured}"] * bool(risk.measured)
     yield f"Removed by: {risk.remedy}"
     yield from [risk.detail] * bool(risk.detail)
+    yield from (f"{who}: {what}" for who, what in risk.readers)
     yield f"Level: {risk.level}."
 
 

@@ -183,9 +183,6 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/shared_stages/alignment/intersection/party.py": _INTERSECTION,
     "clustering_protocols/shared_stages/alignment/params.py": _INTERSECTION[1:],
     "clustering_protocols/shared_stages/secrets.py": _STAGES,
-    "clustering_protocols/shared_stages/shared_risks.py": (
-        "tests/preparation/test_shared_risks.py",
-    ),
     "clustering_protocols/shared_stages/statistics/by_leader.py": (*_STAGES, *_MOMENTS),
     "clustering_protocols/shared_stages/statistics/magnitudes.py": _MAGNITUDES,
     "clustering_protocols/shared_stages/statistics/moments.py": _MOMENTS,

@@ -24,7 +24,7 @@ from clustering_protocols.contract import ClusteringProtocol, Params
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.release import Release
-from clustering_protocols.terms.risks import Risk, RiskLevel, sentences_of, worst_first
+from clustering_protocols.terms.risks import Risk, sentences_of, worst_first
 from clustering_protocols.terms.terms import Identities, Layout
 
 P = TypeVar("P", bound=Params)
@@ -125,21 +125,6 @@ def find_risk(code: str) -> Risk:
     return known[own]
 
 
-def is_same_risk(accepted: str, code: str, risk: Risk) -> bool:
-    """Return whether a code that was accepted covers a risk of another protocol.
-
-    It does where the risk is always true, and says the same there.
-    """
-    if risk.level is not RiskLevel.ALWAYS:
-        return False
-    name, _, own = accepted.partition(".")
-    if own != code.partition(".")[2]:
-        return False
-    if protocol_packages.find_module(name) is None:
-        return False
-    return protocol(name).risks.get(own) == risk
-
-
 def risks_of(
     params: Params,
     layout: Layout,
@@ -153,14 +138,16 @@ def risks_of(
 
     ``several``: whether it has several runs.
     """
-    name, house = name_of(params), session_risks
-    known = protocol(name)
-    own = [*known.risks_of(params, layout)]
-    own += known.risks_of_runs(params, layout) if several else ()
-    whole = house.risks_of(layout, identities, plans, release)
-    return _with_codes(name, known.risks, own) | _with_codes(
-        house.PREFIX, house.RISKS, whole
-    )
+    name = name_of(params)
+    known, house = protocol(name), session_risks
+    codes = [*known.risks_of(params, layout)]
+    codes += known.risks_of_runs(params, layout) if several else ()
+    of_house = {code for code in codes if code.startswith(f"{house.PREFIX}.")}
+    own = [code for code in codes if code not in of_house]
+    of_house |= house.risks_of(layout, identities, plans, release)
+    return _with_codes(name, known.risks, own) | {
+        code: risk for code, risk in house_risks().items() if code in of_house
+    }
 
 
 def parse_params(name: str, values: Mapping[str, Any]) -> Params:

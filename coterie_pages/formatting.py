@@ -12,6 +12,7 @@ from clustering_protocols.numerics.outcomes import Outcome
 from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.risks import RiskLevel
+from clustering_protocols.terms.session_risks import BY_DESIGN
 from clustering_protocols.terms.terms import SessionRequest
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import OVER
@@ -45,17 +46,17 @@ _MOST_RISKS: Final = 5
 CATEGORIES_SHOWN: Final = 8
 """How many variables the page to sign names."""
 LEVELS: Final = {
-    RiskLevel.SESSION: "Of this session's choices",
-    RiskLevel.METHOD: "Of this method",
-    RiskLevel.ALWAYS: "Always true with Coterie; your institution accepts them once",
+    RiskLevel.OPTION: "Added by this session's choices",
+    RiskLevel.COLLUSION: "If parties collude or lie",
+    RiskLevel.DESIGN: "By taking part",
 }
 """How people call the levels of risks, in the order in which they stand."""
 _UNKNOWN: Final = "you do not know this key"
 
 
 def worst_of(risks: Sequence[Risk]) -> list[Risk]:
-    """Return the worst risks of session and method, as many as a page to sign has."""
-    own = [risk for risk in risks if risk.level is not RiskLevel.ALWAYS]
+    """Return the worst risks beside that of any session, as many as a page has."""
+    own = [risk for risk in risks if risk.code != BY_DESIGN]
     worst = sorted(own, key=lambda risk: risk.harm)[:_MOST_RISKS]
     return [risk for risk in own if risk in worst]
 

@@ -78,6 +78,8 @@ def risk_lines(risks: Iterable[Risk]) -> Iterator[str]:
             if risk.measured:
                 yield from _wrap(f"Measured: {risk.measured}", "    ")
             yield from _wrap(f"Removed by: {risk.remedy}", "    ")
+            for line in risk.readers:
+                yield from _wrap(f"{line.who}: {line.what}", "    ", hanging=True)
 
 
 def _write_heading(text: str) -> Iterator[str]:

@@ -27,7 +27,7 @@ _RECEIVER: Final = "0b5f7c1d9e3a4862b7d0c4f1a2e59386"
 _OPENED: Final = "2027-03-01T08:00:00Z"
 _UNTIL: Final = "2027-03-08T08:00:00Z"
 _RISKS: Final = {
-    "dc.upload-shows-distances": "The analyst sees your rows in fewer dimensions, up to "
+    "dc.by-design": "The analyst sees your rows in fewer dimensions, up to "
     "a rotation, and with them nearly all distances between rows."
 }
 

@@ -242,7 +242,10 @@ class ClusteringProtocol(ABC, Generic[P]):
 
     @abstractmethod
     def risks_of(self, params: P, layout: Layout) -> Sequence[str]:
-        """Return the risk codes that parameters and layout bring."""
+        """Return the risk codes that parameters and layout bring.
+
+        Codes of ``risks``, or ``house.`` and one of any session.
+        """
 
     def readers(self, params: P, layout: Layout) -> Mapping[str, str]:
         """Return who learns what in one session: ``learns``, where it fits all."""

@@ -11,11 +11,11 @@ K = TypeVar("K")
 
 
 class RiskLevel(StrEnum):
-    """Where a risk comes from; an institution accepts those of ``ALWAYS`` once."""
+    """Who brings a risk, in the order in which people read them."""
 
-    SESSION = "session"  # the choices of this session: another choice removes it
-    METHOD = "method"  # the protocol, whatever is chosen
-    ALWAYS = "always"  # every session with others
+    OPTION = "option"  # a choice of this session; another choice removes it
+    COLLUSION = "collusion"  # parties that collude or lie: they may get rows
+    DESIGN = "by-design"  # what everybody accepts by taking part
 
 
 class Harm(IntEnum):
@@ -36,6 +36,7 @@ class Risk:
     remedy: what would remove it.
     measured: what was measured, with its number; empty where nothing was.
     detail: when, how and how far, for the annex; empty where the sentence says it.
+    readers: of what is so by design, who learns what.
     """
 
     sentence: str
@@ -44,12 +45,13 @@ class Risk:
     remedy: str
     measured: str = ""
     detail: str = ""
+    readers: tuple[tuple[str, str], ...] = ()
 
     @property
     def texts(self) -> tuple[str, ...]:
         """Return everything that it says to people."""
         said = (self.sentence, self.measured, self.remedy, self.detail)
-        return tuple(filter(None, said))
+        return tuple(filter(None, (*said, *(what for _, what in self.readers))))
 
 
 def worst_first(risks: Mapping[K, Risk]) -> dict[K, Risk]:

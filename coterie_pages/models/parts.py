@@ -23,6 +23,13 @@ class NamedInstitution(Value):
     fingerprint: str
 
 
+class Learns(Value):
+    """Who learns what."""
+
+    who: str
+    what: str
+
+
 class Risk(Value):
     """What the terms let others learn or do: a code, and its sentence.
 
@@ -30,22 +37,17 @@ class Risk(Value):
         :class:`~clustering_protocols.terms.risks.RiskLevel`.
     harm: the worst that can follow.
     measured, remedy, detail: what was measured, what would remove it, and when it holds.
+    readers: who learns what, of what is so in any session.
     """
 
     code: str
     sentence: str
-    level: RiskLevel = RiskLevel.METHOD
+    level: RiskLevel = RiskLevel.DESIGN
     harm: Harm = Harm.RESULT
     measured: str = ""
     remedy: str = ""
     detail: str = ""
-
-
-class Learns(Value):
-    """Who learns what."""
-
-    who: str
-    what: str
+    readers: tuple[Learns, ...] = ()
 
 
 class Versions(Value):

@@ -27,6 +27,7 @@ from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.schema import Field
+from clustering_protocols.terms.session_risks import BY_DESIGN
 from clustering_protocols.terms.terms import TERMS_VERSION, SessionRequest, Terms
 from coterie_pages.models import (
     DictionaryFields,
@@ -411,7 +412,7 @@ def _words(annotation: Any) -> str:
 
 
 def show_risks(risks: Mapping[str, known.Risk]) -> tuple[Risk, ...]:
-    """Return risks by level, those of the session's choices first, then worst first."""
+    """Return risks by level, each level worst first."""
     ordered = known.worst_first(risks).items()
     return tuple(
         Risk(
@@ -422,6 +423,12 @@ def show_risks(risks: Mapping[str, known.Risk]) -> tuple[Risk, ...]:
             measured=risk.measured,
             remedy=risk.remedy,
             detail=risk.detail,
+            # a sheet has those of its protocol in the words of the session
+            readers=tuple(
+                Learns(who=who, what=what)
+                for who, what in risk.readers
+                if code == BY_DESIGN
+            ),
         )
         for level in known.RiskLevel
         for code, risk in ordered

@@ -17,8 +17,8 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.session_terms import check_terms
+from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.canonical import digest
-from clustering_protocols.terms.risks import RiskLevel
 from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
 from clustering_protocols.terms.terms import Terms, read_terms
@@ -173,11 +173,8 @@ class Home:
     def _keep_what_is_always_true(self, terms: Terms, terms_digest: str) -> None:
         """Write risks that every session has into the policy: nobody is asked again."""
         kept = read_policy(self.path)
-        always = [
-            code
-            for code, risk in kept.not_accepted(terms).items()
-            if risk.level is RiskLevel.ALWAYS
-        ]
+        left = kept.not_accepted(terms)
+        always = [session_risks.BY_DESIGN] if session_risks.BY_DESIGN in left else []
         remember(self.path, always, terms_digest, now())
 
     def join(

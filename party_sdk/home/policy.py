@@ -23,8 +23,7 @@ _USUAL_QUOTA: Final = 10.0
 class Policy:
     """A party's own rules; the terms of a session can only be stricter.
 
-    accepted_risks: risk codes that this party has read and accepts. One that is true of
-        every session is accepted for all protocols.
+    accepted_risks: risk codes that this party has read and accepts.
     protocols: protocols that it takes part in; None for all.
     minimum_rows: fewest rows of this party.
     ids_per_row: most ids that any other party of the row group may send, for each row
@@ -142,15 +141,7 @@ class Policy:
         from clustering_protocols.session_terms import risks_in
 
         found = risks_in(terms).items()
-        return {code: risk for code, risk in found if not self._accepts(code, risk)}
-
-    def _accepts(self, code: str, risk: Risk) -> bool:
-        """Return whether a risk is accepted; one that is always true, of any protocol."""
-        from clustering_protocols.catalogue import is_same_risk
-
-        if code in self.accepted_risks:
-            return True
-        return any(is_same_risk(kept, code, risk) for kept in self.accepted_risks)
+        return {code: risk for code, risk in found if code not in self.accepted_risks}
 
     def accept_risks(self, codes: Iterable[str]) -> Policy:
         """Return this policy with further risks accepted."""

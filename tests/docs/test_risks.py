@@ -6,28 +6,21 @@ import re
 from pathlib import Path
 
 from clustering_protocols import catalogue
-from clustering_protocols.shared_stages import shared_risks
-from clustering_protocols.shared_stages.alignment import row_alignment
-from clustering_protocols.shared_stages.statistics import pooling
 
 PAGE = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
-OF_SEVERAL = {*shared_risks.RISKS, *row_alignment.RISKS, pooling.RISK_CODE}
-OWN = {
-    f"{name}.{code}"
-    for name, known in catalogue.catalogue().items()
-    if known.methods
-    for code in known.risks
-    if code not in {*OF_SEVERAL, *known.former_risks}
+KNOWN = {
+    *catalogue.house_risks(),
+    *(
+        code
+        for name, known in catalogue.catalogue().items()
+        if known.methods
+        for code in catalogue.new_risks(name)
+    ),
 }
-CODE = re.compile(r"`((?:[a-z]+\.)?[a-z]+(?:-[a-z]+){2,})`")
+CODE = re.compile(r"`((?:house|dc|llf|fccm|omnifc|pqmds)\.[a-z]+(?:-[a-z]+)+)`")
+COLLUSION = re.compile(r"`((?:house|dc|llf|fccm|omnifc|pqmds)\.collusion)`")
 
 
 def test_every_code_has_its_place_and_every_place_its_code() -> None:
-    listed = set(CODE.findall(PAGE.split("## What is not defended")[1]))
-    assert listed == OWN | OF_SEVERAL
-
-
-def test_each_of_what_remains_names_a_code() -> None:
-    items = re.findall(r"^\d+\. (.*(?:\n +- .*)*)$", PAGE, re.MULTILINE)
-    assert len(items) == 11
-    assert all(CODE.search(item) or "the same code" in item for item in items)
+    listed = {*CODE.findall(PAGE), *COLLUSION.findall(PAGE)}
+    assert listed == KNOWN

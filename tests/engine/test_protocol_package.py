@@ -62,7 +62,7 @@ class Machine(NamedTuple):
     def name(self, *packages: str) -> None:
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
-        risks = ["parrot.row-count-is-known", "house.open-slot"]
+        risks = ["parrot.by-design", "house.open-slot"]
         text = f"accepted_risks = {json.dumps(risks)}\nleast_known = 0\n"
         text += f"protocol_packages = {json.dumps(packages)}\n" if packages else ""
         (home / "policy.toml").write_text(text)
@@ -133,7 +133,7 @@ def test_service_sdk_and_commands_take_a_named_package(machine: Machine) -> None
     rows = ["--data", "rows.csv"]
     played = json.loads(machine.coterie("simulate", "parrot", *rows, "--json"))
     assert played["fidelity"] == 1.0
-    assert "row-count-is-known" in machine.coterie("protocols", "parrot")
+    assert "by-design" in machine.coterie("protocols", "parrot")
     with machine.analyst("coterie-parrot") as analyst:
         listed = httpx.get(f"{analyst.url}/v1/protocols").json()
         offered = [each["name"] for each in listed["protocols"]]

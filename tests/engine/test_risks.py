@@ -12,10 +12,8 @@ from pydantic import BaseModel
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import Params
-from clustering_protocols.shared_stages import shared_risks
-from clustering_protocols.terms.risks import Risk, RiskLevel, worst_first
+from clustering_protocols.terms.risks import RiskLevel, worst_first
 from clustering_protocols.terms.terms import Layout
-from party_sdk.home.policy import Policy
 
 LAYOUTS = {
     "horizontal": Layout.lattice(4, 1),
@@ -30,7 +28,6 @@ SPLITS = [
 ]
 NOT_BY_A_DEFAULT = {
     ("llf", "horizontal"): {"start-shows-own-clusters"},  # 'bounds' needs a dictionary
-    ("omnifc", "horizontal"): {"analyst-with-a-member-chooses-totals"},  # 'unit_norm'
 }
 """Risks that another value avoids at the price of other clusters."""
 ALL = catalogue.house_risks() | {
@@ -49,34 +46,26 @@ def test_a_risk_is_one_sentence_of_at_most_25_words(code: str) -> None:
     assert risk.remedy
 
 
-def test_what_is_always_true_is_so_of_every_protocol_alike() -> None:
-    always = {c: r for c, r in ALL.items() if r.level is RiskLevel.ALWAYS}
-    own = {code.partition(".")[2] for code in always}
-    assert own <= shared_risks.RISKS.keys()
+def test_codes_are_few_enough_to_be_read() -> None:
+    assert len(ALL) <= 45
     for name, split in SPLITS:
-        brought = brought_by(catalogue.protocol(name).params(n_clusters=3), split)
-        assert own <= brought
+        params = catalogue.protocol(name).params(n_clusters=3)
+        assert len(brought_by(params, split)) <= 4
+        assert "house.by-design" in brought_by(params, split)
+
+
+@pytest.mark.parametrize(("name", "split"), SPLITS)
+def test_what_is_so_by_design_has_one_code_with_a_table(name: str, split: str) -> None:
+    known = catalogue.protocol(name)
+    brought = brought_by(known.params(n_clusters=3), split)
+    own = [known.risks[code] for code in brought if code in known.risks]
+    (design,) = (risk for risk in own if risk.level is RiskLevel.DESIGN)
+    assert {"analyst", "party", "coordinator"} <= dict(design.readers).keys()
 
 
 def test_the_worst_risk_comes_first() -> None:
     ordered = list(worst_first(ALL).values())
     assert [risk.harm for risk in ordered] == sorted(risk.harm for risk in ordered)
-
-
-def test_what_is_always_true_is_accepted_once_for_all_protocols() -> None:
-    policy = Policy(accepted_risks=frozenset({"dc.analyst-may-withhold-or-end"}))
-    code = "llf.analyst-may-withhold-or-end"
-    assert policy._accepts(code, ALL[code])
-    other = "llf.clusters-are-the-analysts-word"
-    accepted = Policy(accepted_risks=frozenset({"dc.clusters-are-the-analysts-word"}))
-    assert not accepted._accepts(other, ALL[other]), "it is of the method"
-    changed = Risk(
-        sentence="Another one.",
-        level=RiskLevel.ALWAYS,
-        harm=ALL[code].harm,
-        remedy="Nothing.",
-    )
-    assert not policy._accepts(code.replace("llf", "omnifc"), changed)
 
 
 @pytest.mark.parametrize(("name", "split"), SPLITS)

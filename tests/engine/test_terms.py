@@ -26,7 +26,6 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import canonical_json
@@ -168,7 +167,7 @@ def test_terms_hold_the_proposal_and_its_risks() -> None:
     assert (drawn.coterie, drawn.session, drawn.title, drawn.seed) == (2, "s", "T", 7)
     assert drawn.protocol.params == {}
     assert drawn.protocol.version == catalogue.protocol("dummy").version
-    assert drawn.risks == ("dummy.row-count-is-known", "house.open-slot")
+    assert drawn.risks == ("dummy.by-design", "house.open-slot")
     assert drawn.layout == Layout.lattice(2)
     assert session_terms.check_terms(drawn) == Dummy()
 
@@ -176,14 +175,14 @@ def test_terms_hold_the_proposal_and_its_risks() -> None:
 @pytest.mark.parametrize(
     ("params", "row_groups", "brought"),
     [
-        ({}, 2, {"first-slot-sees-moments"}),
+        ({}, 2, {"house.two-parties"}),
         ({}, 1, set()),
         (
             {"anchor": {"kind": "uniform", "ranges": "declared"}, "scaling": "none"},
             2,
-            {"uniform-anchors-can-be-unmixed"},
+            {"dc.uniform-anchors-can-be-unmixed"},
         ),
-        ({"anchor": {"kind": "uniform"}}, 1, {"uniform-anchors-can-be-unmixed"}),
+        ({"anchor": {"kind": "uniform"}}, 1, {"dc.uniform-anchors-can-be-unmixed"}),
     ],
 )
 def test_the_risks_of_dc_follow_from_parameters_and_layout(
@@ -198,10 +197,8 @@ def test_the_risks_of_dc_follow_from_parameters_and_layout(
             dictionary=(numbers(["a", "b"], 0.0, 1.0),),
         ),
     )
-    always = {"upload-shows-distances", "colluding-party-opens-column-group"}
-    shared = {"house.open-slot", *(f"dc.{code}" for code in shared_risks.RISKS)}
-    own = set(read_terms(drawn).risks) - shared
-    assert own == {f"dc.{code}" for code in always | brought}
+    always = {"dc.by-design", "dc.collusion", "house.by-design", "house.open-slot"}
+    assert set(read_terms(drawn).risks) == always | brought
 
 
 @pytest.mark.parametrize(
@@ -333,10 +330,10 @@ def test_terms_of_another_protocol_version_are_a_mismatch() -> None:
     "risks",
     [
         (),
-        ("dummy.row-count-is-known",),
+        ("dummy.by-design",),
         ("house.open-slot",),
-        ("house.open-slot", "dummy.row-count-is-known"),
-        ("dummy.row-count-is-known", "dummy.row-count-is-known", "house.open-slot"),
+        ("house.open-slot", "dummy.by-design"),
+        ("dummy.by-design", "dummy.by-design", "house.open-slot"),
     ],
 )
 def test_terms_with_other_risks_than_implied_are_refused(
@@ -353,7 +350,7 @@ def test_a_risk_that_has_no_sentence_here_needs_a_newer_release(code: str) -> No
         session_terms.check_terms(terms(risks=(*agreed.risks, code)))
 
 
-@pytest.mark.parametrize("code", ["dc.upload-shows-distances", "other.risk", "risk"])
+@pytest.mark.parametrize("code", ["dc.by-design", "other.risk", "risk"])
 def test_a_risk_of_another_protocol_is_refused(code: str) -> None:
     """No package is looked for, let alone imported, because terms name it."""
     agreed = terms()

@@ -36,7 +36,6 @@ from clustering_protocols.protocols.fccm import (
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import digests
 from clustering_protocols.terms.terms import Layout
 
@@ -450,7 +449,7 @@ def test_sums_let_the_analyst_compute_all_memberships() -> None:
 
 @pytest.mark.parametrize("n_init", [1, 3])
 def test_all_other_sites_together_have_a_sites_sums(n_init: int) -> None:
-    """What `each-site-computes-your-columns` begins with: each start adds as many."""
+    """The risk `fccm.collusion`: each start adds as many."""
     plain = Plain(session(analyst_view="blind", n_init=n_init))
     assert [len(total) for total in plain.totals] == 9 * [n_init * 404]
     for total, shares in zip(plain.totals, plain.shares, strict=True):
@@ -460,11 +459,7 @@ def test_all_other_sites_together_have_a_sites_sums(n_init: int) -> None:
 
 def test_terms_name_the_risks_that_the_view_brings() -> None:
     known, layout = catalogue.protocol("fccm"), Layout.lattice(1, 3)
-    together = "each-site-computes-your-columns"
-
-    def own(**params: Any) -> list[str]:
-        found = known.risks_of(made(**params), layout)
-        return [code for code in found if code not in shared_risks.RISKS]
-
-    assert own() == [together]
-    assert own(analyst_view="sums") == [together, "analyst-reads-totals"]
+    always = {"by-design", "collusion", "house.by-design"}
+    assert {*known.risks_of(made(), layout)} == always
+    sums = {*known.risks_of(made(analyst_view="sums"), layout)}
+    assert sums == always | {"analyst-reads-totals"}

@@ -210,7 +210,7 @@ def test_a_party_killed_around_an_upload_sends_the_same_bytes(
     entropy.write_text(crowd.keys[A].hex())
     common = ["--data", str(table(tmp_path, A)), "--id-column", "id", "--home"]
     common += [str(crowd.home), "--labels", str(out)]
-    common += ["--accept-risk", "dummy.row-count-is-known"]
+    common += ["--accept-risk", "dummy.by-design"]
     common += ["--accept-risk", "house.open-slot", "--guard", "least_known=0"]
     run = [*warm.command(PROGRAM), "party", "run", crowd.invitations[A], *common]
     environment = os.environ | {"COTERIE_TEST_FAULT": str(tmp_path / "fault")}

@@ -200,4 +200,4 @@ def test_given_starts_with_published_centroids_are_named(
         n_clusters=1, init="given", initial_centroids=((0.0,),), publish=publish
     )
     codes = risks_of(params, LAYOUT, Identities())
-    assert ("llf.given-start-and-means-show-rows" in codes) == named
+    assert ("llf.given-start-shows-rows" in codes) == named

@@ -219,12 +219,12 @@ def test_the_terms_name_the_risks() -> None:
     known = catalogue.protocol("omnifc")
     layout = Layout.lattice(5)
     plain = known.risks_of(OmniFC(n_clusters=2), layout)
-    assert "distances-are-data-up-to-motion" in plain
-    assert "colluding-parties-open-rows" in plain
+    assert "by-design" in plain
+    assert "collusion" in plain
     assert "analyst-learns-segments-distances" not in plain
-    assert "first-slot-sees-moments" not in plain
+    assert "house.pooled-ranges" not in plain
     open_ = OmniFC(n_clusters=2, hide_segments=False, scaling="minmax")
-    assert {"analyst-learns-segments-distances", "first-slot-sees-moments"} <= set(
+    assert {"analyst-learns-segments-distances", "house.pooled-ranges"} <= set(
         known.risks_of(open_, layout)
     )
 

@@ -188,8 +188,7 @@ def test_position_is_a_risk_where_rows_are_shared(protocol: str) -> None:
         for method in ("declared", "position")
     )
     shared, alone = Layout.lattice(1, 3), Layout.lattice(3, 1)
-    code = "rows-by-position"
-    assert code in known.risks
+    code = "house.rows-by-position"
     assert code in known.risks_of(by_place, shared)
     assert code not in known.risks_of(by_place, alone)
     assert code not in known.risks_of(by_id, shared)

@@ -256,10 +256,8 @@ def test_terms_with_an_intersection_list_its_risks(
         for method in ("declared", "ecdh")
     }
     assert brought["ecdh"] - brought["declared"] == {
-        "intersection-shows-sizes",
-        "members-learn-common-rows",
-        "members-can-guess-ids",
-        "first-slot-with-analyst-can-guess-ids",
+        "house.common-ids",
+        "house.guessed-ids",
     }
 
 

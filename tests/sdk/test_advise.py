@@ -18,6 +18,7 @@ from support.analyst_process import Analyst
 from benchmarks import methods_table
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.suitability import Exposure
+from clustering_protocols.terms.risks import Harm
 from clustering_protocols.terms.terms import Layout, SessionRequest
 from party_sdk.advice import Advice, Situation, advise, layout_of
 from party_sdk.cli import main
@@ -76,16 +77,11 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
     params = catalogue.parse_params(name, way.parameters(3))
     known.check(params, layout)
     codes = set(known.risks_of(params, layout))
-    opens = {
-        "colluding-party-opens-column-group",
-        "distances-are-data-up-to-motion",
-        "memberships-are-rows-of-others",
-        "differences-show-geometry",
-        "colluding-party-names-rows",
-    }
-    to_a_party = opens | {"each-site-computes-your-columns"}
-    assert bool(codes & to_a_party) == (way.exposure_with_one_party is Exposure.ROWS)
-    assert (way.analyst_sees >= Exposure.GEOMETRY) == bool(codes & opens)
+    (design,) = (code for code in codes if code.startswith("by-design"))
+    harm = known.risks[design].harm
+    to_a_party = harm in {Harm.GEOMETRY, Harm.ROWS}
+    assert to_a_party == (way.exposure_with_one_party is Exposure.ROWS)
+    assert (way.analyst_sees >= Exposure.GEOMETRY) == (harm is Harm.GEOMETRY)
     assert way.exposure_with_one_party >= way.analyst_sees
 
 

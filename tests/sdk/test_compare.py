@@ -160,7 +160,7 @@ def test_the_document_holds_each_case_with_its_runs_and_costs(
     assert case["rounds"] > 2
     assert case["sent_bytes"] > 10_000
     assert case["seconds"].keys() == {"analyst", "slowest_party"}
-    assert "dc.upload-shows-distances" in case["risks"]
+    assert "dc.by-design" in case["risks"]
     assert case["risks_of_several_runs"] == []
 
 

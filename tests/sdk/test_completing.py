@@ -46,7 +46,7 @@ def test_protocols_are_offered(offered: Offered) -> None:
 
 def test_risks_are_offered_by_their_codes(offered: Offered) -> None:
     found = offered("party", "join", "@i", "--accept-risk", "")
-    assert {"house.open-slot", "dc.upload-shows-distances"} <= set(found)
+    assert {"house.open-slot", "dc.by-design"} <= set(found)
     assert all(
         code.startswith("llf.")
         for code in offered("party", "run", "@i", "--accept-risk", "llf.")
@@ -90,9 +90,7 @@ def test_completing_reads_no_standard_input(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "stdin", None)
-    assert "dc.upload-shows-distances" in offered(
-        "party", "run", "-", "--accept-risk", "dc."
-    )
+    assert "dc.by-design" in offered("party", "run", "-", "--accept-risk", "dc.")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 PARTS = simulation.split(np.eye(24)[:, :3], Layout.lattice(2), seed=1)
 A, B = PARTS.layout.names
 POLICY = Policy(
-    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"}),
+    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}),
     least_known=0,
 )
 

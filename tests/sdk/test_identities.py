@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ROWS = np.random.default_rng(0).normal(size=(36, 3))
 PARTS = simulation.split(ROWS, Layout.lattice(3), seed=1)
 A, B, C = PARTS.layout.names
-RISK = "dummy.row-count-is-known"
+RISK = "dummy.by-design"
 ACCEPTING = Policy(accepted_risks=frozenset({RISK, "house.open-slot"}), least_known=0)
 STRICT = Policy(accepted_risks=frozenset({RISK}))
 

@@ -18,7 +18,7 @@ from support.terminal import Terminal, read
 from party_sdk.party.folder import PartyFolder
 from party_sdk.supervisor import OrderFiles, Orders, OrderState, order_runner
 
-RISKS = """accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]
+RISKS = """accepted_risks = ["dummy.by-design", "house.open-slot"]
 least_known = 0
 """
 TWO = ("--slot", "r1c1=1,1", "--slot", "r2c1=2,1")

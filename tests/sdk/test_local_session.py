@@ -110,7 +110,7 @@ def test_parties_decide_as_they_are_told_to() -> None:
 
 def test_risks_count_where_a_policy_is_given() -> None:
     with (
-        pytest.raises(RiskNotAccepted, match="upload-shows-distances"),
+        pytest.raises(RiskNotAccepted, match=r"dc\.by-design"),
         local_session(PARAMS, (3, 1), policy=Policy()),
     ):
         pass

@@ -34,7 +34,7 @@ A = PARTS.layout.names[0]
 [SLOT] = ALONE.layout.names
 MAIL = {"smtp_server": "smtp://127.0.0.1", "smtp_from": "a@b.example"}
 POLICY = Policy(
-    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"}),
+    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}),
     least_known=0,
 )
 

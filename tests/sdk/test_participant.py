@@ -64,7 +64,7 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
-RISKS = ("dummy.row-count-is-known", "house.open-slot")
+RISKS = ("dummy.by-design", "house.open-slot")
 ACCEPTING = Policy(accepted_risks=frozenset(RISKS), least_known=0)
 
 
@@ -90,7 +90,7 @@ def test_a_policy_refuses_every_risk_by_default_and_explains_it() -> None:
     with pytest.raises(RiskNotAccepted) as raised:
         Policy().check_terms(terms(Dummy()))
     shown = str(raised.value)
-    assert "dummy.row-count-is-known" in shown
+    assert "dummy.by-design" in shown
     assert "The analyst learns how many rows you hold." in shown
     assert "--accept-risk" in shown
 
@@ -148,7 +148,7 @@ def test_the_stricter_of_both_minima_of_rows_counts(
     ("change", "expected"),
     [
         ({"risks": ()}, InvalidParameters),
-        ({"risks": ("dummy.row-count-is-known",)}, InvalidParameters),
+        ({"risks": ("dummy.by-design",)}, InvalidParameters),
         ({"risks": (*RISKS, "dummy.more")}, VersionMismatch),
         ({"risks": (*RISKS, "house.more")}, VersionMismatch),
         ({"protocol": {"version": 99}}, VersionMismatch),

@@ -31,7 +31,7 @@ from party_sdk.home.policy_files import policy_file, read_policy, remember
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 WHOLE = """
 # what the board has decided
-accepted_risks = ["dummy.row-count-is-known"]  # on 3 May
+accepted_risks = ["dummy.by-design"]  # on 3 May
 protocols = ["dummy", "dc"]
 coordinators = ["University"]
 analysts = ["https://analyst.example"]

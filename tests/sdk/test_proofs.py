@@ -44,7 +44,7 @@ X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(1), seed=1)
 A = "r1c1"
 POLICY = Policy(
-    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"}),
+    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}),
     least_known=0,
 )
 STRANGER = Institution("", bytes(32))

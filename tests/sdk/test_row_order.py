@@ -128,7 +128,7 @@ def test_tables_by_position_need_no_ids_but_a_named_risk(
 ) -> None:
     two.open("position", method="position")
     risks = frozenset(two.session.status().risks)
-    assert "dc.rows-by-position" in risks
+    assert "house.rows-by-position" in risks
     rows = shuffled(1)
     bare = {
         slot: table(place, rows).drop(columns="person")

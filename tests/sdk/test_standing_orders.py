@@ -38,7 +38,7 @@ from party_sdk.supervisor import (
 )
 from party_sdk.supervisor.order_runner import End, OrderRunner
 
-RISKS = 'accepted_risks = ["dummy.row-count-is-known", "house.open-slot"]\nleast_known = 0\n'
+RISKS = 'accepted_risks = ["dummy.by-design", "house.open-slot"]\nleast_known = 0\n'
 
 
 @pytest.fixture

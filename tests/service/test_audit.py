@@ -49,7 +49,7 @@ ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names
 ACCEPTING = Policy(
-    accepted_risks=frozenset({"dummy.row-count-is-known", "house.open-slot"}),
+    accepted_risks=frozenset({"dummy.by-design", "house.open-slot"}),
     least_known=0,
 )
 

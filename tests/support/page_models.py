@@ -265,7 +265,7 @@ def run_report() -> RunReport:
         own_sizes=(201, 132, 58),
         without=9,
         points=points(),
-        accepted=("dc.upload-shows-distances",),
+        accepted=("dc.by-design",),
         left=left(),
     )
 
@@ -314,7 +314,7 @@ def session_report() -> SessionReport:
         versions=VERSIONS,
         state="completed",
         created_at=BEGIN,
-        risks=("dc.upload-shows-distances",),
+        risks=("dc.by-design",),
         audit=audit,
         signed_by="ab12 " * 8,
     )

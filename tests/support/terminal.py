@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from party_sdk.cli import main
 
-RISK = "dummy.row-count-is-known"
+RISK = "dummy.by-design"
 RISKS = (RISK, "house.open-slot")
 ACCEPT = (
     *(word for code in RISKS for word in ("--accept-risk", code)),

@@ -17,14 +17,14 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import Anchor, DataCollaboration, DcSession
-from .risks import RISKS
+from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "Anchor", "DataCollaboration"]
 
@@ -51,15 +51,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
         "clustering: A non-model-sharing approach."
     )
     partitionings = ("horizontal", "vertical", "mixed")
-    learns: ClassVar = {
-        "analyst": (
-            "Numbers of rows and features, the reduced rows up to an unknown rotation, "
-            "and with them the distances between rows."
-        ),
-        "party": "The cluster of each of its rows, and the sizes of all clusters.",
-        "other parties of the row group": "The clusters of the same rows.",
-        "coordinator": "Cluster sizes, the inertia, positions of the starts.",
-    }
+    learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
 
     choices: ClassVar = {
@@ -113,7 +105,7 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
     def risks_of(self, params: DataCollaboration, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        codes = ["upload-shows-distances", "colluding-party-opens-column-group"]
+        codes = ["by-design", "collusion"]
         if not params.leaves_one_out:
             codes.append("all-dimensions-are-sent")
         if params.anchor.kind == "uniform":
@@ -126,12 +118,12 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             codes.append("coordinates-open-the-row-group")
         if params.predictor:
             codes.append("predictor-lets-the-map-out")
-        pooled = _pooled_statistics(params)
-        if pooling.shows_own(layout, **pooled):
-            codes.append(pooling.RISK_CODE)
-        totals = pooling.masks(layout, **pooled)
-        codes += shared_risks.brought(layout, totals=totals, labels=True)
-        return codes + row_alignment.risks(params, layout)
+        codes += pooling.risks(layout, **_pooled_statistics(params))
+        return [
+            *codes,
+            *row_alignment.risks(params, layout),
+            session_risks.BY_DESIGN,
+        ]
 
     def personal_data(self, layout: Layout) -> str:
         """Say that the upload is of single people."""

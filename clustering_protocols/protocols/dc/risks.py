@@ -1,18 +1,25 @@
-"""The risk codes of `dc`."""
+"""Who learns what in `dc`, and its risk codes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Final
 
-from clustering_protocols.shared_stages import shared_risks
-from clustering_protocols.shared_stages.alignment import row_alignment
-from clustering_protocols.shared_stages.statistics import pooling
 from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 
+LEARNS: Final = {
+    "analyst": (
+        "Numbers of rows and features, the reduced rows up to an unknown rotation, "
+        "and with them the distances between rows. It alone computes the clusters, "
+        "which no party can check."
+    ),
+    "party": "The cluster of each of its rows, and the sizes of all clusters.",
+    "other parties of the row group": "The clusters of the same rows.",
+    "coordinator": "Cluster sizes, the inertia, positions of the starts.",
+}
 RISKS: Final[Mapping[str, Risk]] = {
-    "upload-shows-distances": Risk(
-        level=RiskLevel.METHOD,
+    "by-design": Risk(
+        level=RiskLevel.DESIGN,
         harm=Harm.GEOMETRY,
         sentence="The analyst reads your rows in fewer dimensions, up to a rotation, "
         "and thus nearly all distances between them.",
@@ -20,9 +27,10 @@ RISKS: Final[Mapping[str, Risk]] = {
         "tables.",
         remedy="A method that sends no rows, such as llf over split rows.",
         detail="Columns of two values (yes or no) may show in the upload.",
+        readers=tuple(LEARNS.items()),
     ),
-    "colluding-party-opens-column-group": Risk(
-        level=RiskLevel.METHOD,
+    "collusion": Risk(
+        level=RiskLevel.COLLUSION,
         harm=Harm.ROWS_JOINTLY,
         sentence="An analyst who colludes with one party of your column group can "
         "rebuild your rows.",
@@ -30,10 +38,11 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="So can an analyst who knows enough rows of any party of that group: "
         "one more than the dimensions that you send. Only what is left out of your "
         "rows stays hidden. That is one dimension, or nothing where the terms say "
-        "dimensions 'all'.",
+        "dimensions 'all'. The two also read pooled totals of the group, and can "
+        "falsify them.",
     ),
     "all-dimensions-are-sent": Risk(
-        level=RiskLevel.SESSION,
+        level=RiskLevel.OPTION,
         harm=Harm.ROWS_JOINTLY,
         sentence="No dimension is left out: an analyst who colludes with one party of "
         "your column group rebuilds all your rows.",
@@ -49,7 +58,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         "in its column group to the same extent.",
     ),
     "uniform-anchors-can-be-unmixed": Risk(
-        level=RiskLevel.SESSION,
+        level=RiskLevel.OPTION,
         harm=Harm.ROWS,
         sentence="The analyst can separate your features from projections of uniform "
         "anchors alone.",
@@ -57,7 +66,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="It uses independent component analysis.",
     ),
     "own-units-show-directions": Risk(
-        level=RiskLevel.SESSION,
+        level=RiskLevel.OPTION,
         harm=Harm.GEOMETRY,
         sentence="You scale by your own standard deviations; where these differ from "
         "the pooled ones, the upload shows the directions of single features.",
@@ -65,7 +74,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="The anchors have the pooled standard deviations.",
     ),
     "anchors-from-first-slots-rows": Risk(
-        level=RiskLevel.SESSION,
+        level=RiskLevel.OPTION,
         harm=Harm.ROWS,
         sentence="The anchors are near to real rows of the first party of your column "
         "group, and all parties of the group know them.",
@@ -73,7 +82,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="The first party synthesises the anchors from its rows.",
     ),
     "coordinates-open-the-row-group": Risk(
-        level=RiskLevel.SESSION,
+        level=RiskLevel.OPTION,
         harm=Harm.ROWS_JOINTLY,
         sentence="A party of your row group that knows some of your rows can rebuild "
         "your columns of the others.",
@@ -82,14 +91,11 @@ RISKS: Final[Mapping[str, Risk]] = {
         "the common space.",
     ),
     "predictor-lets-the-map-out": Risk(
-        level=RiskLevel.SESSION,
+        level=RiskLevel.OPTION,
         harm=Harm.GEOMETRY,
         sentence="Anyone who sees one party's reduced rows can place them in the "
         "common space, because parties receive the map.",
         remedy="predictor false, the default; new rows then get no labels.",
         detail="Parties receive the collaboration map and the centroids.",
     ),
-    pooling.RISK_CODE: pooling.RISK,
-    **shared_risks.RISKS,
-    **row_alignment.RISKS,
 }

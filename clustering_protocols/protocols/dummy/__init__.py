@@ -19,7 +19,7 @@ from clustering_protocols.contract import (
 from clustering_protocols.terms.terms import Layout
 
 from .params import Dummy
-from .risks import RISKS
+from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "Dummy"]
 
@@ -32,7 +32,7 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
     summary = "Labels rows in turn; for tests of services and clients."
     params = Dummy
     partitionings = ("horizontal", "vertical", "mixed")
-    learns: ClassVar = {"analyst": "The number of rows.", "party": "Its labels."}
+    learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
 
     def check(self, params: Dummy, layout: Layout) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from clustering_protocols.terms import risks
+from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 
-RISKS: Final[Mapping[str, risks.Risk]] = {
-    "row-count-is-known": risks.Risk(
-        level=risks.RiskLevel.METHOD,
-        harm=risks.Harm.STATISTICS,
+LEARNS: Final = {"analyst": "The number of rows.", "party": "Its labels."}
+RISKS: Final[Mapping[str, Risk]] = {
+    "by-design": Risk(
+        level=RiskLevel.DESIGN,
+        harm=Harm.STATISTICS,
         sentence="The analyst learns how many rows you hold.",
         remedy="Nothing.",
+        readers=tuple(LEARNS.items()),
     )
 }

@@ -18,13 +18,13 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import CoClustering
-from .risks import RISKS
+from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "CoClustering"]
 
@@ -46,20 +46,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         " distributed cooccurrence matrices."
     )
     partitionings = ("vertical",)
-    learns: ClassVar = {
-        "analyst": (
-            "Numbers of objects and items, how far the memberships move in each "
-            "iteration and which starts have come to rest; of the best start the sizes "
-            "of clusters that are large enough, the criterion and the partition "
-            "coefficient. With analyst_view 'sums' also the totals, from which the "
-            "memberships of all objects follow, in a secret order."
-        ),
-        "party": (
-            "In every iteration of every start the memberships of all objects and the "
-            "totals from which they come; the memberships of its own items."
-        ),
-        "coordinator": "What the analyst learns of the result.",
-    }
+    learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
 
     methods: ClassVar = METHODS
@@ -86,11 +73,14 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        codes = ["each-site-computes-your-columns"]
+        codes = ["by-design", "collusion"]
         if not params.blind:
             codes.append("analyst-reads-totals")
-        codes += shared_risks.brought(layout, totals=True, labels=False)
-        return codes + row_alignment.risks(params, layout)
+        return [
+            *codes,
+            *row_alignment.risks(params, layout),
+            session_risks.BY_DESIGN,
+        ]
 
     def readers(self, params: CoClustering, layout: Layout) -> Mapping[str, str]:
         """Return who learns what, of a view that is blind or not."""
@@ -102,8 +92,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             analyst += " It also reads the totals: memberships of all objects."
         return {
             "analyst": analyst,
-            "party": "Memberships of all objects, and of its own items. From the totals it "
-            "can compute the columns of all others.",
+            "party": LEARNS["party"],
             "coordinator": "What the analyst learns of the result.",
         }
 

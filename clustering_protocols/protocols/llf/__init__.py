@@ -25,8 +25,7 @@ from .params import (
     LlfSession,
     LosslessFederated,
 )
-from .readers import readers_of
-from .risks import FORMER_RISKS, RISKS, risks_of
+from .risks import FORMER_RISKS, LEARNS, RISKS, readers_of, risks_of
 
 __all__ = ["PROTOCOL", "LosslessFederated"]
 
@@ -47,20 +46,7 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         "algorithms for horizontally and vertically partitioned data."
     )
     partitionings = ("horizontal", "vertical")
-    learns: ClassVar = {
-        "analyst": (
-            "Split rows: numbers of rows and features, how far the centroids move in "
-            "each round, and of the result what the terms let out. Split columns: the "
-            "cluster of each row (in a secret order) and how much nearer it is than the "
-            "others; fuzzy: all distances of rows to centroids; of all rows together how "
-            "they scatter; with the default start, up to 20,000 rows up to a motion."
-        ),
-        "party": (
-            "The cluster of each of its rows, cluster sizes; split rows: the centroids "
-            "of every round; split columns: its own coordinates of them."
-        ),
-        "coordinator": "What the analyst learns of the result.",
-    }
+    learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
     former_risks = FORMER_RISKS
     methods: ClassVar = METHODS

@@ -18,13 +18,13 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import OmniFC, OmniSession
-from .risks import RISKS
+from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "OmniFC"]
 
@@ -45,19 +45,7 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         "clustering via lossless and secure distance reconstruction."
     )
     partitionings = ("horizontal",)
-    learns: ClassVar = {
-        "analyst": (
-            "Numbers of rows and features, the distances between all rows, and with them "
-            "the rows up to a rotation, a reflection and a shift."
-        ),
-        "party": (
-            "The cluster of each of its rows, the sizes of all clusters and, where "
-            "parties pool them, mean and standard deviation (minmax: range) of each "
-            "feature over all parties."
-        ),
-        "as many parties as `noise` says, together": "Nothing more.",
-        "coordinator": "Cluster sizes, positions of the starts, the precision.",
-    }
+    learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
     choices: ClassVar = {
         "memory_limit": "Bytes that a round may take here; 3 GiB unless you say else.",
@@ -98,15 +86,11 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
 
     def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        codes = ["distances-are-data-up-to-motion"]
+        codes = ["by-design", "collusion"]
         if not params.hide_segments:
             codes.append("analyst-learns-segments-distances")
-        codes.append("colluding-parties-open-rows")
-        pooled = _pooled_statistics(params)
-        if pooling.shows_own(layout, **pooled):
-            codes.append(pooling.RISK_CODE)
-        totals = pooling.masks(layout, **pooled)
-        return codes + shared_risks.brought(layout, totals=totals, labels=True)
+        codes += pooling.risks(layout, **_pooled_statistics(params))
+        return [*codes, session_risks.BY_DESIGN]
 
     def personal_data(self, layout: Layout) -> str:
         """Say that the upload is of single people."""

@@ -17,13 +17,13 @@ from clustering_protocols.contract import (
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
-from clustering_protocols.shared_stages import shared_risks
 from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
 from .params import PqmdsSession, Privacy, ProductQuantisation
-from .risks import RISKS
+from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "Privacy", "ProductQuantisation"]
 
@@ -50,18 +50,7 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         "doi:10.3390/electronics14163182."
     )
     partitionings = ("vertical",)
-    learns: ClassVar = {
-        "analyst": (
-            "Numbers of rows and features; for each row, in a secret order, one "
-            "coordinate per subspace, or as many as the terms say: which rows share a "
-            "cell there, and how far cells lie apart along so many directions."
-        ),
-        "party": (
-            "The cluster of each of its rows, the sizes of all clusters, and the "
-            "clusters' centres in its own codes."
-        ),
-        "coordinator": "Cluster sizes, the inertia, positions of the starts.",
-    }
+    learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
 
     methods: ClassVar = METHODS
@@ -106,17 +95,20 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
     def risks_of(self, params: ProductQuantisation, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        codes = ["codes-show-cells"]
+        codes = ["by-design"]
         if len(layout.slots) > 1:
-            codes.append("colluding-party-names-rows")
+            codes.append("collusion")
         if params.sub_dim == 1:
             codes.append("single-feature-codes")
         if params.coordinates > 1:
             codes.append("codes-give-features")
         if params.privacy.mechanism != "none":
             codes.append("noise-covers-one-row-once")
-        codes += shared_risks.brought(layout, totals=False, labels=True)
-        return codes + row_alignment.risks(params, layout)
+        return [
+            *codes,
+            *row_alignment.risks(params, layout),
+            session_risks.BY_DESIGN,
+        ]
 
     def personal_data(self, layout: Layout) -> str:
         """Say that the upload is of single people."""

@@ -2,26 +2,15 @@
 
 Means and spreads go by blind masked sums where a column group has three parties or more.
 Groups of two go through envelopes to the group's leader, and so do ranges, which
-cannot be summed: that is a risk code. A party that is alone measures at home.
+cannot be summed: both are risk codes. A party that is alone measures at home.
 """
 
 from __future__ import annotations
 
 from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import Disclosure, Kind, Reader, Stage, to
-from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
+from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
-
-RISK_CODE = "first-slot-sees-moments"
-RISK = Risk(
-    level=RiskLevel.SESSION,
-    harm=Harm.STATISTICS,
-    sentence="The first party of your column group reads your number of rows, and each "
-    "feature's mean and standard deviation.",
-    remedy="Three parties or more that hold the same columns.",
-    detail="Where anchors are uniform, it reads the range of each feature instead, "
-    "however many parties there are.",
-)
 
 
 def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
@@ -46,19 +35,13 @@ def stages(layout: Layout, *, moments: bool, ranges: bool) -> tuple[Stage, ...]:
     )
 
 
-def shows_own(layout: Layout, *, moments: bool, ranges: bool) -> bool:
-    """Return whether a leader sees what another party measured."""
-    largest = None if ranges else MINIMUM_MEMBERS - 1
-    return (moments or ranges) and any(
-        size > 1 and (largest is None or size <= largest)
-        for size in map(len, layout.column_groups)
-    )
-
-
-def masks(layout: Layout, *, moments: bool, ranges: bool) -> bool:
-    """Return whether parties read totals of masked sums."""
-    sizes = map(len, layout.column_groups)
-    return moments and not ranges and any(n >= MINIMUM_MEMBERS for n in sizes)
+def risks(layout: Layout, *, moments: bool, ranges: bool) -> list[str]:
+    """Return the risk codes of what a leader sees that another party measured."""
+    sizes = list(map(len, layout.column_groups))
+    if ranges and max(sizes) > 1:
+        return [session_risks.POOLED_RANGES]
+    is_small = any(1 < size < MINIMUM_MEMBERS for size in sizes)
+    return [session_risks.TWO_PARTIES] if moments and is_small else []
 
 
 def shows(layout: Layout, *, moments: bool, ranges: bool) -> frozenset[Disclosure]:
