@@ -12,7 +12,6 @@ from clustering_protocols.numerics.outcomes import Outcome
 from clustering_protocols.numerics.profiles import NO_YES, FieldProfile, date_of
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.risks import RiskLevel
-from clustering_protocols.terms.session_risks import BY_DESIGN
 from clustering_protocols.terms.terms import SessionRequest
 from clustering_protocols.wire.answers import RunLine
 from clustering_protocols.wire.states import OVER
@@ -56,7 +55,7 @@ _UNKNOWN: Final = "you do not know this key"
 
 def worst_of(risks: Sequence[Risk]) -> list[Risk]:
     """Return the worst risks beside that of any session, as many as a page has."""
-    own = [risk for risk in risks if risk.code != BY_DESIGN]
+    own = [risk for risk in risks if not risk.readers]  # only that one has a table
     worst = sorted(own, key=lambda risk: risk.harm)[:_MOST_RISKS]
     return [risk for risk in own if risk in worst]
 

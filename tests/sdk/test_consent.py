@@ -111,7 +111,7 @@ def test_an_invitation_that_was_typed_is_not_printed_again(online: Terminal) -> 
 def test_a_mistyped_risk_is_wrong_usage_and_names_the_nearest(
     terminal: Terminal,
 ) -> None:
-    mistyped = RISK.replace("known", "knwon")
+    mistyped = RISK.replace("design", "desing")
     refused = terminal("party", "join", "x", "--accept-risk", mistyped, expect=2)
     assert f"Did you mean '{RISK}'?" in refused.stderr
 

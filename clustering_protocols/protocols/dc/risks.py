@@ -10,8 +10,7 @@ from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
 LEARNS: Final = {
     "analyst": (
         "Numbers of rows and features, the reduced rows up to an unknown rotation, "
-        "and with them the distances between rows. It alone computes the clusters, "
-        "which no party can check."
+        "and with them the distances between rows. It alone computes the clusters."
     ),
     "party": "The cluster of each of its rows, and the sizes of all clusters.",
     "other parties of the row group": "The clusters of the same rows.",
