@@ -34,6 +34,7 @@ REQUIRED = {
 REQUIRED -= {133, 160, 174, 175}  # pages of the analyst
 REQUIRED -= {173}  # the administrative log
 REQUIRED -= {121}  # webhooks
+REQUIRED -= {134}  # sealed homes
 MEASURED = {24, 65, 66, 71}  # rows of the table of benchmarks
 
 
