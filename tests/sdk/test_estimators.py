@@ -14,13 +14,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import skfuzzy
 from click.testing import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv
 from sklearn.base import clone
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_circles
 from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
@@ -137,6 +139,45 @@ def test_rows_without_ids_stand_in_the_same_order() -> None:
 
 
 # Other methods
+
+
+def test_fuzzy_results_match_another_library() -> None:
+    here = FederatedFuzzyCMeans(3, layout="rows", random_state=0).fit(THREE)
+    scaler = StandardScaler().fit(X)
+    centres, *_ = skfuzzy.cmeans(
+        scaler.transform(X).T, 3, 2.0, error=1e-9, maxiter=1000, seed=0
+    )
+    there = scaler.inverse_transform(centres)
+    order = [
+        int(np.abs(there - own).sum(axis=1).argmin()) for own in here.cluster_centers_
+    ]
+    assert sorted(order) == [0, 1, 2]
+    assert_allclose(here.cluster_centers_, there[order], atol=0.01)
+    for degrees, own in zip(here.memberships_, here.labels_, strict=True):
+        assert_allclose(degrees.sum(axis=1), 1.0)
+        assert_array_equal(degrees.argmax(axis=1), own)
+
+
+def test_spectral_clustering_finds_rings() -> None:
+    rows, rings = make_circles(300, factor=0.4, noise=0.03, random_state=0)
+    here = FederatedSpectralClustering(
+        2, layout=(3, 1), params={"dimensions": "all"}, random_state=0
+    ).fit(rows)
+    assert adjusted_rand_score(rings, here.labels_) == 1.0
+
+
+def test_co_clustering_finds_planted_blocks() -> None:
+    rng = np.random.default_rng(0)
+    objects, items = np.repeat([0, 1], 30), np.tile([0, 1], 12)
+    R = (rng.random((60, 24)) < np.where(objects[:, None] == items, 0.8, 0.05)) * 1.0
+    tables = [R[:, 0:8], R[:, 8:16], R[:, 16:24]]
+    here = FederatedCoClustering(2, random_state=0).fit(tables)
+    assert adjusted_rand_score(objects, here.labels_[0]) == 1.0
+    assert adjusted_rand_score(items, here.column_labels_) == 1.0
+    assert here.item_memberships_.shape == (2, 24)
+    assert here.memberships_[2].shape == (60, 2)
+    dealt = FederatedCoClustering(2, layout=(1, 3), random_state=0).fit(R)
+    assert adjusted_rand_score(items, dealt.column_labels_) == 1.0
 
 
 # Sentences
@@ -267,18 +308,18 @@ def test_a_matrix_that_no_session_is_of_is_refused() -> None:
 _GIVES_NO_COUNT = "omnifc clusters distances by itself and tells no number of updates"
 _TWO_COLUMNS = "the check has two columns; each of three parties needs one"
 _FEW_ROWS = "the check has ten rows; each party starts from clusters of five"
-EXPECTED = [
-    (FederatedSpectralClustering(2, layout=(3, 1)), {}),
-    (FederatedKMeans(2, layout=(3, 1)), {}),
-    (
+EXPECTED: dict[str, tuple[Any, dict[str, str]]] = {
+    "spectral": (FederatedSpectralClustering(2, layout=(3, 1)), {}),
+    "k-means": (FederatedKMeans(2, layout=(3, 1)), {}),
+    "llf": (
         FederatedKMeans(2, layout=(3, 1), protocol="llf"),
         {"check_estimators_nan_inf": _FEW_ROWS},
     ),
-    (
+    "fuzzy": (
         FederatedFuzzyCMeans(2, layout=(3, 1)),
         {"check_non_transformer_estimators_n_iter": _GIVES_NO_COUNT},
     ),
-    (
+    "co-clustering": (
         FederatedCoClustering(2, layout=(1, 3), params={"r_max": 1000.0}),
         {
             "check_estimators_overwrite_params": _TWO_COLUMNS,
@@ -290,13 +331,19 @@ EXPECTED = [
             "check_n_features_in": _TWO_COLUMNS,
         },
     ),
-]
+}
 
 
 @pytest.mark.parametrize(
     ("estimator", "expected"),
-    EXPECTED,
-    ids=["spectral", "k-means", "llf", "fuzzy", "co-clustering"],
+    [  # each plays dozens of sessions; the others run on command
+        pytest.param(
+            *case,
+            id=name,
+            marks=[] if name == "k-means" else [pytest.mark.thorough(only=True)],
+        )
+        for name, case in EXPECTED.items()
+    ],
 )
 def test_checks_of_scikit_learn_hold(estimator: Any, expected: dict[str, str]) -> None:
     with warnings.catch_warnings():
