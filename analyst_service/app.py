@@ -18,9 +18,7 @@ from analyst_service.clock import Clock
 from analyst_service.contributions.endpoints import router as contributions
 from analyst_service.jobs.driver import Driver
 from analyst_service.members.endpoints import router as members
-from analyst_service.middleware.bodies import BoundedBodies
-from analyst_service.middleware.request_limits import RequestLimits
-from analyst_service.middleware.request_log import RequestLog
+from analyst_service.middleware import BoundedBodies, RequestLimits, RequestLog
 from analyst_service.monitoring.metrics import Found, Gauges, Metrics, end_if_readable
 from analyst_service.notices.endpoints import router as notices
 from analyst_service.notices.sender import Sender
@@ -32,7 +30,7 @@ from analyst_service.public_endpoints import (
     health_router,
     pages_router,
 )
-from analyst_service.requests.deps import AdmittingRoute
+from analyst_service.requests import AdmittingRoute
 from analyst_service.results import router as results
 from analyst_service.retention.endpoints import router as retention
 from analyst_service.retention.service import Sweeper

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs import BlobStore
-from analyst_service.retention.repository import RetentionRepository
+from analyst_service.retention.service import RetentionRepository
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Installation
 

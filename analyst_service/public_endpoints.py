@@ -14,7 +14,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
 
-from analyst_service.requests.deps import AdmittingRoute, ServiceDep
+from analyst_service.requests import AdmittingRoute, ServiceDep
 from analyst_service.settings import Settings
 from clustering_protocols import catalogue
 from clustering_protocols.common.errors import NotFound

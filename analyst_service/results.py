@@ -9,12 +9,13 @@ from fastapi import APIRouter, Request, Response
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import Caller, Role
-from analyst_service.requests import negotiation
-from analyst_service.requests.deps import (
+from analyst_service.requests import (
+    RESPONSE,
     AdmittingRoute,
     CallerDep,
     ServiceDep,
     SessionID,
+    send_blob,
 )
 from analyst_service.sessions.service import SessionService, require_alive
 from analyst_service.storage.models import Result, Session
@@ -30,7 +31,7 @@ router = APIRouter(
 @router.get(
     "/result",
     response_class=Response,
-    responses={200: negotiation.RESPONSE},
+    responses={200: RESPONSE},
 )
 def get_result(
     session_id: SessionID, request: Request, caller: CallerDep, service: ServiceDep
@@ -47,7 +48,7 @@ def get_result(
         return digest
 
     digest = service.database.transact(hand_out)
-    return negotiation.send_blob(service, digest, request.headers)
+    return send_blob(service, digest, request.headers)
 
 
 def _digest(transaction: Transaction, caller: Caller, session: Session) -> str:

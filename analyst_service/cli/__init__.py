@@ -6,10 +6,8 @@ from clustering_protocols.common.extras import require_service
 # of commands. It is found now, though: without the extra there are no such commands.
 require_service("This command is of the service")
 
-from .backups import backup, restore
-from .config import config
 from .keys import key
-from .migrations import migrate
+from .maintenance import backup, config, migrate, restore
 from .server import serve
 
 __all__ = ["backup", "config", "key", "migrate", "restore", "serve"]

@@ -23,10 +23,8 @@ from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError as Poo
 
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs import worker
-from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.repository import JobRepository, RoundPosition
-from analyst_service.jobs.service import JobService
+from analyst_service.jobs.service import JobRepository, JobService, Lease, RoundPosition
 from analyst_service.monitoring.logs import describe
 from analyst_service.process_context import Service
 from clustering_protocols.common.errors import Unavailable

@@ -1,27 +1,275 @@
-"""Moving sessions on: what is ready, and what follows from a step."""
+"""Moving sessions on: what is ready, who steps it, and what follows from a step.
+
+Of several drivers one runs a step, and only its outcome counts.
+
+A lease is a random token in the session's row, and a time until which it holds. The
+driver that holds it renews it while the step runs; when it has run out, any driver may
+take the step under a new token. The token is the fence: what follows from a step is
+stored by an UPDATE that names it, so a driver that slept through the end of its lease
+stores nothing.
+"""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Any, Final
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache
+from typing import Any, Final, NamedTuple
 
+import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.contributions.repository import ContributionRepository
+from analyst_service.contributions.service import (
+    ALL_ANSWERED,
+    N_ANSWERS,
+    ContributionRepository,
+)
 from analyst_service.engines.engine_factory import EngineChoice
-from analyst_service.jobs.leases import Lease, LeaseRepository
-from analyst_service.jobs.repository import JobRepository
 from analyst_service.jobs.worker import Failed, Followed, Job
 from analyst_service.process_context import Service
-from analyst_service.sessions.party_stops import PartyStops
-from analyst_service.sessions.repository import SessionRepository
-from analyst_service.sessions.service import SessionService
+from analyst_service.sessions.service import (
+    PartyStops,
+    SessionRepository,
+    SessionService,
+)
 from analyst_service.storage.database import claim
-from analyst_service.storage.models import Contribution, Result, Session, Task
+from analyst_service.storage.models import (
+    Contribution,
+    Result,
+    Session,
+    Task,
+    UTCDateTime,
+    table,
+)
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.engine import Choosing, Closed, Conclusion, Opened
 from clustering_protocols.terms.terms import read_terms
 from clustering_protocols.wire.states import CHOICE, Event, SessionState
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to step a session; ``session`` is as it was when the lease was taken."""
+
+    session: Session
+    token: str
+    begun: int
+
+    @property
+    def name(self) -> str:
+        """Return the id of the session."""
+        return self.session.id
+
+
+def times_of_lease(now: datetime, span: timedelta) -> dict[str, datetime]:
+    """Return the times that :data:`IS_FREE` asks for.
+
+    span: how long a lease holds without being renewed.
+    """
+    return {"now": now, "far": now + 2 * span}
+
+
+class LeaseRepository:
+    """Leases in one transaction.
+
+    seconds: how long a lease holds without being renewed.
+    """
+
+    def __init__(self, transaction: Transaction, seconds: float) -> None:
+        self._transaction = transaction
+        self._span = timedelta(seconds=seconds)
+
+    def take(self, now: datetime) -> Lease | None:
+        """Take the step that waits longest; None if there is none.
+
+        Rows that another driver is about to take are skipped instead of waited for.
+        """
+        free = times_of_lease(now, self._span)
+        session = self._transaction.scalar(_NEXT, free)
+        if session is None:
+            return None
+        token = secrets.token_hex(16)
+        taken = {"of_id": session.id, "by": token, "until": now + self._span}
+        begun = self._transaction.scalar(_TAKE, free | taken)
+        return None if begun is None else Lease(session, token, begun)
+
+    def renew(self, lease: Lease, now: datetime) -> bool:
+        """Let a lease hold longer; False if another driver has the step now."""
+        return self._change(lease, lease_until=now + self._span)
+
+    def release(self, lease: Lease, until: datetime, *, counts: bool) -> None:
+        """Give a step back, to be taken again from a time on.
+
+        counts: whether this attempt counts against the session.
+        """
+        begun = lease.begun if counts else lease.begun - 1
+        self._change(lease, lease_token=None, lease_until=until, step_attempts=begun)
+
+    def _change(self, lease: Lease, **values: object) -> bool:
+        held = {"of_id": lease.session.id, "by": lease.token}
+        changes = {f"new_{name}": value for name, value in values.items()}
+        changed = self._transaction.execute(_build_update(*values), held | changes)
+        return changed.first() is not None
+
+
+# Statements of every step, written once: to write one costs more than to send it.
+_SESSIONS = table(Session)
+_NOW = sa.bindparam("now", type_=UTCDateTime())
+# A lease that ends later than any driver would set it was set before the clock was put
+# back: nobody renews it.
+IS_FREE = sa.and_(
+    _SESSIONS.c.state == SessionState.STEPPING.value,
+    sa.or_(
+        _SESSIONS.c.lease_until.is_(None),
+        _SESSIONS.c.lease_until <= _NOW,
+        _SESSIONS.c.lease_until > sa.bindparam("far", type_=UTCDateTime()),
+    ),
+)
+_NEXT = (
+    sa.select(Session)
+    .where(IS_FREE)
+    .order_by(_SESSIONS.c.changed_at, _SESSIONS.c.id)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+_TAKE = (
+    sa.update(_SESSIONS)
+    .where(_SESSIONS.c.id == sa.bindparam("of_id"), IS_FREE)
+    .values(
+        lease_token=sa.bindparam("by"),
+        lease_until=sa.bindparam("until"),
+        # to take over a lease that holds is no attempt: its driver lives
+        step_attempts=_SESSIONS.c.step_attempts
+        + sa.case((_SESSIONS.c.lease_until > _NOW, 0), else_=1),
+    )
+    .returning(_SESSIONS.c.step_attempts)
+)
+
+
+@cache
+def _build_update(*names: str) -> sa.UpdateBase:
+    """Return what writes these columns for anyone who holds the lease."""
+    return (
+        sa.update(_SESSIONS)
+        .where(
+            _SESSIONS.c.id == sa.bindparam("of_id"),
+            _SESSIONS.c.lease_token == sa.bindparam("by"),
+            _SESSIONS.c.state == SessionState.STEPPING.value,
+        )
+        .values({name: sa.bindparam(f"new_{name}") for name in names})
+        .returning(_SESSIONS.c.id)
+    )
+
+
+class RoundPosition(NamedTuple):
+    """Where a session stands; any move changes it."""
+
+    state: str
+    round: int
+    attempt: int
+
+    @property
+    def has_news(self) -> bool:
+        """Return whether those who wait have something to do, or nothing ever more."""
+        return self.state not in {
+            SessionState.RECRUITING.value,
+            SessionState.STEPPING.value,
+            SessionState.CHOOSING.value,
+        }
+
+
+class JobRepository:
+    """What there is to do, in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def has_rounds_to_close(self, now: datetime) -> bool:
+        """Return whether there is a complete or an overdue session; takes no lock."""
+        return bool(self._transaction.scalar(_TO_CLOSE, {"now": now}))
+
+    def has_work(self, now: datetime, span: timedelta) -> bool:
+        """Return whether there is such a session, or a step to take; takes no lock.
+
+        span: how long a lease holds without being renewed.
+        """
+        return bool(self._transaction.scalar(_HAS_WORK, times_of_lease(now, span)))
+
+    def to_close(self, now: datetime) -> list[tuple[Session, bool]]:
+        """Return, locked, which sessions wait no longer, and whether for good reason.
+
+        That is the case where a round has all its answers, or a quorum at the deadline;
+        the others wait still although their deadline has passed. Sessions that somebody
+        else is changing are left out: drivers that waited for each other's rows could
+        wait in a circle.
+        """
+        found = self._transaction.execute(_CLOSING, {"now": now}).all()
+        late = [session.id for session, is_complete in found if not is_complete]
+        answered = self._complete(late, now) if late else set()
+        return [
+            (session, is_complete or session.id in answered)
+            for session, is_complete in found
+        ]
+
+    def _complete(self, locked: list[str], now: datetime) -> set[str]:
+        """Return which sessions have all answers, now that they are locked.
+
+        PostgreSQL counts answers as of the beginning of a query, and locks as it ends:
+        the last one may have been stored in between.
+        """
+        here = {"session_ids": locked, "now": now}
+        return set(self._transaction.scalars(_COMPLETE, here))
+
+    def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
+        """Return where these sessions stand; takes no lock."""
+        found = self._transaction.execute(_STANDINGS, {"session_ids": list(sessions)})
+        return {row[0]: RoundPosition(*row[1:]) for row in found}
+
+    def add_tasks(self, tasks: Sequence[Mapping[str, object]]) -> None:
+        """Store the tasks of an attempt, given their columns."""
+        self._transaction.execute(_TASKS, tasks)
+
+
+# of the table, and not of the class: nothing of it is read back
+_TASKS = sa.insert(table(Task))
+_STANDINGS = sa.select(*_SESSIONS.c["id", "state", "round", "attempt"]).where(
+    _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
+)
+_IS_COMPLETE = sa.and_(
+    _SESSIONS.c.state == SessionState.COLLECTING.value,
+    sa.or_(
+        ALL_ANSWERED,
+        sa.and_(_SESSIONS.c.deadline <= _NOW, _SESSIONS.c.quorum <= N_ANSWERS),
+    ),
+)
+_IS_OVERDUE = sa.and_(
+    _SESSIONS.c.state.in_(
+        (
+            SessionState.RECRUITING.value,
+            SessionState.COLLECTING.value,
+            SessionState.CHOOSING.value,
+        )
+    ),
+    _SESSIONS.c.deadline <= _NOW,
+)
+_WAITS_NO_LONGER = sa.or_(_IS_COMPLETE, _IS_OVERDUE)
+_ANY_WAITS_NO_LONGER, _ANY_IS_FREE = (
+    sa.exists(sa.select(_SESSIONS.c.id).where(each))
+    for each in (_WAITS_NO_LONGER, IS_FREE)
+)
+_TO_CLOSE = sa.select(_ANY_WAITS_NO_LONGER)
+_HAS_WORK = sa.select(sa.or_(_ANY_IS_FREE, _ANY_WAITS_NO_LONGER))
+_COMPLETE = sa.select(_SESSIONS.c.id).where(
+    _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True)), _IS_COMPLETE
+)
+_CLOSING = (
+    sa.select(Session, _IS_COMPLETE.label("is_complete"))
+    .where(_WAITS_NO_LONGER)
+    .with_for_update(skip_locked=True, of=Session)
+)
+
 
 STEP_ATTEMPTS: Final = 10
 """How often a step is begun before it fails."""

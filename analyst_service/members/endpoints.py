@@ -12,13 +12,13 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.members.service import MemberService
 from analyst_service.monitoring.administrative_acts import STRANGER, Act, log_act
-from analyst_service.requests.deps import (
+from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,
+    Posted,
     ServiceDep,
     SessionID,
 )
-from analyst_service.requests.strict_json import Posted
 from analyst_service.storage.models import Session
 from clustering_protocols import session_terms
 from clustering_protocols.common.errors import (

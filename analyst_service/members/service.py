@@ -13,8 +13,11 @@ from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import AuthService, Caller, Role, digest_of
 from analyst_service.clock import Clock
-from analyst_service.sessions.repository import SessionRepository
-from analyst_service.sessions.service import SessionService, require_alive
+from analyst_service.sessions.service import (
+    SessionRepository,
+    SessionService,
+    require_alive,
+)
 from analyst_service.settings import Settings
 from analyst_service.storage.models import Invitation, Member, Session
 from analyst_service.transactions.audit import Audit

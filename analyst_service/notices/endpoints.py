@@ -9,13 +9,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.notices.service import NoticeService
-from analyst_service.requests.deps import (
+from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,
+    Posted,
     ServiceDep,
     SessionID,
 )
-from analyst_service.requests.strict_json import Posted
 from clustering_protocols.wire.notices import MAX_ADDRESS, ReceiverAdded, Receivers
 
 router = APIRouter(

@@ -16,8 +16,12 @@ from itertools import islice
 from typing import Any, Self, TypeVar
 
 from analyst_service.monitoring.logs import describe
-from analyst_service.notices.mail import MailSender, Notification, Undelivered
-from analyst_service.notices.service import NoticeService
+from analyst_service.notices.service import (
+    MailSender,
+    NoticeService,
+    Notification,
+    Undelivered,
+)
 from analyst_service.process_context import Service
 from analyst_service.storage.models import Notice
 from analyst_service.transactions.outbox import NoticeState

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from analyst_service.requests.deps import (
-    AdmittingRoute,
-    CallerDep,
-    ServiceDep,
-    SessionID,
-)
+from analyst_service.requests import AdmittingRoute, CallerDep, ServiceDep, SessionID
 from analyst_service.retention.service import RetentionService
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)

@@ -1,39 +1,469 @@
-"""Sessions over HTTP."""
+"""Sessions over HTTP: their JSON, lists of them, and the routes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
+import sqlalchemy as sa
 from fastapi import APIRouter, Query, Response
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
+from sqlalchemy import orm
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.auth.service import Caller
-from analyst_service.requests.deps import (
+from analyst_service.auth.service import Caller, Role
+from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,
+    Posted,
     ServiceDep,
     SessionID,
 )
-from analyst_service.requests.strict_json import Posted
-from analyst_service.sessions.party_stops import PartyStops
-from analyst_service.sessions.schemas import (
-    Cancellation,
-    Choice,
-    Extension,
-    ListQuery,
-    PartyStop,
-    SessionWrite,
-    audit_page,
-    list_page,
-    status_of,
+from analyst_service.sessions.service import PartyStops, SessionService, known_as
+from analyst_service.storage.models import (
+    AuditLine,
+    Contribution,
+    Credential,
+    Member,
+    Session,
+    Task,
+    UTCDateTime,
 )
-from analyst_service.sessions.service import SessionService, known_as
-from analyst_service.sessions.session_lists import SessionListing
-from analyst_service.storage.models import Session
+from clustering_protocols import catalogue
+from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.numerics.profiles import Profiles
-from clustering_protocols.wire.answers import AuditPage, SessionPage, SessionStatus
+from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.terms.canonical import digest
+from clustering_protocols.terms.signed_logs import sign_audit
+from clustering_protocols.terms.terms import SessionRequest, Terms, Text, read_terms
+from clustering_protocols.wire.answers import (
+    AuditPage,
+    RunLine,
+    SessionLine,
+    SessionPage,
+    SessionStatus,
+    SlotStatus,
+)
+from clustering_protocols.wire.progress import run_progress
+from clustering_protocols.wire.states import OVER, SessionState, SlotState, StopReason
+
+CURSOR: Final = r"([0-9]{1,17})~([a-z0-9._-]{1,63})"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+_GROUPS: Final[Mapping[str, Collection[SessionState]]] = {
+    "open": set(SessionState) - OVER,
+    "over": OVER,
+    **{state.value: {state} for state in SessionState},
+}
+STATES: Final = tuple(_GROUPS)
+"""What a list may be limited to: 'open', 'over', or one state."""
+
+
+class Cursor(NamedTuple):
+    """The place in a list behind one session: its last change, and what it is known as."""
+
+    changed_at: datetime
+    name: str
+
+    @classmethod
+    def read(cls, text: str) -> Self | None:
+        """Return the cursor of a text that matches :data:`CURSOR`; None of an empty one."""
+        found = re.fullmatch(CURSOR, text)
+        if found is None:
+            return None
+        return cls(_EPOCH + int(found[1]) * _MICROSECOND, found[2])
+
+    def __str__(self) -> str:
+        """Return the text that a reader sends back."""
+        return f"{(self.changed_at - _EPOCH) // _MICROSECOND}~{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedSessions:
+    """Which sessions a list is of.
+
+    state: one of :data:`STATES`; empty for all.
+    owner: the id of a principal, or the label of its key; empty for all.
+    awaited: a slot for which they wait; empty for any.
+    since, before: bounds of their last change; the second is not included.
+    """
+
+    state: str = ""
+    owner: str = ""
+    awaited: str = ""
+    since: datetime | None = None
+    before: datetime | None = None
+
+
+class ListedSession(NamedTuple):
+    """A session in a list.
+
+    name: what the caller knows it as.
+    owner: the label of its owner's key, or the owner's id where that has none.
+    awaited: slots for which it waits.
+    """
+
+    name: str
+    session: Session
+    owner: str
+    awaited: tuple[str, ...]
+
+    @property
+    def protocol(self) -> str:
+        """Return the name of its protocol.
+
+        Terms were checked when the session was opened; to read them whole takes longer
+        than all else that a line needs.
+        """
+        name: str = json.loads(self.session.terms)["protocol"]["name"]
+        return name
+
+
+class Page(NamedTuple):
+    """A page of a list, and the cursor of the next one; empty on the last."""
+
+    lines: list[ListedSession]
+    following: str
+
+
+class SessionListing:
+    """Lists of sessions in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def page(
+        self, caller: Caller, wanted: WantedSessions, after: str, limit: int
+    ) -> Page:
+        """Return sessions by last change, the latest first; an administrator's are all.
+
+        One that moves on between two pages moves to the first one; every other stands
+        on one page exactly.
+        """
+        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+        key = Session.id if caller.role is Role.ADMINISTRATOR else Session.name
+        query = sa.select(Session).options(orm.defer(Session.agreement))
+        query = query.where(Session.deleted_at.is_(None), *_conditions(wanted))
+        if caller.role is not Role.ADMINISTRATOR:
+            query = query.where(Session.owner_id == caller.principal_id)
+        if (cursor := Cursor.read(after)) is not None:
+            query = query.where(_is_behind(key, cursor))
+        ordered = query.order_by(Session.changed_at.desc(), key).limit(limit)
+        lines = self._lines(caller, list(self._transaction.scalars(ordered)))
+        if len(lines) < limit:
+            return Page(lines, "")
+        last = lines[-1]
+        return Page(lines, str(Cursor(last.session.changed_at, last.name)))
+
+    def _lines(self, caller: Caller, found: list[Session]) -> list[ListedSession]:
+        awaited = self._find_awaited(found)
+        labels = self._labels({each.owner_id for each in found})
+        return [
+            ListedSession(
+                known_as(caller, each),
+                each,
+                labels.get(each.owner_id) or each.owner_id,
+                tuple(awaited.get(each.id, ())),
+            )
+            for each in found
+        ]
+
+    def _labels(self, principal_ids: Collection[str]) -> dict[str, str]:
+        """Return the label of each principal's first key."""
+        query = (
+            sa.select(Credential.principal_id, Credential.label)
+            .where(Credential.principal_id.in_(principal_ids))
+            .order_by(Credential.created_at.desc())
+        )
+        return {str(row[0]): row[1] for row in self._transaction.execute(query)}
+
+    def _find_awaited(self, found: Iterable[Session]) -> dict[str, list[str]]:
+        """Return the slots for which sessions wait, by their ids."""
+        ids: dict[str, list[str]] = {}
+        for each in found:
+            ids.setdefault(each.state, []).append(each.id)
+        joining = (
+            sa.select(Member.session_id, Member.slot)
+            .where(Member.session_id.in_(ids.get(SessionState.RECRUITING, [])))
+            .where(_NOT_JOINED)
+            .order_by(Member.row_group, Member.column_group)
+        )
+        asked = (
+            sa.select(Task.session_id, Task.slot)
+            .join(Session, _IS_OPEN)
+            .where(Session.id.in_(ids.get(SessionState.COLLECTING, [])), ~_IS_ANSWERED)
+            .order_by(Task.slot)
+        )
+        slots: dict[str, list[str]] = {}
+        for query in (joining, asked):
+            for session_id, slot in self._transaction.execute(query):
+                slots.setdefault(session_id, []).append(slot)
+        return slots
+
+
+_NOT_JOINED = Member.state != SlotState.JOINED.value
+_IS_OPEN = sa.and_(
+    Task.session_id == Session.id,
+    Task.round == Session.round,
+    Task.attempt == Session.attempt,
+)
+_IS_ANSWERED = sa.exists().where(
+    Contribution.session_id == Task.session_id,
+    Contribution.round == Task.round,
+    Contribution.attempt == Task.attempt,
+    Contribution.slot == Task.slot,
+)
+
+
+def _is_behind(
+    key: orm.InstrumentedAttribute[str], cursor: Cursor
+) -> sa.ColumnElement[bool]:
+    at = sa.literal(cursor.changed_at, UTCDateTime())
+    is_same = sa.and_(Session.changed_at == at, key > cursor.name)
+    return sa.and_(Session.changed_at <= at, sa.or_(Session.changed_at < at, is_same))
+
+
+def _conditions(wanted: WantedSessions) -> Iterable[sa.ColumnElement[bool]]:
+    if wanted.state:
+        states = sorted(state.value for state in _GROUPS[wanted.state])
+        yield Session.state.in_(states)
+    if wanted.owner:
+        labelled = sa.select(Credential.principal_id).where(
+            Credential.label == wanted.owner, Credential.principal_id.is_not(None)
+        )
+        yield sa.or_(Session.owner_id == wanted.owner, Session.owner_id.in_(labelled))
+    if wanted.awaited:
+        yield _waits_for(wanted.awaited)
+    if wanted.since is not None:
+        yield Session.changed_at >= wanted.since
+    if wanted.before is not None:
+        yield Session.changed_at < wanted.before
+
+
+def _waits_for(slot: str) -> sa.ColumnElement[bool]:
+    joins = sa.exists().where(
+        Member.session_id == Session.id, Member.slot == slot, _NOT_JOINED
+    )
+    answers = sa.exists().where(_IS_OPEN, Task.slot == slot, ~_IS_ANSWERED)
+    return sa.or_(
+        sa.and_(Session.state == SessionState.RECRUITING.value, joins),
+        sa.and_(Session.state == SessionState.COLLECTING.value, answers),
+    )
+
+
+class _Choice(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+def _choices() -> Iterable[type[BaseModel]]:
+    """Yield one model per protocol of the catalogue: its name and its parameters."""
+    for name, known in catalogue.catalogue().items():
+        yield create_model(
+            f"{name}-protocol",
+            __base__=_Choice,
+            name=(Literal[name], ...),  # type: ignore[arg-type]  # a literal of a value
+            params=(known.params, known.params.model_construct()),
+        )
+
+
+_AnyChoice: Any = reduce(or_, _choices())
+
+
+class SessionWrite(SessionRequest):
+    """What a coordinator asks for."""
+
+    protocol: Annotated[_AnyChoice, Field(discriminator="name")]
+    seed: int = Field(default=0, ge=0, lt=2**53, description="Of random starts.")
+
+
+_EARLIEST, _LATEST = (datetime(year, 1, 1, tzinfo=UTC) for year in (1970, 9000))
+_Bound = Annotated[AwareDatetime, Field(ge=_EARLIEST, le=_LATEST)]
+
+
+class ListQuery(BaseModel):
+    """Which sessions a list is of, and where its page begins."""
+
+    model_config = ConfigDict(extra="ignore")  # as every query
+
+    after: str = Field(
+        default="",
+        pattern=rf"^({CURSOR})?$",
+        description="`next` of the page before; nothing for the first page.",
+    )
+    limit: int = Field(default=50, ge=1, le=100)
+    state: str = Field(
+        default="",
+        pattern=rf"^({'|'.join(STATES)})?$",
+        description="`open`, `over`, or one state.",
+    )
+    owner: str = Field(
+        default="",
+        max_length=200,
+        pattern=r"^[^\x00-\x1f\x7f]*$",
+        description="Id of a principal, or label of its key.",
+    )
+    awaited: str = Field(
+        default="",
+        pattern=rf"^({NAME_PATTERN[1:-1]})?$",
+        description="A slot for which they wait.",
+    )
+    changed_since: _Bound | None = Field(
+        default=None, description="Last moved on then or later."
+    )
+    changed_before: _Bound | None = Field(
+        default=None, description="Last moved on earlier."
+    )
+
+    def build_filter(self) -> WantedSessions:
+        """Return the same in the words of the list."""
+        return WantedSessions(
+            state=self.state,
+            owner=self.owner,
+            awaited=self.awaited,
+            since=self.changed_since,
+            before=self.changed_before,
+        )
+
+
+class Extension(BaseModel):
+    """Until when the session waits."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    deadline: AwareDatetime = Field(description="Later than the present one.")
+
+
+class Cancellation(BaseModel):
+    """Why a session is ended."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: Text = Field(default="", description="What the parties read.")
+
+
+class PartyStop(BaseModel):
+    """Why a party stopped for good."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: StopReason = Field(
+        description="All that others read: which check refused is not among the words."
+    )
+
+
+class Choice(BaseModel):
+    """Which run counts."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    n_clusters: int = Field(ge=1, description="Of the run.")
+
+
+def status_of(
+    session: Session, session_id: str, members: Iterable[Member], awaited: set[str]
+) -> SessionStatus:
+    """Return the public face of a session, under the id that its reader knows."""
+    terms = read_terms(session.terms)
+    return SessionStatus(
+        id=session_id,
+        title=session.title,
+        protocol=terms.protocol.name,
+        state=SessionState(session.state),
+        reason=session.reason,
+        detail=session.detail,
+        round=session.round,
+        attempt=session.attempt,
+        stage=session.stage,
+        stage_index=session.stage_index,
+        n_stages=session.n_stages,
+        progress={**(session.progress or {}), **_run_of(session, terms)},
+        slots=[_slot(member, awaited) for member in members],
+        waiting_since=session.changed_at,
+        deadline=session.deadline,
+        created_at=session.created_at,
+        risks=list(terms.risks),
+        terms_digest=digest(session.terms),
+        runs=_runs(session, terms),
+        profiles=terms.release is not None and terms.release.profiles == "everybody",
+    )
+
+
+def list_page(page: Page) -> SessionPage:
+    """Return a page of a list."""
+    return SessionPage(
+        sessions=[_line(each) for each in page.lines], next=page.following or None
+    )
+
+
+def _line(listed: ListedSession) -> SessionLine:
+    session = listed.session
+    return SessionLine(
+        id=listed.name,
+        title=session.title,
+        state=SessionState(session.state),
+        round=session.round,
+        created_at=session.created_at,
+        protocol=listed.protocol,
+        owner=listed.owner,
+        reason=session.reason,
+        awaited=list(listed.awaited),
+        waiting_since=session.changed_at,
+        deadline=session.deadline,
+    )
+
+
+def audit_page(
+    session: str, found: list[AuditLine], limit: int, analyst: Institution
+) -> AuditPage:
+    """Return a page of the audit of a session, as its parties name it, signed."""
+    following = found[-1].number if len(found) == limit else None
+    lines = [each.line for each in found]
+    signature = sign_audit(analyst, session, lines) if lines else ""
+    return AuditPage(lines=lines, next=following, signature=signature)
+
+
+def _run_of(session: Session, terms: Terms) -> Mapping[str, int]:
+    several = terms.evaluation
+    return run_progress(session.stage, len(several.n_clusters) if several else 1)
+
+
+def _runs(session: Session, terms: Terms) -> list[RunLine]:
+    if not session.figures:
+        return []
+    several = terms.evaluation
+    asked = several.n_clusters if several else [session.figures[0]["n_clusters"]]
+    return [
+        RunLine(
+            n_clusters=k,
+            figures={name: each for name, each in figures.items() if name != "sizes"},
+            sizes=figures.get("sizes", ()),
+            chosen=number == session.chosen,
+        )
+        for number, (k, figures) in enumerate(zip(asked, session.figures, strict=True))
+    ]
+
+
+def _slot(member: Member, awaited: set[str]) -> SlotStatus:
+    return SlotStatus(
+        name=member.slot,
+        row=member.row_group,
+        column=member.column_group,
+        state=SlotState(member.state),
+        reason=member.reason,
+        joined_at=member.joined_at,
+        n_rows=member.n_rows,
+        awaited=member.slot in awaited,
+        stopped=None if member.stopped is None else StopReason(member.stopped),
+    )
+
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)
 

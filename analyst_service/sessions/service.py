@@ -1,22 +1,32 @@
-"""What may be done with sessions, and by whom."""
+"""Sessions: their rows, what may be done with them and by whom, quotas, and stops."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
+import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.auth.service import Caller, Role
 from analyst_service.clock import Clock
-from analyst_service.sessions.quotas import Quotas
-from analyst_service.sessions.repository import SessionRepository
 from analyst_service.storage.database import Database
-from analyst_service.storage.models import AuditLine, Member, Session
-from analyst_service.transactions.audit import Audit
+from analyst_service.storage.models import (
+    AuditLine,
+    Contribution,
+    Member,
+    Principal,
+    Session,
+    Task,
+    table,
+)
+from analyst_service.transactions.audit import Audit, hold
+from analyst_service.transactions.outbox import Outbox, SessionMove
+from clustering_protocols.catalogue import protocol
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -24,6 +34,7 @@ from clustering_protocols.common.errors import (
     NotFound,
     NotReady,
     PartyStopped,
+    QuotaReached,
     RoundClosed,
     SessionExists,
     SessionOver,
@@ -36,8 +47,304 @@ from clustering_protocols.wire.states import (
     SessionState,
     SlotState,
     StopReason,
+    after,
 )
 from clustering_protocols.wire.stop_reasons import describe_stop
+
+_IS_OPEN: Final = Session.state.not_in(sorted(state.value for state in OVER))
+
+
+class Quotas:
+    """Quotas in one transaction; None: no quota.
+
+    A principal's row is locked until the transaction ends where one is set: of two that
+    come at once, the second one sees the first.
+    """
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+    def check_sessions(self, principal_id: str | None, quota: int | None) -> None:
+        """Raise :class:`QuotaReached` if a principal may open no further session."""
+        if quota is None:
+            return
+        self._lock(principal_id)
+        used = self._sum(
+            sa.select(sa.func.count(Session.id)).where(
+                Session.owner_id == principal_id, _IS_OPEN
+            )
+        )
+        if used >= quota:
+            raise QuotaReached(
+                f"This key has {used} open sessions; its quota is {quota}."
+            )
+
+    def check_bytes(
+        self,
+        session: Session,
+        size: int,
+        quota: int | None,
+        *,
+        more: int = 0,
+        lock: bool = False,
+    ) -> None:
+        """Raise :class:`QuotaReached` if bytes do not fit into the quota of an owner.
+
+        more: bytes that are about to be stored, and are in no row yet.
+        """
+        if quota is None:
+            return
+        if lock:
+            self._lock(session.owner_id)
+        used = more + self._sum_stored(session.owner_id)
+        if used + size > quota:
+            raise QuotaReached(
+                f"The open sessions of this coordinator hold {used} bytes; {size} more "
+                f"do not fit into the quota of {quota}."
+            )
+
+    def _sum_stored(self, owner_id: str) -> int:
+        size = sa.func.coalesce(sa.func.sum(Contribution.size), 0)
+        joined = sa.select(size).join(Session, Session.id == Contribution.session_id)
+        return self._sum(joined.where(Session.owner_id == owner_id, _IS_OPEN))
+
+    def _sum(self, query: sa.Select[int]) -> int:
+        return int(self._transaction.scalar(query) or 0)
+
+    def _lock(self, principal_id: str | None) -> None:
+        self._transaction.execute(
+            sa.select(Principal.id)
+            .where(Principal.id == principal_id)
+            .with_for_update(key_share=True)
+        )
+
+
+# Queries of most requests, written once: to write one costs more than to send it.
+
+
+def _queries(*conditions: sa.ColumnElement[bool]) -> dict[bool, sa.Select[Session]]:
+    """Return the queries for sessions as they are now, without a lock and with one."""
+    query = sa.select(Session).where(*conditions)
+    query = query.execution_options(populate_existing=True)
+    return {False: query, True: query.with_for_update()}
+
+
+def _slots_of(rows: sa.Table) -> sa.Select[str]:
+    return sa.select(rows.c.slot).where(
+        rows.c.session_id == sa.bindparam("session_id"),
+        rows.c.round == sa.bindparam("round"),
+        rows.c.attempt == sa.bindparam("attempt"),
+    )
+
+
+_BY_ID = _queries(Session.id == sa.bindparam("session_id"))
+_BY_IDS = {
+    lock: query.order_by(Session.id)
+    for lock, query in _queries(
+        Session.id.in_(sa.bindparam("session_ids", expanding=True))
+    ).items()
+}
+_BY_NAME = _queries(
+    Session.owner_id == sa.bindparam("owner_id"), Session.name == sa.bindparam("name")
+)
+_MEMBERS = (
+    sa.select(Member)
+    .where(Member.session_id == sa.bindparam("session_id"))
+    .order_by(Member.row_group, Member.column_group)
+)
+_SLOTS = {kind: _slots_of(table(kind)) for kind in (Task, Contribution)}
+_STOPPED = (
+    sa.select(Member.slot, Member.stopped)
+    .where(Member.session_id == sa.bindparam("session_id"))
+    .where(Member.stopped.is_not(None))
+    .order_by(Member.row_group, Member.column_group)
+)
+_TASKS = table(Task)
+_WITHDRAWN = sa.delete(_TASKS).where(
+    *(
+        _TASKS.c[name] == sa.bindparam(name)
+        for name in ("session_id", "round", "attempt")
+    ),
+    _TASKS.c.slot.in_(sa.bindparam("slots", expanding=True)),
+)
+_SESSIONS = table(Session)
+
+
+@cache
+def _build_move(*names: str, by_lease: bool) -> sa.UpdateBase:
+    """Return what writes these columns and ends a lease, unless a session has moved."""
+    unmoved = [
+        _SESSIONS.c[name] == sa.bindparam(f"of_{name}")
+        for name in ("id", "state", "round", "attempt")
+    ]
+    if by_lease:
+        unmoved.append(_SESSIONS.c.lease_token == sa.bindparam("by"))
+    free: dict[str, Any] = {
+        "lease_token": None,
+        "lease_until": None,
+        "step_attempts": 0,
+    }
+    values = free | {name: sa.bindparam(f"new_{name}") for name in names}
+    return sa.update(_SESSIONS).where(*unmoved).values(values).returning(_SESSIONS.c.id)
+
+
+class SessionRepository:
+    """Sessions in one transaction."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+        self._audit = Audit(transaction)
+        self._outbox = Outbox(transaction)
+
+    def add(self, session: Session, members: Sequence[Member]) -> None:
+        """Store a session and its empty slots."""
+        self._transaction.add(session)
+        self._transaction.flush()
+        self._transaction.add_all(members)
+        self._transaction.flush()
+
+    def get(self, session_id: str, *, lock: bool = False) -> Session | None:
+        """Return a session as it is now; with a lock, nobody else changes it."""
+        return self._one(_BY_ID[lock], lock=lock, session_id=session_id)
+
+    def with_ids(
+        self, session_ids: Collection[str], *, lock: bool = False
+    ) -> dict[str, Session]:
+        """Return sessions as they are now, by id; locks are taken in one order for all."""
+        here = {"session_ids": list(session_ids)}
+        found = self._transaction.scalars(_BY_IDS[lock], here)
+        sessions = {session.id: session for session in found}
+        if lock:
+            hold(self._transaction, sessions)
+        return sessions
+
+    def find_by_name(
+        self, owner_id: str | None, name: str, *, lock: bool = False
+    ) -> Session | None:
+        """Return an owner's session as it is now, by its name."""
+        return self._one(_BY_NAME[lock], lock=lock, owner_id=owner_id, name=name)
+
+    def alive(self) -> list[Session]:
+        """Return all sessions that have not ended, by id."""
+        over = [state.value for state in OVER]
+        query = sa.select(Session).where(Session.state.not_in(over))
+        return list(self._transaction.scalars(query.order_by(Session.id)))
+
+    def count(self) -> dict[str, int]:
+        """Return the number of sessions in each state that has any."""
+        query = sa.select(Session.state, sa.func.count()).group_by(Session.state)
+        return dict(self._transaction.execute(query).all())
+
+    def standing_since(self) -> dict[str, datetime]:
+        """Return when the session moved that has stood longest in each state."""
+        query = sa.select(Session.state, sa.func.min(Session.changed_at))
+        return dict(self._transaction.execute(query.group_by(Session.state)).all())
+
+    def members(self, session_id: str) -> list[Member]:
+        """Return the slots of a session in order."""
+        return list(self._transaction.scalars(_MEMBERS, {"session_id": session_id}))
+
+    def find_asked(self, session: Session) -> set[str]:
+        """Return the slots that have a task in the open attempt."""
+        return self._slots(Task, session)
+
+    def find_answered(self, session: Session) -> set[str]:
+        """Return the slots whose contribution to the open attempt is stored."""
+        return self._slots(Contribution, session)
+
+    def find_stopped(self, session_id: str) -> dict[str, str]:
+        """Return the slots whose parties stopped for good, each with its word."""
+        found = self._transaction.execute(_STOPPED, {"session_id": session_id})
+        return {slot: str(word) for slot, word in found}
+
+    def withdraw_tasks(self, session: Session, slots: Collection[str]) -> None:
+        """Ask nothing more of slots in the open attempt, but of those that answered."""
+        unanswered = set(slots) - self.find_answered(session)
+        here = {"session_id": session.id, "round": session.round}
+        here |= {"attempt": session.attempt, "slots": list(unanswered)}
+        self._transaction.execute(_WITHDRAWN, here)
+
+    def move(
+        self,
+        session: Session,
+        event: Event,
+        now: datetime,
+        token: str | None = None,
+        **changes: Any,
+    ) -> bool:
+        """Move a session on, unless it has moved since it was read.
+
+        Compare-and-set on state, round and attempt, and on the token of the lease where
+        a step moves it: of several that try, one wins. Every move ends a lease, is in
+        the audit, and is told to anyone who left an address.
+        """
+        state = SessionState(session.state)
+        values = {"state": after(state, event).value, "changed_at": now} | changes
+        here = {
+            "of_id": session.id,
+            "of_state": state.value,
+            "of_round": session.round,
+            "of_attempt": session.attempt,
+            "by": token,
+        }
+        statement = _build_move(*sorted(values), by_lease=token is not None)
+        new = {f"new_{name}": value for name, value in values.items()}
+        if self._transaction.execute(statement, here | new).first() is None:
+            return False
+        hold(self._transaction, [session.id])
+        self._audit.append(
+            session.id, event.value, now, **_describe_move(session, changes)
+        )
+        self._outbox.note(
+            _build_session_move(session, after(state, event), now, changes), now
+        )
+        return True
+
+    def _one(
+        self, query: sa.Select[Session], *, lock: bool, **of: str | None
+    ) -> Session | None:
+        session = self._transaction.scalar(query, of)
+        if lock and session is not None:
+            hold(self._transaction, [session.id])
+        return session
+
+    def _slots(self, kind: type[Task | Contribution], session: Session) -> set[str]:
+        here = {
+            "session_id": session.id,
+            "round": session.round,
+            "attempt": session.attempt,
+        }
+        return set(self._transaction.scalars(_SLOTS[kind], here))
+
+
+def _build_session_move(
+    session: Session, state: SessionState, now: datetime, changes: Mapping[str, Any]
+) -> SessionMove:
+    """Return where a session stands behind a move."""
+    return SessionMove(
+        session.id,
+        state,
+        changes.get("round", session.round),
+        changes.get("attempt", session.attempt),
+        changes.get("changed_at", now),
+        changes.get("deadline", session.deadline),
+        changes.get("reason"),
+    )
+
+
+def _describe_move(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the audit says of a move: where to, digests, the reason of an end."""
+    digest = changes.get("state_digest") or changes.get("summary_digest")
+    if agreement := changes.get("agreement"):
+        digest = sha256(agreement).hexdigest()
+    return {
+        "round": changes.get("round", session.round),
+        "attempt": changes.get("attempt", session.attempt),
+        "digest": digest,
+        "reason": changes.get("reason"),
+        "stage": changes.get("stage"),
+    }
+
 
 _LONGEST_WAIT = timedelta(days=366)
 _NO_REASON = "Stopped on request."
@@ -370,3 +677,70 @@ def _refusal(terms: bytes) -> str | None:
     except CoterieError as error:
         return error.detail
     return None
+
+
+class PartyStops:
+    """Stops of parties in one transaction."""
+
+    def __init__(self, transaction: Transaction, clock: Clock) -> None:
+        self._service = SessionService(transaction, clock)
+        self._sessions = SessionRepository(transaction)
+        self._audit = Audit(transaction)
+        self._clock = clock
+
+    def stop(self, caller: Caller, session_id: str, reason: StopReason) -> None:
+        """Note that the caller's own party stopped for good; a repeat changes nothing.
+
+        Raises PartyStopped if it stopped already, and gave another reason.
+        Raises SessionOver if the session ended before.
+        """
+        session = self._service.visible(caller, session_id, lock=True)
+        caller.require(Role.PARTY)
+        [own] = (m for m in self._service.members(session) if m.slot == caller.slot)
+        if own.stopped == reason:
+            return
+        self._service.require_going(session, own.slot)
+        require_alive(session)
+        own.stopped = reason.value
+        now = self._clock.now()
+        self._audit.append(
+            session.id, "stopped", now, slot=own.slot, reason=reason.value
+        )
+        self.go_on_without(session.id)
+
+    def go_on_without(self, session_id: str) -> None:
+        """Ask nothing more of parties that stopped; end a session that needs them."""
+        stopped = self._sessions.find_stopped(session_id)
+        if not stopped:
+            return
+        session = self._sessions.get(session_id, lock=True)
+        if session is None:
+            return
+        self._sessions.withdraw_tasks(session, stopped)
+        if self._needs(session, stopped):
+            self._sessions.move(
+                session,
+                Event.PARTY_STOPPED,
+                self._clock.now(),
+                reason=Problem.PARTY_STOPPED.slug,
+                detail=" ".join(
+                    describe_stop(slot, StopReason(word))
+                    for slot, word in stopped.items()
+                ),
+            )
+
+    def _needs(self, session: Session, stopped: Mapping[str, str]) -> bool:
+        """Return whether a session cannot go on without the parties that stopped.
+
+        While the analyst works nobody is needed: the next round decides.
+        """
+        if session.state == SessionState.STEPPING:
+            return False
+        if session.state == SessionState.COLLECTING:
+            return len(self._sessions.find_asked(session)) < session.quorum
+        if session.state == SessionState.CHOOSING:
+            terms = read_terms(session.terms)
+            known, params = protocol(terms.protocol.name), check_terms(terms)
+            n_left = len(terms.layout.slots) - len(stopped)
+            return n_left < known.quorum(params, terms.layout)
+        return True

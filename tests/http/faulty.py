@@ -64,17 +64,17 @@ def wrap_response(exchange: Any) -> None:
 def wrap_all() -> None:
     # here, and not above: worker processes read this file too, and wrap nothing
     from analyst_service.blobs.files import FileDraft
-    from analyst_service.contributions import uploads
+    from analyst_service.contributions import endpoints
     from analyst_service.jobs.driver import Driver
-    from analyst_service.middleware.request_log import _Exchange
+    from analyst_service.middleware import _Exchange
     from party_sdk.analyst_client.http_analyst import HttpAnalyst
     from party_sdk.party.ledger import Ledger
 
-    wrap(uploads, "check_headers", after="after the headers")
+    wrap(endpoints, "check_headers", after="after the headers")
     wrap(FileDraft, "write", after="within the body")
     wrap(FileDraft, "seal", before="after the last byte", after="after the sync")
     wrap(FileDraft, "keep", after="after the rename")
-    wrap(uploads, "_keep", after="after the commit")
+    wrap(endpoints, "_keep", after="after the commit")
     wrap_response(_Exchange)
     wrap(Driver, "_begin", after="stepping")
     wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")

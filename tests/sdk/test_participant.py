@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from support import raw_packets
 
-from analyst_service.contributions import tasks
+from analyst_service.contributions import endpoints as tasks
 from clustering_protocols import catalogue, session_terms, simulation
 from clustering_protocols.common.errors import (
     AgreementMismatch,

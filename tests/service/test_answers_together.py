@@ -11,9 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from analyst_service.auth.service import AuthService, Caller
-from analyst_service.contributions import tasks, uploads
-from analyst_service.contributions.repository import OpenTask
-from analyst_service.contributions.service import TaskRequest, Upload
+from analyst_service.contributions import endpoints
+from analyst_service.contributions.service import OpenTask, TaskRequest, Upload
 from analyst_service.storage.models import Contribution
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -77,7 +76,7 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
     stranger = replace(two.caller, credential_id="revoked")
     late = replace(two, round=7, keep=never)
     elsewhere = replace(two, session="another", keep=never)
-    found = uploads._keep(
+    found = endpoints._keep(
         session.api.service,
         [
             replace(two, caller=stranger, keep=never),
@@ -105,7 +104,7 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
     assert stored[1], "the first of the same bytes is new"
     assert session.put(A, contents[A]).json()["entry"] == stored[0].entry
     assert events(session)["contribution"] == 1
-    later = uploads._keep(session.api.service, [two])
+    later = endpoints._keep(session.api.service, [two])
     assert isinstance(later[0], tuple), "what was refused for want of room may come"
 
 
@@ -114,7 +113,7 @@ def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
     asking = [TaskRequest(caller_of(session, slot), name) for slot in (A, B)]
     revoked = TaskRequest(replace(asking[0].caller, credential_id="revoked"), name)
     asked = [*asking, revoked, TaskRequest(asking[0].caller, "another"), asking[0]]
-    found = tasks.open_tasks(service, asked)
+    found = endpoints.open_tasks(service, asked)
     assert [type(each) for each in found] == [
         OpenTask,
         OpenTask,
@@ -122,10 +121,10 @@ def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
         NotFound,
         OpenTask,
     ]
-    tasks.open_tasks(service, asked)
+    endpoints.open_tasks(service, asked)
     assert events(session)["task-sent"] == 2
     session.put(A, session.reply(A))
-    assert tasks.open_tasks(service, asking)[0] is None
+    assert endpoints.open_tasks(service, asking)[0] is None
 
 
 def test_simultaneous_uploads_share_one_query_and_one_lock(
@@ -148,5 +147,5 @@ def test_simultaneous_uploads_share_one_query_and_one_lock(
     assert sum("credentials" in statement for statement in asked) == 1
     both = [arrived(session, slot, session.reply(slot)) for slot in (A, B)]
     asked.clear()
-    assert [is_new for _, is_new in uploads._keep(service, both)] == [True, True]
+    assert [is_new for _, is_new in endpoints._keep(service, both)] == [True, True]
     assert sum("FOR UPDATE" in statement for statement in asked) <= 1

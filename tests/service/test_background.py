@@ -54,5 +54,5 @@ def test_what_runs_in_the_background_loads_no_web_library() -> None:
 
 
 def test_a_web_library_would_be_noticed() -> None:
-    [loaded] = loaded_after("analyst_service.requests.deps").values()
+    [loaded] = loaded_after("analyst_service.requests").values()
     assert {"fastapi", "starlette"} <= loaded

@@ -20,11 +20,10 @@ import sqlalchemy as sa
 from support.analyst_process import wait_for
 
 from analyst_service.blobs.files import BlobPlace
-from analyst_service.jobs import repository, worker
+from analyst_service.jobs import service as jobs_service, worker
 from analyst_service.jobs.driver import Driver
-from analyst_service.jobs.leases import Lease
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import STEP_ATTEMPTS, JobService
+from analyst_service.jobs.service import STEP_ATTEMPTS, JobService, Lease
 from analyst_service.storage import models
 from clustering_protocols import engine, simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -320,7 +319,7 @@ def test_a_last_answer_during_the_deadline_check_counts(
         models.Session.state == "collecting"
     )
     with jobs_of(session) as jobs, monkeypatch.context() as patch:
-        patch.setattr(repository, "_CLOSING", counted_before)
+        patch.setattr(jobs_service, "_CLOSING", counted_before)
         jobs.close_rounds()
     assert standing(session) == ("stepping", 1)
     assert standing(late)[0] == "expired"

@@ -27,9 +27,8 @@ from support.tls import certificate
 
 from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
-from analyst_service.notices.mail import Notification, letter
 from analyst_service.notices.sender import RETRIES, Sender
-from analyst_service.notices.service import MOST_AN_HOUR
+from analyst_service.notices.service import MOST_AN_HOUR, Notification, letter
 from analyst_service.settings import Settings, is_mail_address
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Notice, Receiver

@@ -296,9 +296,9 @@ def impatient(
     """A real analyst that waits half a second for slow bodies."""
     limits = with_constants(
         {
-            "analyst_service.middleware.bodies.BODY_SECONDS": 0.5,
-            "analyst_service.middleware.bodies.STRANGER_SECONDS": 0.5,
-            "analyst_service.contributions.tasks.MAX_WAIT_SECONDS": 1,
+            "analyst_service.middleware.BODY_SECONDS": 0.5,
+            "analyst_service.middleware.STRANGER_SECONDS": 0.5,
+            "analyst_service.contributions.endpoints.MAX_WAIT_SECONDS": 1,
         }
     )
     folder = tmp_path_factory.mktemp("impatient")

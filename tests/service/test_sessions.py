@@ -21,7 +21,7 @@ from support.analyst_process import wait_for
 from support.databases import each_on_a_database
 
 from analyst_service.members.service import INVITATION_SECONDS, revoke_unused
-from analyst_service.sessions.repository import SessionRepository
+from analyst_service.sessions.service import SessionRepository
 from analyst_service.storage import models
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem

@@ -16,14 +16,13 @@ from click.testing import CliRunner
 from pydantic import ValidationError
 from support.analyst_process import free_port, wait_for
 
+from analyst_service import middleware, requests
 from analyst_service.blobs.files import FileBlobStore
-from analyst_service.contributions import tasks
-from analyst_service.middleware import bodies, request_limits
-from analyst_service.middleware.request_limits import Pot, RequestLimits, Shares
+from analyst_service.contributions import endpoints
+from analyst_service.middleware import Pot, RequestLimits, Shares
 from analyst_service.process_context import Recent
-from analyst_service.requests import strict_json
-from analyst_service.requests.strict_json import MAX_NAMES, Unread
-from analyst_service.sessions.schemas import SessionWrite
+from analyst_service.requests import MAX_NAMES, Unread
+from analyst_service.sessions.endpoints import SessionWrite
 from analyst_service.storage.database import Database
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.common.errors import InvalidParameters, Malformed
@@ -59,7 +58,7 @@ MEGABYTE = 1 << 20
 def test_a_strangers_large_body_is_refused_before_its_first_byte(
     api: Api, method: str, path: str
 ) -> None:
-    limit = bodies.STRANGER_BYTES
+    limit = middleware.STRANGER_BYTES
     assert limit == 16 << 10
     announced = {"content-length": str(limit + 1)}
     refused = ask(api, method, path, [b" "] * (limit + 1), **announced)
@@ -74,7 +73,7 @@ def test_a_strangers_body_without_length_is_read_to_the_limit(
     pieces = [b" " * 1024] * 1024
     refused = ask(api, method, path, pieces)
     assert refused.status in {401, 413}
-    assert refused.read <= bodies.STRANGER_BYTES + 1024
+    assert refused.read <= middleware.STRANGER_BYTES + 1024
 
 
 @pytest.mark.parametrize("secret", [None, "ck_guess"])
@@ -104,8 +103,8 @@ def test_a_strangers_requests_count_before_their_bodies_are_read(
 def test_a_strangers_body_has_a_head_start_of_its_own(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert bodies.STRANGER_SECONDS == 5
-    monkeypatch.setattr(bodies, "STRANGER_SECONDS", 0.05)
+    assert middleware.STRANGER_SECONDS == 5
+    monkeypatch.setattr(middleware, "STRANGER_SECONDS", 0.05)
     with start_api() as api:
         slow = ask(api, "POST", "/v1/join/preview", [b"{", SILENCE])
         assert (slow.status, slow.problem) == (408, "timeout")
@@ -150,7 +149,7 @@ def test_too_many_names_are_refused_before_validation(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[type] = []
-    monkeypatch.setattr(strict_json, "_validator", asked.append)
+    monkeypatch.setattr(requests, "_validator", asked.append)
     many = {f"{n:x}": 0 for n in range(MAX_NAMES + 1)}
     for body in (many, {"member": {"keys": many}}):
         refused = ask(api, "POST", "/v1/join", [json.dumps(body).encode()])
@@ -232,7 +231,7 @@ def test_strangers_that_fall_silent_take_no_place_from_a_caller(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shares = Shares(callers=2, strangers=6, each=4, waiting=0)
-    monkeypatch.setattr(request_limits, "share_out", lambda _: shares)
+    monkeypatch.setattr(middleware, "share_out", lambda _: shares)
     with start_api() as api:
         key = api.key()
         with silent(api, 7) as sent:
@@ -257,7 +256,7 @@ def test_one_callers_requests_take_no_place_from_another(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shares = Shares(callers=6, strangers=6, each=3, waiting=0)
-    monkeypatch.setattr(request_limits, "share_out", lambda _: shares)
+    monkeypatch.setattr(middleware, "share_out", lambda _: shares)
     with start_api() as api:
         flooding, other = api.key(), api.key()
         sent = [
@@ -279,8 +278,8 @@ def test_long_polls_take_no_slot_and_too_many_return_at_once(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shares = Shares(callers=2, strangers=2, each=2, waiting=3)
-    monkeypatch.setattr(request_limits, "share_out", lambda _: shares)
-    monkeypatch.setattr(tasks, "MAX_WAIT_SECONDS", 300)
+    monkeypatch.setattr(middleware, "share_out", lambda _: shares)
+    monkeypatch.setattr(endpoints, "MAX_WAIT_SECONDS", 300)
     with start_api() as api:
         session, other = api.open(Dummy(), PARTS).join(A), api.key()
         _, callers = pots(api)

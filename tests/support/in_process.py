@@ -25,7 +25,7 @@ from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.process_context import Service
-from analyst_service.sessions.schemas import SessionWrite
+from analyst_service.sessions.endpoints import SessionWrite
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Base

@@ -1,10 +1,9 @@
-"""What goes and comes, once for each operation: a session of `dc` over two hospitals.
-
-The tests hold each against its schema, and send those that are sent.
-"""
+"""The OpenAPI document: examples, and additions to what the framework writes."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -218,3 +217,148 @@ ANSWERS: Final[dict[str, Example]] = {
     "get_readiness": {"status": "ok"},
 }
 """What comes back, by operation, but for the catalogue and figures, which are large."""
+
+
+Document = dict[str, Any]
+
+_JSON: Final = "application/json"
+_PROBLEM: Final = "application/problem+json"
+_SCHEME: Final = "bearer"
+_REFERENCE: Final = "#/components/schemas/"
+
+_TAGS: Final = {
+    "catalogue": "What may be asked for, and who the analyst is. Needs no credential.",
+    "sessions": "Opened, watched and ended by a coordinator.",
+    "members": "Invitations, and those who take them. A code stands for a credential.",
+    "rounds": "A party's work: read a task, answer it.",
+    "results": "What comes of it: labels for a party, a summary for the coordinator.",
+    "notices": "Addresses of mail to be told at: each caller's own.",
+    "health": "For supervisors and monitoring. Needs no credential.",
+}
+_EVERYBODY: Final = (Problem.TOO_MANY_REQUESTS, Problem.UNAVAILABLE)
+_CALLERS: Final = (Problem.UNAUTHENTICATED, Problem.NOT_FOUND)
+_SENDERS: Final = (Problem.MALFORMED, Problem.INVALID_PARAMETERS, Problem.TOO_LARGE)
+
+
+def describe(document: Document, with_caller: frozenset[str]) -> None:
+    """Add what readers and generators need; the document is changed.
+
+    document: OpenAPI 3.1, as the framework wrote it.
+    with_caller: the ids of the operations that ask for a credential.
+    """
+    document["servers"] = [{"url": "/", "description": "Where this document is."}]
+    document["tags"] = [{"name": n, "description": said} for n, said in _TAGS.items()]
+    components = document["components"]
+    components["securitySchemes"] = {
+        _SCHEME: {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A coordinator's or administrator's key, or the token that a "
+            "party got when it joined.",
+        }
+    }
+    components["examples"] = {each.slug: _example_of(each) for each in Problem}
+    for operation in _operations(document):
+        _describe(operation, needs_caller=operation["operationId"] in with_caller)
+    _let_defaults_be_left_out(document)
+
+
+def _operations(document: Document) -> Iterator[dict[str, Any]]:
+    for methods in document["paths"].values():
+        yield from methods.values()
+
+
+def _describe(operation: dict[str, Any], *, needs_caller: bool) -> None:
+    """Say who may ask, what goes and comes, and which problems are usual."""
+    name = operation["operationId"]
+    # the framework makes a title of the function's name
+    operation["summary"] = operation["description"].partition("\n")[0].rstrip(".")
+    operation["security"] = [{_SCHEME: []}] if needs_caller else []
+    usual = [*_EVERYBODY]
+    if needs_caller:
+        usual = [*_CALLERS, *usual]
+    body = operation.get("requestBody")
+    if body is not None:
+        usual = [*_SENDERS, *usual]
+        _give(body["content"], BODIES.get(name))
+    for status, response in operation["responses"].items():
+        if status.startswith("2"):
+            _give(response.get("content", {}), ANSWERS.get(name))
+    problems = operation["responses"]["default"]["content"][_PROBLEM]
+    problems["examples"] = {
+        each.slug: {"$ref": f"#/components/examples/{each.slug}"} for each in usual
+    }
+
+
+def _give(content: dict[str, Any], example: Any) -> None:
+    if example is not None and _JSON in content:
+        content[_JSON]["example"] = example
+
+
+def _example_of(problem: Problem) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "type": problem.urn,
+        "title": problem.title,
+        "status": problem.status,
+        "detail": "What was expected, and what came.",
+        "remedy": problem.remedy,
+        "request_id": "739a5a8eddf001ff",
+    }
+    if problem is Problem.SESSION_OVER:
+        over, reason = SessionState.CANCELLED.value, Problem.CANCELLED.slug
+        value |= {"state": over, "reason": reason}
+    return {"summary": problem.title, "value": value}
+
+
+# Defaults
+
+
+def _let_defaults_be_left_out(document: Document) -> None:
+    """Say the defaults of what is sent in words instead of by the keyword.
+
+    Generators take a field with a default for one that is always there, which is true of
+    answers; what is sent may leave it out, and has to: terms hold what differs from the
+    defaults.
+    """
+    schemas = document["components"]["schemas"]
+    sent = _find_reachable(_bodies(document), schemas)
+    answered = _find_reachable(_answers(document), schemas)
+    for name in sent - answered:
+        for field in schemas[name].get("properties", {}).values():
+            if "default" in field:
+                value = json.dumps(field.pop("default"), ensure_ascii=False)
+                said = field.get("description", "")
+                field["description"] = f"{said} Default: {value}.".lstrip()
+
+
+def _bodies(document: Document) -> Iterator[Any]:
+    for operation in _operations(document):
+        yield operation.get("requestBody")
+
+
+def _answers(document: Document) -> Iterator[Any]:
+    for operation in _operations(document):
+        yield operation["responses"]
+
+
+def _find_reachable(roots: Iterable[Any], schemas: dict[str, Any]) -> set[str]:
+    """Return the names of the schemas that something refers to, however far off."""
+    found: set[str] = set()
+    left = [name for root in roots for name in _references(root)]
+    while left:
+        name = left.pop()
+        if name not in found and name in schemas:
+            found.add(name)
+            left.extend(_references(schemas[name]))
+    return found
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"].removeprefix(_REFERENCE)
+        for each in value.values():
+            yield from _references(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _references(each)

@@ -1,0 +1,218 @@
+"""`coterie config`, `coterie migrate`, `coterie backup` and `coterie restore`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from analyst_service.cli.context import (
+    any_database,
+    check_parts,
+    check_schema,
+    current_database,
+    foreign_store,
+    open_parts,
+    operator,
+    read_identity,
+    read_settings,
+)
+
+if TYPE_CHECKING:
+    from analyst_service.settings import Settings
+    from analyst_service.storage.database import Database
+
+_SECRETS: Final = (
+    re.compile(r"(?P<kept>//[^/@\s]*?:)[^/@\s]*(?=@)"),  # //user:password@host
+    re.compile(r"(?P<kept>(?i:password|secret|token|key)[^=&?]*=)[^&]*"),
+)
+
+
+@click.group()
+def config() -> None:
+    """Look at the settings of the analyst, and take them over."""
+
+
+@config.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(*, as_json: bool) -> None:
+    """Check the settings, and print what is in force and where it comes from.
+
+    Secrets are not shown, nor what a file of a secret holds. Names that are nearly
+    those of settings are named.
+    """
+    found = list(_in_force(read_settings()))
+    if as_json:
+        click.echo(json.dumps(found))
+        return
+    width = max(len(line["name"]) for line in found)
+    for line in found:
+        click.echo(f"{line['name']:{width}}  {line['source']:11}  {line['value']}")
+
+
+@config.command()
+@click.argument("part", type=click.Choice(["key", "store"]))
+def adopt(part: str) -> None:
+    """Make the key or the store of arrays that is set now the database's own.
+
+    After a change that was meant. Analysts with the earlier one do not start any more.
+    Sessions that name the earlier key end for their parties.
+    """
+    from analyst_service.installation import ForeignStore, adopt_key, adopt_store
+    from analyst_service.monitoring.administrative_acts import Act, log_act
+    from clustering_protocols.common.errors import CoterieError
+
+    settings = read_settings()
+    with current_database(settings) as database:
+        parts = open_parts(settings)
+        try:
+            if part == "key":
+                adopt_key(database, parts.key)
+            else:
+                adopt_store(database, parts)
+        except ForeignStore as error:
+            raise click.ClickException(foreign_store(settings, error)) from None
+        except CoterieError as error:
+            raise click.ClickException(error.detail) from None
+        log_act(Act.ADOPTED, operator(), part=part)
+    click.echo(f"The {part} that is set now is the database's own.", err=True)
+
+
+def _in_force(settings: Settings) -> Iterator[dict[str, Any]]:
+    from analyst_service.secret_files import named_files, variable
+
+    files = dict(named_files(type(settings).model_fields, os.environ))
+    for name, value in settings:
+        if file := files.get(name):
+            source, shown = "file", str(file)
+        else:
+            is_set = name in settings.model_fields_set
+            source, shown = "environment" if is_set else "default", _mask_secrets(value)
+        yield {"name": variable(name), "source": source, "value": shown}
+
+
+def _mask_secrets(value: Any) -> Any:
+    """Return a value as it is printed: numbers as they are, texts without secrets."""
+    if isinstance(value, int | float):
+        return value
+    text = "" if value is None else str(value)
+    for secret in _SECRETS:
+        text = secret.sub(r"\g<kept>***", text)
+    return text
+
+
+@click.command()
+def migrate() -> None:
+    """Create the database's schema, or bring it up to this release.
+
+    Stop the service before. Open sessions that this release cannot continue with are
+    listed and ended; their parties read the reason.
+    """
+    from analyst_service.monitoring.administrative_acts import Act, log_act
+
+    with any_database(read_settings()) as database:
+        before = database.revision()
+        if before is not None:
+            check_schema(database, before)
+        database.migrate()
+        after = database.revision()
+        if before == after:
+            click.echo(f"The schema is current: revision {after}.", err=True)
+        elif before is None:
+            click.echo(f"The schema was created: revision {after}.", err=True)
+        else:
+            log_act(Act.MIGRATED, operator(), before=before, after=after)
+            click.echo(f"The schema went from revision {before} to {after}.", err=True)
+        end_outdated_sessions(database)
+
+
+def end_outdated_sessions(database: Database) -> None:
+    """End the sessions that this release cannot continue with, and say which."""
+    from analyst_service.clock import SystemClock
+    from analyst_service.sessions.service import end_outdated
+
+    ended = database.transact(lambda unit: end_outdated(unit, SystemClock()))
+    for session in ended:
+        click.echo(
+            f"Ended: {session.session_id} ({session.state}). {session.reason}", err=True
+        )
+    if ended:
+        click.echo(
+            f"{len(ended)} open sessions were ended: this release cannot continue with "
+            "them. Their coordinators open them anew.",
+            err=True,
+        )
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+def backup(folder: Path) -> None:
+    """Write database, blobs and the analyst's key into a new FOLDER.
+
+    The service may work on meanwhile. Keep the folder as secret as the data folder.
+    """
+    from analyst_service.backups import back_up
+    from analyst_service.monitoring.administrative_acts import Act, log_act
+
+    settings = read_settings()
+    with current_database(settings) as database, _in_sentences(folder, "be written"):
+        parts = open_parts(settings)
+        check_parts(settings, database, parts)
+        n_blobs = back_up(database, parts.store, read_identity(settings), folder)
+    log_act(Act.BACKUP_MADE, operator(), blobs=n_blobs)
+    click.echo(f"A backup with {n_blobs} blobs in {folder}.", err=True)
+    try:
+        settings.backup_mark.touch()
+    except OSError as error:
+        click.echo(
+            f"Warning: {settings.backup_mark} cannot be written ({error.strerror}): "
+            "/metrics will not know of this backup.",
+            err=True,
+        )
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def restore(folder: Path) -> None:
+    """Bring a backup from FOLDER into an empty analyst.
+
+    That is an empty database of the same kind and an empty data folder:
+    COTERIE_DATABASE_URL and COTERIE_DATA_DIR say where they are. The schema is brought up
+    to this release. Start the service afterwards: sessions continue.
+    """
+    from analyst_service.backups import restore as bring_back
+    from analyst_service.monitoring.administrative_acts import Act, log_act
+
+    settings = read_settings()
+    with any_database(settings) as database:
+        with _in_sentences(folder, "be restored"):
+            said = bring_back(folder, database, settings)
+        log_act(Act.RESTORED, operator())
+        database.migrate()
+        end_outdated_sessions(database)
+    click.echo(f"Restored as of {said.time:%Y-%m-%d %H:%M} UTC.", err=True)
+
+
+@contextmanager
+def _in_sentences(folder: Path, what: str) -> Iterator[None]:
+    """Say in a sentence what goes wrong with a backup: no row is in it."""
+    from analyst_service.backups import BackupFailed
+    from clustering_protocols.common.errors import StorageFull, Unavailable
+
+    try:
+        yield
+    except BackupFailed as error:
+        raise click.ClickException(str(error)) from None
+    except (StorageFull, Unavailable) as error:
+        raise click.ClickException(error.detail) from None
+    except OSError as error:
+        place = f" ({error.filename})" if error.filename else ""
+        raise click.ClickException(
+            f"{folder} cannot {what}: {error.strerror}{place}."
+        ) from None

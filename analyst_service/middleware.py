@@ -1,0 +1,399 @@
+"""What every request passes before it reaches a route.
+
+Bounds on headers, on bodies, and on how many requests are under way: in all, and of each
+sender. Strangers have one pot and callers who show a credential another, so that neither
+can use up what the others need. All of it runs in the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Final, NamedTuple
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from analyst_service.errors import problem_response
+from analyst_service.monitoring.logs import begin_request, describe
+from analyst_service.monitoring.metrics import Metrics
+from analyst_service.settings import Settings
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import TooManyRequests
+from clustering_protocols.common.limits import JSON_BYTES
+
+_HEADER_BYTES: Final = 32 << 10  # headers and address
+_KEY = "coterie.visit"
+_CREDENTIALED = "/v1/sessions"
+
+
+def is_strangers(scope: Scope) -> bool:
+    """Return whether a request shows no credential, or asks where none is needed."""
+    path: str = scope["path"]
+    return not path.startswith(_CREDENTIALED) or "authorization" not in Headers(
+        scope=scope
+    )
+
+
+def address(scope: Scope) -> str:
+    """Return by what name a stranger is counted."""
+    client = scope.get("client")
+    return f"address {client[0] if client else ''}"
+
+
+class Pot:
+    """Counts of requests under way.
+
+    most: of all senders together.
+    most_each, most_waiting: of one sender: that are served, and that wait for news in a
+        long poll.
+    """
+
+    def __init__(self, most: int, most_each: int, most_waiting: int = 0) -> None:
+        self._most, self._most_each = most, most_each
+        self.most_waiting = most_waiting
+        self._number = 0
+        self._served: Counter[str] = Counter()
+        self.waiting: Counter[str] = Counter()
+
+    @contextmanager
+    def visit(self, scope: Scope) -> Iterator[Visit]:
+        """Take a place for a request; :class:`TooManyRequests` if there is none."""
+        if self._number >= self._most:
+            raise TooManyRequests("The service is at its limit.")
+        visit = Visit(self)
+        scope[_KEY] = visit
+        self._number += 1
+        try:
+            yield visit
+        finally:
+            self.leave(visit.sender)
+
+    def name(self, sender: str) -> None:
+        """Count a request that has its place as one of a sender's."""
+        if self._served[sender] >= self._most_each:
+            raise TooManyRequests(f"More than {self._most_each} at once.")
+        self._served[sender] += 1
+
+    def leave(self, sender: str | None) -> None:
+        """Give a place up."""
+        self._number -= 1
+        if sender is not None:
+            self._less(self._served, sender)
+
+    def come_back(self, sender: str) -> None:
+        """Take a place again after waiting; those who waited are not turned away."""
+        self._number += 1
+        self._served[sender] += 1
+        self._less(self.waiting, sender)
+
+    @staticmethod
+    def _less(counts: Counter[str], sender: str) -> None:
+        counts[sender] -= 1
+        if not counts[sender]:
+            del counts[sender]  # senders come and go: nothing is kept of them
+
+
+class Visit:
+    """One request's place in its pot."""
+
+    def __init__(self, pot: Pot) -> None:
+        self._pot = pot
+        self.sender: str | None = None
+
+    @staticmethod
+    def of(scope: Scope) -> Visit:
+        """Return the visit of a request."""
+        visit: Visit = scope[_KEY]
+        return visit
+
+    def name(self, sender: str) -> None:
+        """Say who sends; :class:`TooManyRequests` if he has too many under way."""
+        self._pot.name(sender)
+        self.sender = sender
+
+    @contextmanager
+    def step_aside(self) -> Iterator[bool]:
+        """Give the place up while the request only waits for news.
+
+        False, and the place is kept, if the sender has enough of them waiting.
+        """
+        sender, pot = self.sender, self._pot
+        if sender is None or pot.waiting[sender] >= pot.most_waiting:
+            yield False
+            return
+        pot.waiting[sender] += 1
+        pot.leave(sender)
+        try:
+            yield True
+        finally:
+            pot.come_back(sender)
+
+
+class Shares(NamedTuple):
+    """How many requests may be under way at once.
+
+    callers: with a credential; a long poll that waits is none of them.
+    strangers: without one.
+    each: of one credential, or of one stranger's address.
+    waiting: long polls of one credential that are held; more are answered at once.
+    """
+
+    callers: int
+    strangers: int
+    each: int
+    waiting: int
+
+
+def share_out(max_requests: int) -> Shares:
+    """Return who may have how many of the requests that a process takes at once."""
+    return Shares(
+        max_requests, max(1, max_requests // 2), max(1, max_requests // 10), 32
+    )
+
+
+class RequestLimits:
+    """Refuses at once what this process cannot take; nothing is queued."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        most, strangers, each, waiting = share_out(settings.max_requests)
+        self._callers = Pot(most, each, waiting)
+        self._strangers = Pot(strangers, each)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, if there is room for it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if _is_oversized(scope):
+            refusal = problem_response(
+                Problem.HEADER_TOO_LARGE, f"More than {_HEADER_BYTES} bytes."
+            )
+            await refusal(scope, receive, send)
+            return
+        with ExitStack() as place:
+            try:
+                place.enter_context(self._visit(scope))
+            except TooManyRequests as full:
+                await problem_response(full.problem, full.detail)(scope, receive, send)
+                return
+            await self._app(scope, receive, send)
+
+    @contextmanager
+    def _visit(self, scope: Scope) -> Iterator[None]:
+        """Count a request while it runs, a stranger's by its address.
+
+        A caller is named by the route, once the credential is known to be one.
+        """
+        is_stranger = is_strangers(scope)
+        pot = self._strangers if is_stranger else self._callers
+        with pot.visit(scope) as visit:
+            if is_stranger:
+                visit.name(address(scope))
+            yield
+
+
+def _is_oversized(scope: Scope) -> bool:
+    size = sum(len(name) + len(value) for name, value in scope["headers"])
+    size += len(scope["path"]) + len(scope["query_string"])
+    return size > _HEADER_BYTES
+
+
+BODY_SECONDS: Final = 30.0
+"""Head start of a body before its rate counts."""
+
+STRANGER_SECONDS: Final = 5.0
+"""Head start of a body without a credential."""
+
+STRANGER_BYTES: Final = 16 << 10
+"""Largest body without a credential."""
+
+_BYTES_PER_SECOND: Final = 16 << 10  # on average; slower ones get 408
+_UPLOAD = re.compile(
+    r"/v1/sessions/[^/]+/rounds/\d+/attempts/\d+/contribution(/upload)?"
+)
+
+
+class BoundedBodies:
+    """Refuses JSON bodies over a limit, and bodies that come too slowly.
+
+    Uploads have a limit of their own, and strangers narrower ones. The path decides, not
+    the Content-Type: the framework reads whatever is sent to a JSON endpoint. A connection
+    whose body was not read to its end is closed: what is left of it is no second request.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, counting and timing what is read of its body."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        bounds = _bounds(scope)
+        limit = bounds.limit
+        body = _Body(scope, receive, send, bounds)
+        length = Headers(scope=scope).get("content-length", "0")
+        if limit is not None and length.isdigit() and int(length) > limit:
+            refusal = problem_response(
+                Problem.TOO_LARGE, f"{length} bytes; at most {limit}."
+            )
+            await refusal(scope, receive, body.send)
+            return
+        await self._app(scope, body.receive, body.send)
+
+
+class _Bounds(NamedTuple):
+    """How long a body may be, and its head start in seconds."""
+
+    limit: int | None
+    seconds: float
+
+
+def _bounds(scope: Scope) -> _Bounds:
+    if is_strangers(scope):
+        return _Bounds(STRANGER_BYTES, STRANGER_SECONDS)
+    is_upload = _UPLOAD.fullmatch(scope["path"]) is not None
+    return _Bounds(None if is_upload else JSON_BYTES, BODY_SECONDS)
+
+
+class _Body:
+    """The body of one request."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        bounds: _Bounds,
+    ) -> None:
+        headers = Headers(scope=scope)
+        announced = headers.get("content-length", "0") != "0"
+        self._is_open = announced or "transfer-encoding" in headers
+        self._receive, self._send = receive, send
+        self._limit, self._seconds = bounds
+        self._begin: float | None = None
+        self._seen = 0
+
+    async def receive(self) -> Message:
+        if not self._is_open:
+            return await self._receive()
+        loop = asyncio.get_running_loop()
+        self._begin = self._begin or loop.time()
+        allowed = self._seconds + self._seen / _BYTES_PER_SECOND
+        try:
+            async with asyncio.timeout_at(self._begin + allowed):
+                message = await self._receive()
+        except TimeoutError:
+            # of other exceptions the framework makes a 400
+            raise HTTPException(
+                Problem.TIMEOUT.status,
+                f"Less than {_BYTES_PER_SECOND} bytes per second",
+            ) from None
+        self._is_open = message.get("more_body", False)
+        self._seen += len(message.get("body", b""))
+        if self._limit is not None and self._seen > self._limit:
+            raise HTTPException(
+                Problem.TOO_LARGE.status, f"More than {self._limit} bytes"
+            )
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and self._is_open:
+            MutableHeaders(scope=message)["Connection"] = "close"
+        await self._send(message)
+
+
+log = logging.getLogger("coterie.requests")
+
+# of every answer that says nothing else
+_USUAL: Final = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+}
+_USUAL_OVER_TLS: Final = {
+    **_USUAL,
+    "Strict-Transport-Security": "max-age=31536000",
+}
+
+
+class RequestLog:
+    """The outermost part: names each request, and tells how it went.
+
+    A path may name people's projects, so the log has the route's pattern instead.
+    """
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on and write down what became of it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(receive, send, is_tls=scope["scheme"] == "https")
+        begin = time.monotonic()
+        try:
+            await self._app(scope, exchange.receive, exchange.send)
+        except Exception as error:  # noqa: BLE001  whatever it is, the caller gets a document
+            log.error("request failed: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
+            if exchange.status is None:
+                refusal = problem_response(Problem.INTERNAL, "An unexpected error.")
+                await refusal(scope, exchange.receive, exchange.send)
+        self._tell(scope, exchange, time.monotonic() - begin)
+
+    def _tell(self, scope: Scope, exchange: _Exchange, seconds: float) -> None:
+        note, metrics = exchange.note, self._metrics
+        route = getattr(scope.get("route"), "path", "unknown")
+        metrics.requests.labels(scope["method"], route, exchange.status).inc()
+        metrics.received.inc(exchange.received)
+        metrics.sent.inc(exchange.sent)
+        if note.problem is not None:
+            metrics.refusals.labels(note.problem).inc()
+        fields = {
+            "method": scope["method"],
+            "route": route,
+            "status": exchange.status,
+            "seconds": round(seconds, 4),
+            "received_bytes": exchange.received,
+            "sent_bytes": exchange.sent,
+            "caller": note.caller,
+            "problem": note.problem,
+        }
+        failed = exchange.status is None or exchange.status >= 500
+        level = logging.ERROR if failed else logging.INFO
+        log.log(level, "request", extra={"fields": fields})
+
+
+class _Exchange:
+    """Counts what comes and goes of one request, and names it in its response."""
+
+    def __init__(self, receive: Receive, send: Send, *, is_tls: bool) -> None:
+        self._usual = _USUAL_OVER_TLS if is_tls else _USUAL
+        self.note = begin_request()
+        self.status: int | None = None
+        self.received = self.sent = 0
+        self._receive, self._send = receive, send
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.received += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["X-Request-ID"] = self.note.request_id
+            for name, value in self._usual.items():
+                headers.setdefault(name, value)
+        self.sent += len(message.get("body", b""))
+        await self._send(message)

@@ -1,1 +1,0 @@
-"""What every request passes before it reaches a route."""

@@ -1,1 +1,0 @@
-"""What endpoints share: their parts of the process, JSON bodies, forms of arrays."""
