@@ -215,7 +215,7 @@ def test_a_party_stops_or_sends_what_an_honest_run_has_it_send(name: str) -> Non
     if NIGHTLY:
         examples = list(range(len(catalogue.protocol(name).reference().examples())))
         seed = secrets.token_hex(4)
-    count = thorough(ci=100, nightly=2000)
+    count = thorough(ci=50, nightly=2000)
     met = run(name, examples, seed, count)
     stopped = sum(count for how, count in met.items() if how[0].isupper())
     assert REPEAT or stopped > count / 2, met
