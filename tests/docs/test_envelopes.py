@@ -9,7 +9,6 @@ from support.product import ROOT
 
 from clustering_protocols import catalogue
 
-
 SETUP = {"secrets", "alignment", "intersection", "linkage"}
 """Stages that all protocols share: one row of the table has them."""
 
