@@ -45,29 +45,22 @@ def new(name: str, home: Path | None, *, replace: bool, as_json: bool) -> None:
 @identity.command()
 @home_option
 @json_option
-def show(home: Path | None, *, as_json: bool) -> None:
-    """Print the name and the public key of your institution."""
-    from party_sdk.home.identities import OwnIdentity
-
-    _show(OwnIdentity(home or default_home()).load(), as_json=as_json)
-
-
-@identity.command()
-@home_option
-@json_option
 def card(home: Path | None, *, as_json: bool) -> None:
     """Print your card, to hand to coordinators and parties.
 
     It is a small JSON file without secrets. Hand it over so that they know whose it is:
-    in person, or with the fingerprint read to them by telephone.
+    in person, or with the fingerprint, which stands on standard error, read to them by
+    telephone.
     """
     from clustering_protocols.common.errors import NotReady
+    from clustering_protocols.secrecy.identities import fingerprint
     from party_sdk.home.identities import OwnIdentity
 
-    del as_json  # a card is JSON
     own = OwnIdentity(home or default_home()).load()
     if not own.name:
         raise NotReady("Your identity has no name yet: coterie identity new NAME.")
+    if not as_json:
+        say(f"{own.name}  {fingerprint(own.key)}", err=True)
     say(own.card.model_dump_json())
 
 

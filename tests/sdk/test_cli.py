@@ -203,7 +203,7 @@ def test_a_session_that_fails_is_exit_code_4(online: Terminal, rows: Path) -> No
     assert_explained(ended, Problem.PROTOCOL_FAILED)
     assert "fail at 'count'" in ended.stderr
     assert not (online.folder / "labels.csv").exists()
-    watched = online.json("session", "watch", session, expect=4)
+    watched = online.json("session", "show", "--follow", session, expect=4)
     assert watched["type"] == Problem.PROTOCOL_FAILED.urn
 
 
@@ -357,7 +357,7 @@ def test_a_party_alone_runs_a_session_to_its_labels(
         "completed",
         document["safety_number"],
     )
-    assert online.json("session", "watch", session)["state"] == "completed"
+    assert online.json("session", "show", "--follow", session)["state"] == "completed"
     listed = {line["id"]: line for line in online.json("session", "list")}
     assert listed[session]["title"] == "Wards"
 

@@ -133,16 +133,22 @@ def invite(
     type=click.Path(path_type=Path),
     help="Of several runs: write their figures over the number of clusters (SVG).",
 )
+@click.option("--follow", is_flag=True, help="Wait for the end of the session first.")
 @json_option
 @pass_coordinator
 def show(
-    coordinator: Coordinator, session_id: str, picture: Path | None, *, as_json: bool
+    coordinator: Coordinator,
+    session_id: str,
+    picture: Path | None,
+    *,
+    follow: bool,
+    as_json: bool,
 ) -> None:
     """Say where a session stands and for whom it waits."""
     from coterie_pages.views.result_views import outcomes_in
 
     opened = coordinator.session(session_id)
-    status = opened.status()
+    status = opened.wait(show_progress) if follow else opened.status()
     if picture is not None:
         from party_sdk.cli.terminal.run_table import draw
 
@@ -201,17 +207,6 @@ def choose(
             raise click.Abort
     status = coordinator.session(session_id).choose(n_clusters)
     say(status.model_dump_json() if as_json else progress_line(status))
-
-
-@session.command()
-@opened_argument
-@json_option
-@pass_coordinator
-def watch(coordinator: Coordinator, session_id: str, *, as_json: bool) -> None:
-    """Follow a session to its end."""
-    status = coordinator.session(session_id).wait(show_progress)
-    if as_json:
-        say(status.model_dump_json())
 
 
 @session.command()
