@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from clustering_protocols.contract.parameter_groups import KEYWORD, USUAL
-from coterie_pages.models.fields import FormField, Option
+from coterie_pages.models import FormField, Option
 
 _LIMITS: Final = {
     "minimum": "from {}",

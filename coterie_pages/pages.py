@@ -13,9 +13,7 @@ from markupsafe import Markup
 from clustering_protocols.common.limits import CONTROLS
 from clustering_protocols.terms.captions import texts_of
 from coterie_pages import formatting, svg
-from coterie_pages.models import RunReport, SessionReport, TermsSheet
-from coterie_pages.models.frame import Frame
-from coterie_pages.models.screens import Screen
+from coterie_pages.models import Frame, RunReport, Screen, SessionReport, TermsSheet
 from coterie_pages.result_texts import (
     citations_of,
     doubts_of,

@@ -12,11 +12,12 @@ from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus, SlotStatus
 from clustering_protocols.wire.progress import describe_pace, updates_done
 from clustering_protocols.wire.states import Event, SessionState, SlotState
-from coterie_pages.models import AuditRow, SlotEntry
-from coterie_pages.models.screens import (
+from coterie_pages.models import (
+    AuditRow,
     Progress,
     SessionStatusView,
     SlotAnswer,
+    SlotEntry,
     StageSpan,
     Timeline,
     Work,

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters, NotReady
 from clustering_protocols.records.arrays import IntArray
-from coterie_pages.models.reports import OwnRun, RunOverlap
+from coterie_pages.models import OwnRun, RunOverlap
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Rows
 from party_sdk.home.policy import Policy
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clustering_protocols.contract import Outcome
     from clustering_protocols.numerics.data_source import DataSource
     from clustering_protocols.terms.terms import Terms
-    from coterie_pages.models.reports import OwnRun, RunOverlap
+    from coterie_pages.models import OwnRun, RunOverlap
     from party_sdk.party.participant import Party
     from party_sdk.results.exports import ExportColumn
 

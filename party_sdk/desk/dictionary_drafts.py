@@ -12,8 +12,8 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
 )
 from clustering_protocols.terms.schema import Schema
-from coterie_pages.models.desk_coordinator import VariableLine
-from coterie_pages.models.fields import Option
+from coterie_pages.desk_models import VariableLine
+from coterie_pages.models import Option
 from party_sdk.desk.responses import Form
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     Unauthenticated,
 )
-from coterie_pages.models.screens import Refusal
+from coterie_pages.models import Refusal
 from coterie_pages.served_pages import HEADERS, asset
 from party_sdk.desk.form_answers import AnswersByGet, see_other
 from party_sdk.desk.responses import Desk, Form, address_of, render_in_frame

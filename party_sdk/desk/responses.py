@@ -16,8 +16,7 @@ from starlette.routing import Route
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
-from coterie_pages.models.frame import Banner, Frame, Link
-from coterie_pages.models.screens import Refusal, Screen
+from coterie_pages.models import Banner, Frame, Link, Refusal, Screen
 from coterie_pages.pages import Report, screen
 from coterie_pages.served_pages import HEADERS
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError, InvalidParameters
-from coterie_pages.models.screens import Refusal
+from coterie_pages.models import Refusal
 from party_sdk.desk.coordinator import coordination
 from party_sdk.desk.form_answers import see_other
 from party_sdk.desk.gate import LEFT, Gate

@@ -14,8 +14,7 @@ from support import page_models
 
 import coterie_pages
 from analyst_service import openapi
-from coterie_pages.models.frame import Frame, Link
-from coterie_pages.models.screens import Refusal
+from coterie_pages.models import Frame, Link, Refusal
 from coterie_pages.pages import screen
 from coterie_pages.served_pages import HEADERS, address_of, asset
 

@@ -9,8 +9,7 @@ from threading import Thread
 import pytest
 from playwright.sync_api import Browser
 
-from coterie_pages.models.frame import Frame
-from coterie_pages.models.screens import Refusal
+from coterie_pages.models import Frame, Refusal
 from coterie_pages.pages import screen
 from coterie_pages.served_pages import HEADERS, asset
 from tests.pages.looking import looking

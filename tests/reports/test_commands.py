@@ -21,8 +21,7 @@ from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from coterie import Coordinator
-from coterie_pages.models.desk import TableChoice
-from coterie_pages.models.table_mapping import MendedTable
+from coterie_pages.desk_models import MendedTable, TableChoice
 from party_sdk.analyst_client.http_analyst import connect
 from tests.reports.conftest import Command
 

@@ -13,7 +13,7 @@ from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:
-    from coterie_pages.models.reports import OwnRun, RunOverlap
+    from coterie_pages.models import OwnRun, RunOverlap
     from party_sdk.application.home import Home
     from party_sdk.cli.options.tables import GivenTable
 

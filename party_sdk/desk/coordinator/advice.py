@@ -11,9 +11,8 @@ from starlette.responses import Response
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.limits import MAX_GROUP_SLOTS
-from coterie_pages.models.desk_coordinator import AdvicePage, MethodRow
-from coterie_pages.models.fields import FormField, Option
-from coterie_pages.models.frame import Banner
+from coterie_pages.desk_models import AdvicePage, MethodRow
+from coterie_pages.models import Banner, FormField, Option
 from party_sdk.advice import (
     COLUMNS,
     LEGEND,

@@ -21,8 +21,8 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.wire.states import OVER
-from coterie_pages.models.desk_coordinator import AtAnalyst, OpenedRow, SessionsPage
-from coterie_pages.models.fields import FormField
+from coterie_pages.desk_models import AtAnalyst, OpenedRow, SessionsPage
+from coterie_pages.models import FormField
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.responses import Desk, Form, desk_of, form_of, render_page, to

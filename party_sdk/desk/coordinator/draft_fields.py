@@ -16,15 +16,10 @@ from clustering_protocols.contract.parameter_groups import GROUPS
 from clustering_protocols.terms.captions import Group
 from clustering_protocols.terms.request_fields import request_fields
 from clustering_protocols.terms.terms import Layout
+from coterie_pages.desk_models import ColumnsLine, FieldGroup, NewSession, SlotLine
 from coterie_pages.form_fields import fields_of
 from coterie_pages.formatting import figure
-from coterie_pages.models.desk_coordinator import (
-    ColumnsLine,
-    FieldGroup,
-    NewSession,
-    SlotLine,
-)
-from coterie_pages.models.fields import FormField, KeyLine, KeysChoice, Option
+from coterie_pages.models import FormField, KeyLine, KeysChoice, Option
 from party_sdk.advice import layout_of
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import MATCH_KEYS, PARAM, SPLITS, Draft

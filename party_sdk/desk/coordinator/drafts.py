@@ -24,8 +24,8 @@ from clustering_protocols.terms.request_fields import (
 )
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Layout, Terms
+from coterie_pages.desk_models import SlotLine
 from coterie_pages.form_fields import parameters_of
-from coterie_pages.models.desk_coordinator import SlotLine
 from party_sdk.coordinator.option_parsing import (
     earlier_values,
     layout_of,

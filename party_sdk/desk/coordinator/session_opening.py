@@ -14,15 +14,14 @@ from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import SlotState
-from coterie_pages.models.desk_coordinator import (
+from coterie_pages.desk_models import (
     InvitationPage,
     Invitations,
     OneInvitation,
     Review,
     SlotLine,
 )
-from coterie_pages.models.fields import FormField
-from coterie_pages.models.frame import Banner
+from coterie_pages.models import Banner, FormField
 from coterie_pages.views.terms_sheet import sheet_of
 from party_sdk.advice import describe_runs
 from party_sdk.coordinator.coordinator import Coordinator, DrawnTerms

@@ -15,9 +15,8 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SlotState
-from coterie_pages.models.desk_coordinator import SessionDesk
-from coterie_pages.models.frame import Banner
-from coterie_pages.models.screens import Refusal
+from coterie_pages.desk_models import SessionDesk
+from coterie_pages.models import Banner, Refusal
 from coterie_pages.pages import page as file_of
 from coterie_pages.views.session_progress import standing_of, timeline_of
 from party_sdk.coordinator.coordinator import Coordinator

@@ -12,9 +12,8 @@ from starlette.responses import Response
 from clustering_protocols.catalogue import find_risk
 from clustering_protocols.common.errors import CoterieError, NotReady
 from clustering_protocols.terms.agreements import Seat
-from coterie_pages.models import TermsSheet
-from coterie_pages.models.desk import OfferedTerms, OrderPage
-from coterie_pages.models.frame import Banner
+from coterie_pages.desk_models import OfferedTerms, OrderPage
+from coterie_pages.models import Banner, TermsSheet
 from coterie_pages.pages import assessment, page
 from coterie_pages.views.terms_sheet import show_risks
 from party_sdk.application.asker import Answer

@@ -17,8 +17,8 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.secrecy.identities import Card, fingerprint
 from clustering_protocols.wire.states import OVER
-from coterie_pages.models.desk import CardPage, KnownInstitution, PartyList, PartyRow
-from coterie_pages.models.frame import Banner
+from coterie_pages.desk_models import CardPage, KnownInstitution, PartyList, PartyRow
+from coterie_pages.models import Banner
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, bad, desk_of, file, form_of, render_page, to
 from party_sdk.desk.tables.named_file import pasted_or_named

@@ -11,10 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
-from coterie_pages.models import RunReport
-from coterie_pages.models.desk import LabelledRows, NewRowsChoice, RunOutcome
-from coterie_pages.models.frame import Banner
-from coterie_pages.models.reports import OwnRunsPage
+from coterie_pages.desk_models import LabelledRows, NewRowsChoice, RunOutcome
+from coterie_pages.models import Banner, OwnRunsPage, RunReport
 from coterie_pages.pages import page
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of

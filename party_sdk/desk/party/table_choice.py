@@ -22,16 +22,15 @@ from clustering_protocols.session_terms import check_terms
 from clustering_protocols.shared_stages.row_selection import shares_rows
 from clustering_protocols.terms.session_risks import CHOICES, LIMITS, SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
-from coterie_pages.models.desk import (
+from coterie_pages.desk_models import (
     ColumnChoice,
+    MendedTable,
     OwnChoices,
     OwnTick,
     RehearsalPage,
     TableChoice,
 )
-from coterie_pages.models.fields import FormField
-from coterie_pages.models.frame import Banner
-from coterie_pages.models.table_mapping import MendedTable
+from coterie_pages.models import Banner, FormField
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.responses import Form, bad, desk_of, form_of, render_page, to

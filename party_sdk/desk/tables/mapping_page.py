@@ -14,9 +14,8 @@ from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.common.validation_messages import in_words
 from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Schema
-from coterie_pages.models.fields import Option
-from coterie_pages.models.frame import Banner
-from coterie_pages.models.table_mapping import CellLine, RowsPreview, VariableSource
+from coterie_pages.desk_models import CellLine, RowsPreview, VariableSource
+from coterie_pages.models import Banner, Option
 from party_sdk.admission.table_files import NamedTable
 from party_sdk.desk.responses import Form, bad
 from party_sdk.desk.tables.named_file import csv_of, path_of, split_words

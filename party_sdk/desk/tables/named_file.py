@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
-from coterie_pages.models.desk import TableFile
-from coterie_pages.models.fields import KeyLine
+from coterie_pages.desk_models import TableFile
+from coterie_pages.models import KeyLine
 from party_sdk.desk.responses import Form
 
 if TYPE_CHECKING:

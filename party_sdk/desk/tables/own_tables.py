@@ -14,9 +14,8 @@ from starlette.routing import Route
 
 from clustering_protocols.common.errors import CoterieError, InvalidData
 from clustering_protocols.terms.schema import Schema
-from coterie_pages.models.desk import ColumnChoice
-from coterie_pages.models.frame import Banner
-from coterie_pages.models.table_mapping import MendedTable, OwnTable, RowsPreview
+from coterie_pages.desk_models import ColumnChoice, MendedTable, OwnTable, RowsPreview
+from coterie_pages.models import Banner
 from party_sdk.admission.table_files import NamedTable
 from party_sdk.desk.responses import (
     Form,

@@ -1,0 +1,663 @@
+"""Pages of the desk at home: what waits for a person, and what that person decides."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import AwareDatetime, Field
+
+from clustering_protocols.common.values import Value
+from clustering_protocols.engine.inspection import Rehearsal
+from clustering_protocols.terms.agreements import Seat
+from coterie_pages.models import (
+    FormField,
+    KeyLine,
+    KeysChoice,
+    NewRowsSummary,
+    Option,
+    Risk,
+    RunReport,
+    Screen,
+    SessionReport,
+    SessionStatusView,
+    TermsSheet,
+    Timeline,
+)
+
+
+class PartyRow(Value):
+    """A party of this home in a list.
+
+    group: whether it waits for its person, runs, or has ended.
+    said: what it waits for, or why it ended, in a sentence.
+    since: since when it has been so; None where only the command line knows it.
+    """
+
+    session: str
+    slot: str
+    title: str = ""
+    protocol: str = ""
+    state: str
+    group: Literal["asks", "runs", "ended"]
+    said: str = ""
+    since: AwareDatetime | None = None
+
+
+class KnownInstitution(Value):
+    """An institution whose card is trusted here, and the fingerprint of its key."""
+
+    name: str
+    fingerprint: str
+
+
+class PartyList(Screen):
+    """The parties of a home, those that wait for a person first.
+
+    institution: the name of this home's institution; empty where it has none yet.
+    fingerprint: of its public key; empty where there is none yet.
+    known: institutions whose cards are trusted here.
+    trouble, remedy: why no orders run, and what to do; empty where they do.
+    """
+
+    template = "desk/parties.html.j2"
+    rows: tuple[PartyRow, ...]
+    institution: str = ""
+    fingerprint: str = ""
+    known: tuple[KnownInstitution, ...] = ()
+    trouble: str = ""
+    remedy: str = ""
+    now: AwareDatetime
+
+
+class OfferedTerms(TermsSheet, Screen):
+    """The terms of an invitation, with a tick for each risk that is not accepted yet.
+
+    accepted: codes that the policy of this home accepts.
+    joined: whether this party has accepted these terms: nothing is asked any more.
+    missed: codes without a tick in the form that was sent.
+    """
+
+    template = "desk/terms.html.j2"
+    accepted: tuple[str, ...] = ()
+    joined: bool = False
+    missed: tuple[str, ...] = ()
+
+
+class TableFile(Value):
+    """A file that is offered as a table; size in bytes."""
+
+    name: str
+    path: str
+    size: int = Field(ge=0)
+
+
+class ColumnChoice(Value):
+    """A column of a table, and what becomes of it.
+
+    kind: what it holds; empty where it was not read.
+    low, high: its range, in words; empty where it has none.
+    role: ``id`` names the rows and never leaves, ``in`` is clustered, ``out`` is not.
+    links: whether match keys are made of it.
+    """
+
+    name: str
+    kind: str = ""
+    missing: int = Field(default=0, ge=0)
+    low: str = ""
+    high: str = ""
+    role: Literal["id", "in", "out"]
+    links: bool = False
+
+
+class OwnTick(Value):
+    """Something that a party allows by itself; ``name`` as messages name it."""
+
+    name: str
+    sentence: str
+    given: bool = False
+
+
+class OwnChoices(Value):
+    """What a party decides alone.
+
+    ticks: what it allows.
+    share: which share of its rows its sums may tell.
+    quota: how many ids others may bring for each of its rows; None where none are.
+    needed: whether the policy admits too few for the match keys of the terms.
+    """
+
+    ticks: tuple[OwnTick, ...]
+    share: FormField
+    quota: FormField | None = None
+    needed: bool = False
+
+
+class TableReading(Screen):
+    """A table is chosen, and how it is read is shown.
+
+    place: the address of the page below that of the party.
+    title, session, slot: the session, and the place in it.
+    folder: whose files are offered.
+    more_files: how many more there are.
+    path, csv: the table that was chosen, and how it is written; empty where none was.
+    dialect: how the file is written, as it was found out.
+    sheets, sheet: of a file with sheets, and the one that was read.
+    skip: how many lines or rows stand above the names of columns, where somebody said it.
+    not_read: rows of the file that are left out, or cannot be read.
+    is_mapped: whether a mapping mends the table.
+    mends: whether there is a dictionary, by which a mapping can be drafted.
+    described: whether it is settled which columns are clustered.
+    checked: whether the table was held against the terms.
+    problems, warnings: what hinders it, with lines, and what may be wrong.
+    match_keys: how its rows look by the keys that link them.
+    """
+
+    place: ClassVar[str]
+    title: str
+    session: str
+    slot: str
+    folder: str
+    files: tuple[TableFile, ...] = ()
+    more_files: int = Field(default=0, ge=0)
+    path: str = ""
+    csv: str = ""
+    n_rows: int = Field(default=0, ge=0)
+    not_read: int = Field(default=0, ge=0)
+    sheets: tuple[str, ...] = ()
+    sheet: str = ""
+    skip: str = ""
+    is_mapped: bool = False
+    mends: bool = False
+    dialect: dict[str, str] = Field(default={})
+    columns: tuple[ColumnChoice, ...] = ()
+    described: bool = False
+    checked: bool = False
+    problems: tuple[str, ...] = Field(default=(), repr=False)
+    warnings: tuple[str, ...] = ()
+    match_keys: tuple[KeyLine, ...] = ()
+
+
+class TableChoice(TableReading):
+    """The table of a run is chosen.
+
+    notify: addresses that the analyst is to tell, as they were typed.
+    choices: what the party decides alone.
+    """
+
+    template = "desk/table.html.j2"
+    place = "table"
+    confirm: bool = False
+    notify: str = ""
+    choices: OwnChoices
+
+
+class NewRowsChoice(TableReading):
+    """A table of new rows is chosen.
+
+    doubt: why they look like other units than those of the session; empty where they
+        do not.
+    """
+
+    template = "desk/new-rows.html.j2"
+    place = "new-rows"
+    doubt: str = ""
+
+
+class LabelledRows(Screen):
+    """New rows have their labels, and may be kept as a file.
+
+    path, csv, ids, agreed: for the form that makes the file.
+    summary: what is said of them as a whole.
+    """
+
+    template = "desk/labelled-rows.html.j2"
+    title: str
+    session: str
+    slot: str
+    path: str
+    csv: str = ""
+    ids: tuple[str, ...] = ()
+    agreed: bool = False
+    summary: NewRowsSummary
+
+
+class CardPage(Screen):
+    """The card of an institution, before its key is trusted.
+
+    name, fingerprint: what the card says.
+    card: its text, for the form that trusts it.
+    """
+
+    template = "desk/card.html.j2"
+    name: str
+    fingerprint: str
+    card: str
+
+
+class RehearsalPage(Screen):
+    """What would be sent of a table, of a session that was played at home.
+
+    path, csv, ids, columns, mapping, notify, choices: for the form that places the order.
+    """
+
+    template = "desk/rehearsal.html.j2"
+    title: str
+    session: str
+    slot: str
+    path: str
+    csv: str = ""
+    ids: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    mapping: str = Field(default="", repr=False)
+    notify: str = ""
+    choices: OwnChoices
+    played: Rehearsal
+
+
+class OrderPage(Screen):
+    """Where an order stands, and what it asks.
+
+    status, question, table: of :mod:`party_sdk.supervisor`: an ``OrderStatus``, a
+        ``PendingQuestion`` or None, and the name of the table's file.
+    risks: what the question asks to accept.
+    missed: risks without a tick in the form that was sent.
+    consents: of :mod:`party_sdk.home.consents`.
+    limit: the party's own choice that the trouble names; empty for none.
+    members, safety_number: who takes part, once all have joined.
+    asks: which kinds of contribution wait for a yes: ``everything``, ``readable`` for
+        those that somebody can read, or nothing where it is empty.
+    for_good: whether the party has left after it had joined: it cannot be placed again.
+    compares_runs: whether one of several numbers of clusters is to be chosen.
+    """
+
+    template = "desk/order.html.j2"
+    title: str
+    status: Any
+    question: Any = None
+    consents: Any = None
+    risks: tuple[Risk, ...] = ()
+    missed: tuple[str, ...] = ()
+    limit: str = ""
+    now: AwareDatetime
+    members: tuple[Seat, ...] = ()
+    safety_number: str = ""
+    table: str = ""
+    for_good: bool = False
+    compares_runs: bool = False
+    asks: str = ""
+
+
+class RunOutcome(RunReport, Screen):
+    """The result of a run, with files to keep.
+
+    labels: whether a file of labels is there.
+    undrawn: why own rows are not drawn; empty where they are.
+    note: what a spreadsheet may do to ids in that file; empty where it does nothing.
+    labels_new_rows: whether the result labels new rows.
+    unlinked: whether it can be said which rows match keys linked to nobody.
+    formats: of the table with clusters, as it can be downloaded.
+    """
+
+    template = "desk/outcome.html.j2"
+    formats: tuple[str, ...] = ()
+    labels: bool = False
+    note: str = ""
+    undrawn: str = ""
+    labels_new_rows: bool = False
+    unlinked: bool = False
+
+
+class CellLine(Value):
+    """A text of the table, in so many rows, and what it stands for.
+
+    chosen: the value of the option.
+    """
+
+    text: str = Field(repr=False)
+    n_rows: int
+    chosen: str
+
+
+class VariableSource(Value):
+    """A variable of the session, and how the table has it.
+
+    source: the column of the table; empty where none is.
+    candidates: the table's columns, the nearest first.
+    why, certainty: how the source was found.
+    convert: the name of a conversion of units, or empty.
+    dates: orders of dates, with blanks between.
+    options: what a text may stand for.
+    asks: whether a person has to say something.
+    """
+
+    name: str
+    title: str = ""
+    type: str
+    unit: str = ""
+    source: str = ""
+    candidates: tuple[str, ...] = ()
+    why: str = ""
+    certainty: str = ""
+    convert: str = ""
+    conversions: tuple[str, ...] = ()
+    factor: str = ""
+    offset: str = ""
+    thousands: str = ""
+    dates: str = ""
+    limits: str = ""
+    has_limits: bool = False
+    cells: tuple[CellLine, ...] = ()
+    more_cells: int = 0
+    options: tuple[Option, ...] = ()
+    asks: bool = False
+
+
+class RowsPreview(Value):
+    """The first rows of a table, for its own people."""
+
+    names: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = Field(default=(), repr=False)
+
+
+class MendedTable(Screen):
+    """How a table becomes what a dictionary describes, to be changed and tried.
+
+    place: the address of the page, below the root.
+    session, slot: where the table is to take part; empty before any invitation.
+    dictionary: the path of the dictionary, before any invitation.
+    mapping: what holds so far, as a file has it.
+    before, after: the first rows, as the table has them and as they are prepared.
+    rows: how many rows are read, of those of the file.
+    lines: lines that are left out, with blanks between.
+    columns: those of the table, to choose what names rows.
+    omitted: cells by which rows are left out: ``Column = cell``, one a line.
+    problems, warnings: what hinders it, and what may be wrong.
+    """
+
+    template = "desk/mapping.html.j2"
+    place: str
+    title: str = ""
+    session: str = ""
+    slot: str = ""
+    dictionary: str = ""
+    path: str
+    csv: str = ""
+    ids: tuple[str, ...] = ()
+    mapping: str = Field(default="", repr=False)
+    variables: tuple[VariableSource, ...] = ()
+    before: RowsPreview = RowsPreview()
+    after: RowsPreview = RowsPreview()
+    rows: str = ""
+    lines: str = ""
+    omitted: str = Field(default="", repr=False)
+    columns: tuple[str, ...] = ()
+    fits: bool = False
+    problems: tuple[str, ...] = Field(default=(), repr=False)
+    warnings: tuple[str, ...] = ()
+    confirm: bool = True
+    notify: str = ""
+    choices: OwnChoices | None = None
+
+
+class OwnTable(Screen):
+    """A table is looked at before any invitation, with or without a dictionary.
+
+    folder: whose files are offered.
+    dictionary: the path of a dictionary; empty where none was named.
+    columns: how each is read.
+    first: the first rows.
+    """
+
+    template = "desk/own-table.html.j2"
+    folder: str
+    files: tuple[TableFile, ...] = ()
+    more_files: int = Field(default=0, ge=0)
+    path: str = ""
+    csv: str = ""
+    sheets: tuple[str, ...] = ()
+    sheet: str = ""
+    skip: str = ""
+    ids: tuple[str, ...] = ()
+    dictionary: str = ""
+    rows: str = ""
+    dialect: dict[str, str] = Field(default={})
+    names: tuple[str, ...] = ()
+    columns: tuple[ColumnChoice, ...] = ()
+    first: RowsPreview = RowsPreview()
+    problems: tuple[str, ...] = Field(default=(), repr=False)
+    warnings: tuple[str, ...] = ()
+
+
+class AtAnalyst(Screen):
+    """The form that takes an analyst's address and a coordinator's key.
+
+    given: whether both are known already, so that the form replaces them.
+    environment: whether they came from the environment of the desk's process.
+    wrong_key: why the key was refused.
+    changed: whether the analyst shows another key than before, which may be said to be
+        right.
+    """
+
+    template = "desk/analyst.html.j2"
+    url: FormField
+    given: bool
+    environment: bool = False
+    wrong_key: str = ""
+    changed: bool = False
+
+
+class OpenedRow(Value):
+    """A session in the list of a key.
+
+    here: whether it was opened from this home, where it can be checked and invited to.
+    """
+
+    id: str
+    title: str
+    state: str
+    round: int = Field(ge=0)
+    created_at: AwareDatetime
+    here: bool
+    over: bool
+
+
+class SessionsPage(Screen):
+    """The sessions of a coordinator's key, the newest first."""
+
+    template = "desk/sessions.html.j2"
+    url: str
+    rows: tuple[OpenedRow, ...]
+    now: AwareDatetime
+
+
+class MethodRow(Value):
+    """A method that fits, as a row of the table.
+
+    href: where a session with it is opened.
+    """
+
+    cells: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+    href: str
+
+
+class AdvicePage(Screen):
+    """Questions, and once they are answered the table of methods that fit.
+
+    wider: methods that would fit if the analyst might see distances; ``wider_href``
+        is the page with that answer.
+    others: reasons by protocol for what fits neither way.
+    """
+
+    template = "desk/advice.html.j2"
+    questions: tuple[FormField, ...]
+    answered: bool = False
+    columns: tuple[str, ...] = ()
+    legend: str = ""
+    rows: tuple[MethodRow, ...] = ()
+    wider: tuple[str, ...] = ()
+    wider_href: str = ""
+    others: dict[str, str] = Field(default={})
+
+
+class SlotLine(Value):
+    """A place as it stands in the form; row and column count from 1."""
+
+    name: str = ""
+    title: str = ""
+    row: str = "1"
+    column: str = "1"
+    expected: str = ""
+
+
+class VariableLine(Value):
+    """A variable of a dictionary as it stands in the form: a row of texts.
+
+    hint: why it is proposed to be left out.
+    wrong: why the row describes no variable.
+    """
+
+    name: str
+    role: str
+    type: str
+    unit: str = ""
+    minimum: str = ""
+    maximum: str = ""
+    levels: str = ""
+    title: str = ""
+    decimals: str = ""
+    hint: str = ""
+    wrong: str = ""
+
+
+class ColumnsLine(Value):
+    """What is said of the columns of one group; ``number`` counts from 1.
+
+    file: of a dictionary; table: of one's own, from which one is drafted; ids: the
+    columns of that which name rows; levels: whether words become levels; variables: the
+    columns of the table; listed: of which table, and ids, these are; roles, types: what
+    a variable may be.
+    """
+
+    number: int = Field(ge=1)
+    file: str = ""
+    table: str = ""
+    ids: str = ""
+    levels: bool = False
+    variables: tuple[VariableLine, ...] = ()
+    roles: tuple[Option, ...] = ()
+    types: tuple[Option, ...] = ()
+    listed: str = ""
+    wrong: str = ""
+
+
+class FieldGroup(Value):
+    """Parameters of one kind; ``changed``: how many are not as usual."""
+
+    title: str
+    fields: tuple[FormField, ...]
+    changed: int = Field(default=0, ge=0)
+
+
+class NewSession(Screen):
+    """The form that opens a session.
+
+    method: the protocols to choose from.
+    title, summary: of the protocol that is chosen.
+    about, parameters, groups, runs, rest: words for people; parameters that are needed,
+        and the others; how one of several numbers of clusters is chosen; deadlines,
+        guards, gaps and profiles.
+    split: which of patients and variables the parties share.
+    keys: by which match keys rows are linked; None where the method links none.
+    known: institutions whose cards were trusted here.
+    wrong_slots: what is wrong with the places together.
+    earlier: the session that is repeated; empty where none is.
+    """
+
+    template = "desk/new.html.j2"
+    method: FormField
+    title: str
+    summary: str
+    about: tuple[FormField, ...]
+    parameters: tuple[FormField, ...]
+    groups: tuple[FieldGroup, ...]
+    runs: tuple[FormField, ...]
+    rest: tuple[FormField, ...]
+    split: FormField
+    keys: KeysChoice | None = None
+    slots: tuple[SlotLine, ...]
+    known: tuple[Option, ...] = ()
+    wrong_slots: str = ""
+    columns: tuple[ColumnsLine, ...]
+    folder: str
+    earlier: str = ""
+
+
+class Review(TermsSheet, Screen):
+    """Terms as parties will see them, before the session is opened.
+
+    hidden: tuple of pair of str; all that was said, to be sent again.
+    cost: what several runs cost; empty for one.
+    left_out: columns of tables that no dictionary describes.
+    join_by: until when all have to join, if it is opened now.
+    folder: where invitations are to be written.
+    """
+
+    template = "desk/review.html.j2"
+    hidden: tuple[tuple[str, str], ...] = Field(repr=False)
+    cost: str = ""
+    left_out: tuple[str, ...] = ()
+    join_by: AwareDatetime
+    folder: FormField
+
+
+class OneInvitation(Value):
+    """An invitation, and the letter that goes with it."""
+
+    slot: str
+    title: str = ""
+    invitation: str = Field(repr=False)
+    letter: str
+
+
+class Invitations(Screen):
+    """Invitations that were just made, shown this once, or the files that hold them.
+
+    folder: where they were written; empty where they are shown.
+    """
+
+    template = "desk/invitations.html.j2"
+    session: str
+    title: str
+    made: tuple[OneInvitation, ...]
+    folder: str = ""
+
+
+class InvitationPage(Screen):
+    """For which free places new invitations are made."""
+
+    template = "desk/inviting.html.j2"
+    session: str
+    title: str
+    free: tuple[SlotLine, ...]
+    folder: FormField
+
+
+class SessionDesk(Screen):
+    """A session at its coordinator's desk.
+
+    report: what its report says; without a sheet where terms are of another release.
+    audit_lines: how many lines the audit has.
+    n_clusters: of the runs, where one may be chosen.
+    here: whether it was opened from this home.
+    free: how many places wait for somebody to join.
+    """
+
+    template = "desk/session.html.j2"
+    report: SessionReport
+    standing: SessionStatusView
+    timeline: Timeline
+    audit_lines: int = Field(ge=0)
+    n_clusters: tuple[int, ...] = ()
+    here: bool
+    free: int = Field(default=0, ge=0)
