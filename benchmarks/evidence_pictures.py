@@ -12,8 +12,7 @@ from markupsafe import Markup
 from benchmarks.evidence_fidelity import LAYOUTS
 from benchmarks.evidence_page import PICTURES
 from coterie_pages.formatting import number
-from coterie_pages.svg import standalone
-from coterie_pages.svg.elements import element, line, picture, text, ticks
+from coterie_pages.svg import element, line, picture, standalone, text, ticks
 
 _WIDTH, _LEFT, _RIGHT, _STRIP, _FOOT = 760.0, 290.0, 16.0, 26.0, 46.0
 

@@ -23,7 +23,6 @@ from coterie_pages.result_texts import (
     suggest_run,
 )
 from coterie_pages.served_pages import address_of
-from coterie_pages.svg.heat import lines_of
 
 _REPORTS: Final = {
     "terms-sheet": "terms.html.j2",
@@ -110,7 +109,7 @@ def _environment() -> Environment:
         "section_sentences": formatting.section_sentences,
         "share": formatting.share,
         "svg": svg,
-        "lines_of": lines_of,
+        "lines_of": svg.lines_of,
         "portraits": portraits,
         "pair_profiles": pair_profiles,
         "suggest_run": suggest_run,

@@ -15,7 +15,7 @@ from clustering_protocols.terms.evaluation import LEAST_IS_BEST
 from clustering_protocols.wire.answers import RunLine
 from coterie_pages.formatting import cell, figure, number, shown_figures
 from coterie_pages.models import RunReport, SessionReport
-from coterie_pages.svg.heat import Deviations, deviations
+from coterie_pages.svg import Deviations, deviations
 
 SOFTWARE: Final = (
     "The Coterie developers. Coterie: collaborative clustering over data that "

@@ -15,8 +15,7 @@ from support import page_models
 
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
 from coterie_pages import svg
-from coterie_pages.svg.elements import element
-from coterie_pages.svg.heat import deviations
+from coterie_pages.svg import deviations, element
 from party_sdk.results.plots import principal_axes
 from party_sdk.tables import open_table
 
