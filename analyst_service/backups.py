@@ -30,7 +30,7 @@ from analyst_service.blobs.files import (
 )
 from analyst_service.clock import SystemClock
 from analyst_service.identity import read_identity, write_identity
-from analyst_service.retention.service import RetentionRepository
+from analyst_service.retention.service import live_digests
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.migrations import migrate
@@ -112,7 +112,7 @@ def _dump_file(database: Database, draft: Path) -> set[str]:
         source.driver_connection.backup(target)
         target.execute("PRAGMA journal_mode=DELETE")  # one file, that can be read only
     with Transaction(_engine_of(path)) as transaction:
-        return RetentionRepository(transaction).live()
+        return live_digests(transaction)
 
 
 def _dump_tables(database: Database, draft: Path) -> set[str]:
@@ -128,7 +128,7 @@ def _dump_tables(database: Database, draft: Path) -> set[str]:
                 cursor.copy(statement) as rows,
             ):
                 write_synced(draft / "tables" / name, map(bytes, rows))
-        return RetentionRepository(transaction).live()
+        return live_digests(transaction)
 
 
 def restore(folder: Path, database: Database, settings: Settings) -> Description:
@@ -199,7 +199,7 @@ def _place_rest(folder: Path, transaction: Transaction, settings: Settings) -> N
         raise BackupFailed(f"{_IS_HERE} The key in {path} is another's.")
     if store.mark() not in {None, named and named.store}:
         raise BackupFailed(f"{_IS_HERE} The store of arrays is another database's.")
-    for digest in RetentionRepository(transaction).live():
+    for digest in live_digests(transaction):
         _copy_blob(map_file(folder / "blobs" / digest[:2] / digest), digest, store)
     write_identity(path, key)
     if named is not None:

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs import BlobStore
-from analyst_service.retention.service import RetentionRepository
+from analyst_service.retention.service import live_digests
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Installation
 
@@ -137,5 +137,5 @@ def _check_mark(row: Installation, found: str | None) -> None:
 
 
 def _check_arrays(transaction: Transaction, store: BlobStore) -> None:
-    if not store.have(RetentionRepository(transaction).live()):
+    if not store.have(live_digests(transaction)):
         raise ForeignStore("it lacks arrays that sessions of the database name")

@@ -70,68 +70,7 @@ class SlotTask(NamedTuple):
     is_answered: bool
 
 
-class ContributionRepository:
-    """Tasks and contributions in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    def find_tasks(self, session_ids: Collection[str]) -> dict[SlotAttempt, SlotTask]:
-        """Return what is asked in the open attempts of sessions, and where."""
-        found = self._transaction.execute(_ASKED, {"session_ids": list(session_ids)})
-        return {SlotAttempt(*row[:4]): SlotTask(row[4], row[5]) for row in found}
-
-    def contribution(self, where: SlotAttempt) -> Contribution | None:
-        """Return what a slot answered in an attempt."""
-        return self._transaction.get(Contribution, where)
-
-    def any_complete(self, session_ids: Collection[str]) -> bool:
-        """Return whether an open attempt of these has an answer to every task."""
-        here = {"session_ids": list(session_ids)}
-        return bool(self._transaction.scalar(_ANY_COMPLETE, here))
-
-    def find_unanswered(
-        self, session_ids: Collection[str]
-    ) -> dict[tuple[str, str], OpenTask]:
-        """Return, by session and slot, the tasks of open attempts without an answer."""
-        here = {"session_ids": list(session_ids)}
-        found = [OpenTask(*row) for row in self._transaction.execute(_UNANSWERED, here)]
-        return {(task.session_id, task.slot): task for task in found}
-
-    def answers(self, session_ids: Collection[str]) -> dict[SlotAttempt, Contribution]:
-        """Return the answers to the open attempts of sessions."""
-        found = self._transaction.scalars(_ANSWERS, {"session_ids": list(session_ids)})
-        return {
-            SlotAttempt(each.session_id, each.round, each.attempt, each.slot): each
-            for each in found
-        }
-
-    def add_all(self, contributions: Iterable[Contribution]) -> None:
-        """Store contributions."""
-        self._transaction.add_all(contributions)
-        self._transaction.flush()
-
-    def mark_sent(self, tasks: Collection[OpenTask], now: datetime) -> list[OpenTask]:
-        """Remember that tasks are handed out; return those that were not so far."""
-        places = {task.slot_attempt: task for task in tasks}
-        marked = self._transaction.execute(
-            _MARK_SENT, {"places": list(places), "now": now}
-        )
-        return [places[SlotAttempt(*row)] for row in marked]
-
-    def digests(
-        self, kind: type[Task | Contribution], session: Session
-    ) -> dict[str, str]:
-        """Return slot and digest of all tasks or contributions of the open attempt."""
-        rows = self._transaction.execute(_DIGESTS[kind], _open_attempt(session))
-        return dict(rows.all())
-
-
 _SESSIONS, _TASKS, _CONTRIBUTIONS = map(table, (Session, Task, Contribution))
-_TABLES: Mapping[type[Task | Contribution], sa.Table] = {
-    Task: _TASKS,
-    Contribution: _CONTRIBUTIONS,
-}
 
 
 def _is_open(rows: sa.Table) -> sa.ColumnElement[bool]:
@@ -154,22 +93,6 @@ N_ANSWERS = _count(_CONTRIBUTIONS)
 ALL_ANSWERED = _count(_TASKS) <= N_ANSWERS
 
 
-def _open_attempt(session: Session) -> dict[str, object]:
-    return {
-        "of_session_id": session.id,
-        "of_round": session.round,
-        "of_attempt": session.attempt,
-    }
-
-
-def _of_attempt(rows: sa.Table) -> sa.ColumnElement[bool]:
-    return sa.and_(
-        rows.c.session_id == sa.bindparam("of_session_id"),
-        rows.c.round == sa.bindparam("of_round"),
-        rows.c.attempt == sa.bindparam("of_attempt"),
-    )
-
-
 # Queries of most requests, written once: to write one costs more than to send it.
 _HERE = _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
 _WHERE = tuple(_TASKS.c[name] for name in SlotAttempt._fields)
@@ -181,10 +104,6 @@ _IS_ANSWERED = (
 _ANSWERS = (
     sa.select(Contribution).join(_SESSIONS, _is_open(_CONTRIBUTIONS)).where(_HERE)
 )
-_DIGESTS = {
-    kind: sa.select(rows.c.slot, rows.c.digest).where(_of_attempt(rows))
-    for kind, rows in _TABLES.items()
-}
 _UNANSWERED = (
     sa.select(*(_TASKS.c[name] for name in OpenTask._fields))
     .join(_SESSIONS, _is_open(_TASKS))
@@ -258,7 +177,7 @@ class ContributionService:
         self, transaction: Transaction, clock: Clock, quota: int | None = None
     ) -> None:
         self._sessions = SessionService(transaction, clock)
-        self._rows = ContributionRepository(transaction)
+        self._transaction = transaction
         self._audit = Audit(transaction)
         self._auth = AuthService(transaction, clock)
         self._quotas, self._quota = Quotas(transaction), quota
@@ -275,7 +194,12 @@ class ContributionService:
             for each in sessions.values()
             if each.state == SessionState.COLLECTING
         ]
-        opened = self._rows.find_unanswered(collecting)
+        opened = {
+            (row.session_id, row.slot): OpenTask(*row)
+            for row in self._transaction.execute(
+                _UNANSWERED, {"session_ids": collecting}
+            )
+        }
 
         def task(each: TaskRequest) -> OpenTask | None:
             check_valid(each.caller, valid)
@@ -291,7 +215,11 @@ class ContributionService:
         now = self._clock.now()
         self._audit.lock({task.session_id for task in tasks})
         said: dict[str, list[dict[str, Any]]] = {}
-        for task in sorted(self._rows.mark_sent(tasks, now)):
+        places = {task.slot_attempt: task for task in tasks}
+        marked = self._transaction.execute(
+            _MARK_SENT, {"places": list(places), "now": now}
+        )
+        for task in sorted(places[SlotAttempt(*row)] for row in marked):
             fields = {name: getattr(task, name) for name in _SAID}
             said.setdefault(task.session_id, []).append(fields)
         self._audit.extend("task-sent", now, said)
@@ -306,14 +234,14 @@ class ContributionService:
         QuotaReached if they do not fit.
         """
         sessions = self._own(each.caller for each in arriving)
-        open_here = self._rows.find_tasks(sessions)
+        open_here = self._find_tasks(sessions)
 
         def admit_one(each: Upload) -> Contribution | UploadRequirements:
             session = self._sessions.visible(each.caller, each.session, known=sessions)
             where = _where_of(session, each)
             asked = open_here.get(where)
             if asked is None or asked.is_answered:
-                stored = self._rows.contribution(where)
+                stored = self._transaction.get(Contribution, where)
                 if stored is not None:
                     return same_bytes(stored, each.digest)
             found = self._require_open(session, where, asked)
@@ -324,15 +252,21 @@ class ContributionService:
 
     def any_complete(self, session_ids: Collection[str]) -> bool:
         """Return whether one of these has an answer of every slot that was asked."""
-        return self._rows.any_complete(session_ids)
+        here = {"session_ids": list(session_ids)}
+        return bool(self._transaction.scalar(_ANY_COMPLETE, here))
 
     def store(self, arrived: Sequence[Upload]) -> list[Stored | CoterieError]:
         """Store checked contributions; return each, or why it is refused."""
         valid = self._auth.still_valid(each.caller for each in arrived)
         now = self._clock.now()
         sessions = self._own((each.caller for each in arrived), lock=True)
-        answers = self._rows.answers(sessions)
-        open_here = self._rows.find_tasks(sessions)
+        answers = {
+            SlotAttempt(each.session_id, each.round, each.attempt, each.slot): each
+            for each in self._transaction.scalars(
+                _ANSWERS, {"session_ids": list(sessions)}
+            )
+        }
+        open_here = self._find_tasks(sessions)
         fresh: dict[str, list[Contribution]] = {}
 
         def store_one(each: Upload) -> Stored:
@@ -363,6 +297,11 @@ class ContributionService:
         self._note_stored(fresh, now)
         return found
 
+    def _find_tasks(self, session_ids: Collection[str]) -> dict[SlotAttempt, SlotTask]:
+        """Return what is asked in the open attempts of sessions, and where."""
+        found = self._transaction.execute(_ASKED, {"session_ids": list(session_ids)})
+        return {SlotAttempt(*row[:4]): SlotTask(row[4], row[5]) for row in found}
+
     def _require_open(
         self,
         session: Session,
@@ -382,7 +321,7 @@ class ContributionService:
         """Return what is stored of another attempt; what is of the open one is known."""
         if (where.round, where.attempt) == (session.round, session.attempt):
             return None
-        return self._rows.contribution(where)
+        return self._transaction.get(Contribution, where)
 
     def _own(
         self, callers: Iterable[Caller], *, lock: bool = False
@@ -409,7 +348,8 @@ class ContributionService:
         for session_id, stored in fresh.items():
             for each, line in zip(stored, noted[session_id], strict=True):
                 each.sequence, each.entry = line.number, hash_chain.digest(line.line)
-        self._rows.add_all(chain.from_iterable(fresh.values()))
+        self._transaction.add_all(chain.from_iterable(fresh.values()))
+        self._transaction.flush()
 
 
 _SAID = ("slot", "round", "attempt", "digest")

@@ -20,11 +20,19 @@ from functools import partial
 from typing import Self, TypeVar
 
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError as PoolTimeout
+from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs import worker
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import JobRepository, JobService, Lease, RoundPosition
+from analyst_service.jobs.service import (
+    JobService,
+    Lease,
+    RoundPosition,
+    has_rounds_to_close,
+    has_work,
+    standings,
+)
 from analyst_service.monitoring.logs import describe
 from analyst_service.process_context import Service
 from clustering_protocols.common.errors import Unavailable
@@ -132,18 +140,14 @@ class Driver:
     def _start_steps(self) -> None:
         # writing only where there is something to write: on SQLite a write
         # transaction holds up all others
-        while self._has_free_process and self._read(self._has_work):
+        while self._free and self._takes_steps and self._read(self._has_work):
             taken = self._write(JobService.close_and_take)
             if taken is None:
                 return
             self._running.append(self._begin(*taken))
 
-    def _has_work(self, jobs: JobRepository) -> bool:
-        return jobs.has_work(self._service.clock.now(), self._lease)
-
-    @property
-    def _has_free_process(self) -> bool:
-        return bool(self._free) and self._takes_steps
+    def _has_work(self, transaction: Transaction) -> bool:
+        return has_work(transaction, self._service.clock.now(), self._lease)
 
     @property
     def _takes_steps(self) -> bool:
@@ -174,7 +178,7 @@ class Driver:
         if self._free or not self._takes_steps:
             return
         now = self._service.clock.now()
-        if self._read(partial(JobRepository.has_rounds_to_close, now=now)):
+        if self._read(partial(has_rounds_to_close, now=now)):
             self._write(JobService.close_rounds)
 
     def _tell_moves(self) -> None:
@@ -186,7 +190,7 @@ class Driver:
         awaited = self._service.notifier.waited_for
         if not awaited:
             return
-        found = self._read(partial(JobRepository.standings, sessions=awaited))
+        found = self._read(partial(standings, sessions=awaited))
         for session, standing in found.items():
             self._tell(session, standing)
         while len(self._told) > max(len(awaited), _MOST_TOLD):
@@ -264,9 +268,9 @@ class Driver:
         future.add_done_callback(lambda _: self._service.notifier.notify_driver())
         return _RunningStep(lease, process, future, self._service.clock.now())
 
-    def _read(self, query: Callable[[JobRepository], T]) -> T:
+    def _read(self, query: Callable[[Transaction], T]) -> T:
         with self._service.database.read() as transaction:
-            found = query(JobRepository(transaction))
+            found = query(transaction)
         self._note_answer()
         return found
 

@@ -12,20 +12,15 @@ stores nothing.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cache
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.contributions.service import (
-    ALL_ANSWERED,
-    N_ANSWERS,
-    ContributionRepository,
-)
+from analyst_service.contributions.service import ALL_ANSWERED, N_ANSWERS
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs.worker import Failed, Followed, Job
 from analyst_service.process_context import Service
@@ -63,57 +58,6 @@ class Lease:
         return self.session.id
 
 
-def times_of_lease(now: datetime, span: timedelta) -> dict[str, datetime]:
-    """Return the times that :data:`IS_FREE` asks for.
-
-    span: how long a lease holds without being renewed.
-    """
-    return {"now": now, "far": now + 2 * span}
-
-
-class LeaseRepository:
-    """Leases in one transaction.
-
-    seconds: how long a lease holds without being renewed.
-    """
-
-    def __init__(self, transaction: Transaction, seconds: float) -> None:
-        self._transaction = transaction
-        self._span = timedelta(seconds=seconds)
-
-    def take(self, now: datetime) -> Lease | None:
-        """Take the step that waits longest; None if there is none.
-
-        Rows that another driver is about to take are skipped instead of waited for.
-        """
-        free = times_of_lease(now, self._span)
-        session = self._transaction.scalar(_NEXT, free)
-        if session is None:
-            return None
-        token = secrets.token_hex(16)
-        taken = {"of_id": session.id, "by": token, "until": now + self._span}
-        begun = self._transaction.scalar(_TAKE, free | taken)
-        return None if begun is None else Lease(session, token, begun)
-
-    def renew(self, lease: Lease, now: datetime) -> bool:
-        """Let a lease hold longer; False if another driver has the step now."""
-        return self._change(lease, lease_until=now + self._span)
-
-    def release(self, lease: Lease, until: datetime, *, counts: bool) -> None:
-        """Give a step back, to be taken again from a time on.
-
-        counts: whether this attempt counts against the session.
-        """
-        begun = lease.begun if counts else lease.begun - 1
-        self._change(lease, lease_token=None, lease_until=until, step_attempts=begun)
-
-    def _change(self, lease: Lease, **values: object) -> bool:
-        held = {"of_id": lease.session.id, "by": lease.token}
-        changes = {f"new_{name}": value for name, value in values.items()}
-        changed = self._transaction.execute(_build_update(*values), held | changes)
-        return changed.first() is not None
-
-
 # Statements of every step, written once: to write one costs more than to send it.
 _SESSIONS = table(Session)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
@@ -148,21 +92,6 @@ _TAKE = (
 )
 
 
-@cache
-def _build_update(*names: str) -> sa.UpdateBase:
-    """Return what writes these columns for anyone who holds the lease."""
-    return (
-        sa.update(_SESSIONS)
-        .where(
-            _SESSIONS.c.id == sa.bindparam("of_id"),
-            _SESSIONS.c.lease_token == sa.bindparam("by"),
-            _SESSIONS.c.state == SessionState.STEPPING.value,
-        )
-        .values({name: sa.bindparam(f"new_{name}") for name in names})
-        .returning(_SESSIONS.c.id)
-    )
-
-
 class RoundPosition(NamedTuple):
     """Where a session stands; any move changes it."""
 
@@ -180,60 +109,27 @@ class RoundPosition(NamedTuple):
         }
 
 
-class JobRepository:
-    """What there is to do, in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    def has_rounds_to_close(self, now: datetime) -> bool:
-        """Return whether there is a complete or an overdue session; takes no lock."""
-        return bool(self._transaction.scalar(_TO_CLOSE, {"now": now}))
-
-    def has_work(self, now: datetime, span: timedelta) -> bool:
-        """Return whether there is such a session, or a step to take; takes no lock.
-
-        span: how long a lease holds without being renewed.
-        """
-        return bool(self._transaction.scalar(_HAS_WORK, times_of_lease(now, span)))
-
-    def to_close(self, now: datetime) -> list[tuple[Session, bool]]:
-        """Return, locked, which sessions wait no longer, and whether for good reason.
-
-        That is the case where a round has all its answers, or a quorum at the deadline;
-        the others wait still although their deadline has passed. Sessions that somebody
-        else is changing are left out: drivers that waited for each other's rows could
-        wait in a circle.
-        """
-        found = self._transaction.execute(_CLOSING, {"now": now}).all()
-        late = [session.id for session, is_complete in found if not is_complete]
-        answered = self._complete(late, now) if late else set()
-        return [
-            (session, is_complete or session.id in answered)
-            for session, is_complete in found
-        ]
-
-    def _complete(self, locked: list[str], now: datetime) -> set[str]:
-        """Return which sessions have all answers, now that they are locked.
-
-        PostgreSQL counts answers as of the beginning of a query, and locks as it ends:
-        the last one may have been stored in between.
-        """
-        here = {"session_ids": locked, "now": now}
-        return set(self._transaction.scalars(_COMPLETE, here))
-
-    def standings(self, sessions: Collection[str]) -> dict[str, RoundPosition]:
-        """Return where these sessions stand; takes no lock."""
-        found = self._transaction.execute(_STANDINGS, {"session_ids": list(sessions)})
-        return {row[0]: RoundPosition(*row[1:]) for row in found}
-
-    def add_tasks(self, tasks: Sequence[Mapping[str, object]]) -> None:
-        """Store the tasks of an attempt, given their columns."""
-        self._transaction.execute(_TASKS, tasks)
+def has_rounds_to_close(transaction: Transaction, now: datetime) -> bool:
+    """Return whether there is a complete or an overdue session; takes no lock."""
+    return bool(transaction.scalar(sa.select(_ANY_WAITS_NO_LONGER), {"now": now}))
 
 
-# of the table, and not of the class: nothing of it is read back
-_TASKS = sa.insert(table(Task))
+def has_work(transaction: Transaction, now: datetime, span: timedelta) -> bool:
+    """Return whether there is such a session, or a step to take; takes no lock.
+
+    span: how long a lease holds without being renewed.
+    """
+    return bool(transaction.scalar(_HAS_WORK, {"now": now, "far": now + 2 * span}))
+
+
+def standings(
+    transaction: Transaction, sessions: Collection[str]
+) -> dict[str, RoundPosition]:
+    """Return where these sessions stand; takes no lock."""
+    found = transaction.execute(_STANDINGS, {"session_ids": list(sessions)})
+    return {row[0]: RoundPosition(*row[1:]) for row in found}
+
+
 _STANDINGS = sa.select(*_SESSIONS.c["id", "state", "round", "attempt"]).where(
     _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True))
 )
@@ -259,11 +155,7 @@ _ANY_WAITS_NO_LONGER, _ANY_IS_FREE = (
     sa.exists(sa.select(_SESSIONS.c.id).where(each))
     for each in (_WAITS_NO_LONGER, IS_FREE)
 )
-_TO_CLOSE = sa.select(_ANY_WAITS_NO_LONGER)
 _HAS_WORK = sa.select(sa.or_(_ANY_IS_FREE, _ANY_WAITS_NO_LONGER))
-_COMPLETE = sa.select(_SESSIONS.c.id).where(
-    _SESSIONS.c.id.in_(sa.bindparam("session_ids", expanding=True)), _IS_COMPLETE
-)
 _CLOSING = (
     sa.select(Session, _IS_COMPLETE.label("is_complete"))
     .where(_WAITS_NO_LONGER)
@@ -280,19 +172,32 @@ class JobService:
 
     def __init__(self, transaction: Transaction, service: Service) -> None:
         self._transaction = transaction
-        self._jobs = JobRepository(transaction)
-        self._leases = LeaseRepository(transaction, service.settings.lease_seconds)
+        self._span = timedelta(seconds=service.settings.lease_seconds)
         self._sessions = SessionRepository(transaction)
-        self._contributions = ContributionRepository(transaction)
         self._clock = service.clock
         self._settings = service.settings
         self._blobs = service.blobs
 
     def close_rounds(self) -> None:
-        """Let complete rounds step, and expire sessions past their deadline."""
+        """Let complete rounds step, and expire sessions past their deadline.
+
+        A round is complete that has all its answers, or a quorum at the deadline.
+        Sessions that somebody else is changing are left out: drivers that waited for
+        each other's rows could wait in a circle.
+        """
         now = self._clock.now()
-        for session, is_complete in self._jobs.to_close(now):
-            if is_complete:
+        found = self._transaction.execute(_CLOSING, {"now": now}).all()
+        # PostgreSQL counts answers as of the beginning of a query, and locks as it ends:
+        # the last one may have been stored in between. So they are counted again.
+        late = [session.id for session, is_complete in found if not is_complete]
+        answered = sa.select(_SESSIONS.c.id).where(
+            _SESSIONS.c.id.in_(late), _IS_COMPLETE
+        )
+        complete = (
+            set(self._transaction.scalars(answered, {"now": now})) if late else ()
+        )
+        for session, is_complete in found:
+            if is_complete or session.id in complete:
                 self._sessions.move(session, Event.ROUND_COMPLETE, now)
             elif session.state == SessionState.CHOOSING:
                 self._sessions.move(session, Event.DEADLINE, now)
@@ -324,7 +229,7 @@ class JobService:
 
     def take(self) -> Lease | None:
         """Take a step; fail the sessions whose step was begun too often."""
-        while (lease := self._leases.take(self._clock.now())) is not None:
+        while (lease := self._take_next()) is not None:
             if lease.begun <= STEP_ATTEMPTS:
                 return lease
             detail = (
@@ -334,14 +239,50 @@ class JobService:
             self._fail(lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
         return None
 
+    def _take_next(self) -> Lease | None:
+        """Take the step that waits longest; None if there is none.
+
+        Rows that another driver is about to take are skipped instead of waited for.
+        """
+        now = self._clock.now()
+        free = {"now": now, "far": now + 2 * self._span}
+        session = self._transaction.scalar(_NEXT, free)
+        if session is None:
+            return None
+        token = secrets.token_hex(16)
+        taken = {"of_id": session.id, "by": token, "until": now + self._span}
+        begun = self._transaction.scalar(_TAKE, free | taken)
+        return None if begun is None else Lease(session, token, begun)
+
     def renew(self, lease: Lease) -> bool:
-        """Say that the step still runs; False if the lease is lost."""
-        return self._leases.renew(lease, self._clock.now())
+        """Say that the step still runs; False if another driver has it now."""
+        return self._change(lease, lease_until=self._clock.now() + self._span)
 
     def give_back(self, lease: Lease, seconds: float = 0, *, counts: bool) -> None:
-        """Leave a step to anyone who takes it next, in some seconds."""
-        until = self._clock.now() + timedelta(seconds=seconds)
-        self._leases.release(lease, until, counts=counts)
+        """Leave a step to anyone who takes it next, in some seconds.
+
+        counts: whether this attempt counts against the session.
+        """
+        self._change(
+            lease,
+            lease_token=None,
+            lease_until=self._clock.now() + timedelta(seconds=seconds),
+            step_attempts=lease.begun if counts else lease.begun - 1,
+        )
+
+    def _change(self, lease: Lease, **values: object) -> bool:
+        """Write columns of a session, unless its lease is lost."""
+        changed = self._transaction.execute(
+            sa.update(_SESSIONS)
+            .where(
+                _SESSIONS.c.id == lease.session.id,
+                _SESSIONS.c.lease_token == lease.token,
+                _SESSIONS.c.state == SessionState.STEPPING.value,
+            )
+            .values(values)
+            .returning(_SESSIONS.c.id)
+        )
+        return changed.first() is not None
 
     def job(self, session: Session) -> Job:
         """Return what the worker needs for a session's step."""
@@ -350,12 +291,23 @@ class JobService:
             engine=EngineChoice.of(self._settings),
             agreement=session.agreement or b"",
             state=session.state_digest,
-            tasks=self._contributions.digests(Task, session),
-            contributions=self._contributions.digests(Contribution, session),
+            tasks=self._digests(Task, session),
+            contributions=self._digests(Contribution, session),
             chooses=session.figures is not None and session.stage == CHOICE,
             chosen=session.chosen,
             packages=self._settings.named_packages,
         )
+
+    def _digests(
+        self, kind: type[Task | Contribution], session: Session
+    ) -> dict[str, str]:
+        """Return slot and digest of all tasks or contributions of the open attempt."""
+        query = sa.select(kind.slot, kind.digest).where(
+            kind.session_id == session.id,
+            kind.round == session.round,
+            kind.attempt == session.attempt,
+        )
+        return dict(self._transaction.execute(query).all())
 
     def follow(self, lease: Lease, followed: Followed) -> bool:
         """Store what follows from a step; False if the lease was lost meanwhile.
@@ -402,7 +354,20 @@ class JobService:
             deadline=now + timedelta(seconds=seconds),
         )
         if moved:
-            self._jobs.add_tasks(_tasks(lease.session.id, opened))
+            # of the table, and not of the class: nothing of it is read back
+            self._transaction.execute(
+                sa.insert(table(Task)),
+                [
+                    {
+                        "session_id": lease.session.id,
+                        "round": opened.round,
+                        "attempt": opened.attempt,
+                        "slot": slot,
+                        "digest": digest,
+                    }
+                    for slot, digest in opened.tasks.items()
+                ],
+            )
             PartyStops(self._transaction, self._clock).go_on_without(lease.session.id)
         return moved
 
@@ -451,15 +416,3 @@ def _with_sizes(told: Conclusion | Choosing[str]) -> list[dict[str, Any]]:
         return told.figures
     pairs = zip(told.figures, told.sizes, strict=True)
     return [{**figures, "sizes": sizes} for figures, sizes in pairs]
-
-
-def _tasks(session_id: str, opened: Opened[str]) -> list[dict[str, object]]:
-    here = {
-        "session_id": session_id,
-        "round": opened.round,
-        "attempt": opened.attempt,
-    }
-    return [
-        {**here, "slot": slot, "digest": digest}
-        for slot, digest in opened.tasks.items()
-    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Self
@@ -40,95 +40,90 @@ from clustering_protocols.wire.states import OVER, SessionState
 _OVER = sorted(state.value for state in OVER)
 
 
-class RetentionRepository:
-    """What may be removed, in one transaction."""
+def _find_ended(
+    transaction: Transaction, before: datetime, *, lock: bool = False
+) -> list[Session]:
+    """Return sessions that ended by a time and hold contributions still."""
+    query = sa.select(Session).where(
+        Session.state.in_(_OVER),
+        Session.purged_at.is_(None),
+        Session.changed_at <= before,
+    )
+    if lock:
+        query = query.with_for_update(skip_locked=True)
+    return list(transaction.scalars(query))
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
-    def find_ended(self, before: datetime, *, lock: bool = False) -> list[Session]:
-        """Return sessions that ended by a time and hold contributions still."""
-        query = sa.select(Session).where(
-            Session.state.in_(_OVER),
-            Session.purged_at.is_(None),
-            Session.changed_at <= before,
+def _purge(transaction: Transaction, session_id: str, now: datetime) -> set[str]:
+    """Forget tasks, state and the bytes of contributions; return their digests.
+
+    The rows of contributions stay: they are the receipts.
+    """
+    digests = _digests(
+        transaction,
+        {
+            Task.digest: Task.session_id,
+            Contribution.digest: Contribution.session_id,
+            Session.state_digest: Session.id,
+        },
+        session_id,
+    )
+    transaction.execute(sa.delete(Task).where(Task.session_id == session_id))
+    _change(transaction, session_id, state_digest=None, purged_at=now)
+    return digests
+
+
+def _erase(transaction: Transaction, session_id: str, now: datetime) -> set[str]:
+    """Forget all but the audit; return the digests of what was named."""
+    digests = _purge(transaction, session_id, now)
+    digests |= _digests(
+        transaction,
+        {Result.digest: Result.session_id, Session.summary_digest: Session.id},
+        session_id,
+    )
+    for kind in (Contribution, Result, Invitation, Member):
+        transaction.execute(sa.delete(kind).where(kind.session_id == session_id))
+    _change(
+        transaction,
+        session_id,
+        title="",
+        terms=b"",
+        agreement=None,
+        detail=None,
+        figures=None,
+        chosen=None,
+        profiles=None,
+        summary_digest=None,
+        deleted_at=now,
+    )
+    return digests
+
+
+def live_digests(transaction: Transaction) -> set[str]:
+    """Return all digests that a row names."""
+    return set(transaction.scalars(_select_digests()))
+
+
+def _digests(
+    transaction: Transaction, columns: Mapping[Any, Any], session_id: str
+) -> set[str]:
+    """Return what columns name of a session, given each with that of the session's id."""
+    return {
+        digest
+        for column, of_session in columns.items()
+        for digest in transaction.scalars(
+            sa.select(column).where(of_session == session_id, column.is_not(None))
         )
-        if lock:
-            query = query.with_for_update(skip_locked=True)
-        return list(self._transaction.scalars(query))
+    }
 
-    def deletable(self, before: datetime) -> list[str]:
-        """Return the ids of sessions that ended by a time and are not deleted."""
-        query = sa.select(Session.id).where(
-            Session.state.in_(_OVER),
-            Session.deleted_at.is_(None),
-            Session.changed_at <= before,
-        )
-        return list(self._transaction.scalars(query))
 
-    def purge(self, session_id: str, now: datetime) -> set[str]:
-        """Forget tasks, state and the bytes of contributions; return their digests.
-
-        The rows of contributions stay: they are the receipts.
-        """
-        digests = self._digests(Task.digest, Task.session_id == session_id)
-        digests |= self._digests(
-            Contribution.digest, Contribution.session_id == session_id
-        )
-        digests |= self._digests(Session.state_digest, Session.id == session_id)
-        self._delete(Task, session_id)
-        self._change(session_id, state_digest=None, purged_at=now)
-        return digests
-
-    def forget(self, session_id: str, now: datetime) -> set[str]:
-        """Forget all but the audit; return the digests of what was named."""
-        digests = self.purge(session_id, now)
-        digests |= self._digests(Result.digest, Result.session_id == session_id)
-        digests |= self._digests(Session.summary_digest, Session.id == session_id)
-        for table in (Contribution, Result, Invitation, Member):
-            self._delete(table, session_id)
-        self._change(
-            session_id,
-            title="",
-            terms=b"",
-            agreement=None,
-            detail=None,
-            figures=None,
-            chosen=None,
-            profiles=None,
-            summary_digest=None,
-            deleted_at=now,
-        )
-        return digests
-
-    def live(self) -> set[str]:
-        """Return all digests that a row names."""
-        return set(self._transaction.scalars(_select_digests()))
-
-    def is_live(self, digest: str) -> bool:
-        """Return whether a row names a digest."""
-        return self._transaction.scalar(_select_digests(digest).limit(1)) is not None
-
-    def _digests(self, column: Any, condition: sa.ColumnElement[bool]) -> set[str]:
-        query = sa.select(column).where(condition, column.is_not(None))
-        return set(self._transaction.scalars(query))
-
-    def _delete(
-        self,
-        table: type[Task | Contribution | Result | Invitation | Member],
-        session_id: str,
-    ) -> None:
-        self._transaction.execute(
-            sa.delete(table).where(table.session_id == session_id)
-        )
-
-    def _change(self, session_id: str, **values: object) -> None:
-        self._transaction.execute(
-            sa.update(Session)
-            .where(Session.id == session_id)
-            .values(**values)
-            .execution_options(synchronize_session=False)
-        )
+def _change(transaction: Transaction, session_id: str, **values: object) -> None:
+    transaction.execute(
+        sa.update(Session)
+        .where(Session.id == session_id)
+        .values(**values)
+        .execution_options(synchronize_session=False)
+    )
 
 
 def _select_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
@@ -177,15 +172,14 @@ class RetentionService:
         before = self._clock.now() - kept
 
         def purge(transaction: Transaction) -> set[str]:
-            rows = RetentionRepository(transaction)
             digests: set[str] = set()
-            for session in rows.find_ended(before, lock=True):
-                digests |= rows.purge(session.id, self._clock.now())
+            for session in _find_ended(transaction, before, lock=True):
+                digests |= _purge(transaction, session.id, self._clock.now())
                 Audit(transaction).append(session.id, "purged", self._clock.now())
             return digests
 
         with self._service.database.read() as transaction:
-            is_due = bool(RetentionRepository(transaction).find_ended(before))
+            is_due = bool(_find_ended(transaction, before))
         if is_due:
             self._remove(self._service.database.transact(purge))
 
@@ -208,7 +202,12 @@ class RetentionService:
             return
         before = self._clock.now() - timedelta(seconds=seconds)
         with self._service.database.read() as transaction:
-            due = RetentionRepository(transaction).deletable(before)
+            query = sa.select(Session.id).where(
+                Session.state.in_(_OVER),
+                Session.deleted_at.is_(None),
+                Session.changed_at <= before,
+            )
+            due = list(transaction.scalars(query))
         for session_id in due:
             expire = partial(self._expire, session_id=session_id)
             self._remove(self._service.database.transact(expire))
@@ -236,7 +235,7 @@ class RetentionService:
         blobs = self._service.blobs
         before = (self._clock.now() - ORPHAN_AGE).timestamp()
         with self._service.database.read() as transaction:
-            live = RetentionRepository(transaction).live()
+            live = live_digests(transaction)
         blobs.sweep(before, live)
         self._remove(digest for digest in blobs.older(before) if digest not in live)
 
@@ -247,7 +246,7 @@ class RetentionService:
         session = sessions.visible(caller, session_id, lock=True, deleted=True)
         if session.deleted_at is not None:
             return set()
-        if not _is_over(session):
+        if SessionState(session.state) not in OVER:
             sessions.cancel(caller, session_id)
         actor = AuthService(transaction, self._clock).actor(caller)
         return self._forget(transaction, session, actor)
@@ -266,7 +265,7 @@ class RetentionService:
         self, transaction: Transaction, session: Session, actor: Actor
     ) -> set[str]:
         now = self._clock.now()
-        digests = RetentionRepository(transaction).forget(session.id, now)
+        digests = _erase(transaction, session.id, now)
         Audit(transaction).append(session.id, "deleted", now)
         log_when_committed(transaction, Act.SESSION_DELETED, actor, session=session.id)
         return digests
@@ -276,12 +275,8 @@ class RetentionService:
         for digest in digests:
             with self._service.database.write() as transaction:
                 claim(transaction, [digest])
-                if not RetentionRepository(transaction).is_live(digest):
+                if transaction.scalar(_select_digests(digest).limit(1)) is None:
                     self._service.blobs.remove(digest)
-
-
-def _is_over(session: Session) -> bool:
-    return SessionState(session.state) in OVER
 
 
 class Sweeper:

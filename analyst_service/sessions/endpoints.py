@@ -6,11 +6,10 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, Final, Literal, NamedTuple, Self
+from typing import Annotated, Any, Final, Literal
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Query, Response
@@ -67,146 +66,87 @@ STATES: Final = tuple(_GROUPS)
 """What a list may be limited to: 'open', 'over', or one state."""
 
 
-class Cursor(NamedTuple):
-    """The place in a list behind one session: its last change, and what it is known as."""
+def _list_page(
+    transaction: Transaction, caller: Caller, wanted: ListQuery
+) -> SessionPage:
+    """Return sessions by last change, the latest first; an administrator's are all.
 
-    changed_at: datetime
-    name: str
-
-    @classmethod
-    def read(cls, text: str) -> Self | None:
-        """Return the cursor of a text that matches :data:`CURSOR`; None of an empty one."""
-        found = re.fullmatch(CURSOR, text)
-        if found is None:
-            return None
-        return cls(_EPOCH + int(found[1]) * _MICROSECOND, found[2])
-
-    def __str__(self) -> str:
-        """Return the text that a reader sends back."""
-        return f"{(self.changed_at - _EPOCH) // _MICROSECOND}~{self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedSessions:
-    """Which sessions a list is of.
-
-    state: one of :data:`STATES`; empty for all.
-    owner: the id of a principal, or the label of its key; empty for all.
-    awaited: a slot for which they wait; empty for any.
-    since, before: bounds of their last change; the second is not included.
+    One that moves on between two pages moves to the first one; every other stands on one
+    page exactly.
     """
-
-    state: str = ""
-    owner: str = ""
-    awaited: str = ""
-    since: datetime | None = None
-    before: datetime | None = None
-
-
-class ListedSession(NamedTuple):
-    """A session in a list.
-
-    name: what the caller knows it as.
-    owner: the label of its owner's key, or the owner's id where that has none.
-    awaited: slots for which it waits.
-    """
-
-    name: str
-    session: Session
-    owner: str
-    awaited: tuple[str, ...]
-
-    @property
-    def protocol(self) -> str:
-        """Return the name of its protocol.
-
-        Terms were checked when the session was opened; to read them whole takes longer
-        than all else that a line needs.
-        """
-        name: str = json.loads(self.session.terms)["protocol"]["name"]
-        return name
-
-
-class Page(NamedTuple):
-    """A page of a list, and the cursor of the next one; empty on the last."""
-
-    lines: list[ListedSession]
-    following: str
-
-
-class SessionListing:
-    """Lists of sessions in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    def page(
-        self, caller: Caller, wanted: WantedSessions, after: str, limit: int
-    ) -> Page:
-        """Return sessions by last change, the latest first; an administrator's are all.
-
-        One that moves on between two pages moves to the first one; every other stands
-        on one page exactly.
-        """
-        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        key = Session.id if caller.role is Role.ADMINISTRATOR else Session.name
-        query = sa.select(Session).options(orm.defer(Session.agreement))
-        query = query.where(Session.deleted_at.is_(None), *_conditions(wanted))
-        if caller.role is not Role.ADMINISTRATOR:
-            query = query.where(Session.owner_id == caller.principal_id)
-        if (cursor := Cursor.read(after)) is not None:
-            query = query.where(_is_behind(key, cursor))
-        ordered = query.order_by(Session.changed_at.desc(), key).limit(limit)
-        lines = self._lines(caller, list(self._transaction.scalars(ordered)))
-        if len(lines) < limit:
-            return Page(lines, "")
-        last = lines[-1]
-        return Page(lines, str(Cursor(last.session.changed_at, last.name)))
-
-    def _lines(self, caller: Caller, found: list[Session]) -> list[ListedSession]:
-        awaited = self._find_awaited(found)
-        labels = self._labels({each.owner_id for each in found})
-        return [
-            ListedSession(
-                known_as(caller, each),
-                each,
-                labels.get(each.owner_id) or each.owner_id,
-                tuple(awaited.get(each.id, ())),
-            )
-            for each in found
-        ]
-
-    def _labels(self, principal_ids: Collection[str]) -> dict[str, str]:
-        """Return the label of each principal's first key."""
-        query = (
+    caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+    key = Session.id if caller.role is Role.ADMINISTRATOR else Session.name
+    query = sa.select(Session).options(orm.defer(Session.agreement))
+    query = query.where(Session.deleted_at.is_(None), *_conditions(wanted))
+    if caller.role is not Role.ADMINISTRATOR:
+        query = query.where(Session.owner_id == caller.principal_id)
+    if (cursor := re.fullmatch(CURSOR, wanted.after)) is not None:
+        changed_at = _EPOCH + int(cursor[1]) * _MICROSECOND
+        at = sa.literal(changed_at, UTCDateTime())
+        is_same = sa.and_(Session.changed_at == at, key > cursor[2])
+        query = query.where(
+            Session.changed_at <= at, sa.or_(Session.changed_at < at, is_same)
+        )
+    ordered = query.order_by(Session.changed_at.desc(), key).limit(wanted.limit)
+    sessions = list(transaction.scalars(ordered))
+    awaited = _find_awaited(transaction, sessions)
+    # the label of each principal's first key
+    labels = {
+        str(principal_id): label
+        for principal_id, label in transaction.execute(
             sa.select(Credential.principal_id, Credential.label)
-            .where(Credential.principal_id.in_(principal_ids))
+            .where(Credential.principal_id.in_({each.owner_id for each in sessions}))
             .order_by(Credential.created_at.desc())
         )
-        return {str(row[0]): row[1] for row in self._transaction.execute(query)}
+    }
+    lines = [
+        SessionLine(
+            id=known_as(caller, session),
+            title=session.title,
+            state=SessionState(session.state),
+            round=session.round,
+            created_at=session.created_at,
+            # terms were checked when the session was opened; to read them whole takes
+            # longer than all else that a line needs
+            protocol=json.loads(session.terms)["protocol"]["name"],
+            owner=labels.get(session.owner_id) or session.owner_id,
+            reason=session.reason,
+            awaited=awaited.get(session.id, []),
+            waiting_since=session.changed_at,
+            deadline=session.deadline,
+        )
+        for session in sessions
+    ]
+    if len(lines) < wanted.limit:
+        return SessionPage(sessions=lines, next=None)
+    last = (sessions[-1].changed_at - _EPOCH) // _MICROSECOND
+    return SessionPage(sessions=lines, next=f"{last}~{lines[-1].id}")
 
-    def _find_awaited(self, found: Iterable[Session]) -> dict[str, list[str]]:
-        """Return the slots for which sessions wait, by their ids."""
-        ids: dict[str, list[str]] = {}
-        for each in found:
-            ids.setdefault(each.state, []).append(each.id)
-        joining = (
-            sa.select(Member.session_id, Member.slot)
-            .where(Member.session_id.in_(ids.get(SessionState.RECRUITING, [])))
-            .where(_NOT_JOINED)
-            .order_by(Member.row_group, Member.column_group)
-        )
-        asked = (
-            sa.select(Task.session_id, Task.slot)
-            .join(Session, _IS_OPEN)
-            .where(Session.id.in_(ids.get(SessionState.COLLECTING, [])), ~_IS_ANSWERED)
-            .order_by(Task.slot)
-        )
-        slots: dict[str, list[str]] = {}
-        for query in (joining, asked):
-            for session_id, slot in self._transaction.execute(query):
-                slots.setdefault(session_id, []).append(slot)
-        return slots
+
+def _find_awaited(
+    transaction: Transaction, sessions: Iterable[Session]
+) -> dict[str, list[str]]:
+    """Return the slots for which sessions wait, by their ids."""
+    ids: dict[str, list[str]] = {}
+    for session in sessions:
+        ids.setdefault(session.state, []).append(session.id)
+    joining = (
+        sa.select(Member.session_id, Member.slot)
+        .where(Member.session_id.in_(ids.get(SessionState.RECRUITING, [])))
+        .where(_NOT_JOINED)
+        .order_by(Member.row_group, Member.column_group)
+    )
+    asked = (
+        sa.select(Task.session_id, Task.slot)
+        .join(Session, _IS_OPEN)
+        .where(Session.id.in_(ids.get(SessionState.COLLECTING, [])), ~_IS_ANSWERED)
+        .order_by(Task.slot)
+    )
+    slots: dict[str, list[str]] = {}
+    for query in (joining, asked):
+        for session_id, slot in transaction.execute(query):
+            slots.setdefault(session_id, []).append(slot)
+    return slots
 
 
 _NOT_JOINED = Member.state != SlotState.JOINED.value
@@ -223,15 +163,7 @@ _IS_ANSWERED = sa.exists().where(
 )
 
 
-def _is_behind(
-    key: orm.InstrumentedAttribute[str], cursor: Cursor
-) -> sa.ColumnElement[bool]:
-    at = sa.literal(cursor.changed_at, UTCDateTime())
-    is_same = sa.and_(Session.changed_at == at, key > cursor.name)
-    return sa.and_(Session.changed_at <= at, sa.or_(Session.changed_at < at, is_same))
-
-
-def _conditions(wanted: WantedSessions) -> Iterable[sa.ColumnElement[bool]]:
+def _conditions(wanted: ListQuery) -> Iterable[sa.ColumnElement[bool]]:
     if wanted.state:
         states = sorted(state.value for state in _GROUPS[wanted.state])
         yield Session.state.in_(states)
@@ -241,22 +173,20 @@ def _conditions(wanted: WantedSessions) -> Iterable[sa.ColumnElement[bool]]:
         )
         yield sa.or_(Session.owner_id == wanted.owner, Session.owner_id.in_(labelled))
     if wanted.awaited:
-        yield _waits_for(wanted.awaited)
-    if wanted.since is not None:
-        yield Session.changed_at >= wanted.since
-    if wanted.before is not None:
-        yield Session.changed_at < wanted.before
-
-
-def _waits_for(slot: str) -> sa.ColumnElement[bool]:
-    joins = sa.exists().where(
-        Member.session_id == Session.id, Member.slot == slot, _NOT_JOINED
-    )
-    answers = sa.exists().where(_IS_OPEN, Task.slot == slot, ~_IS_ANSWERED)
-    return sa.or_(
-        sa.and_(Session.state == SessionState.RECRUITING.value, joins),
-        sa.and_(Session.state == SessionState.COLLECTING.value, answers),
-    )
+        joins = sa.exists().where(
+            Member.session_id == Session.id, Member.slot == wanted.awaited, _NOT_JOINED
+        )
+        answers = sa.exists().where(
+            _IS_OPEN, Task.slot == wanted.awaited, ~_IS_ANSWERED
+        )
+        yield sa.or_(
+            sa.and_(Session.state == SessionState.RECRUITING.value, joins),
+            sa.and_(Session.state == SessionState.COLLECTING.value, answers),
+        )
+    if wanted.changed_since is not None:
+        yield Session.changed_at >= wanted.changed_since
+    if wanted.changed_before is not None:
+        yield Session.changed_at < wanted.changed_before
 
 
 class _Choice(BaseModel):
@@ -322,16 +252,6 @@ class ListQuery(BaseModel):
         default=None, description="Last moved on earlier."
     )
 
-    def build_filter(self) -> WantedSessions:
-        """Return the same in the words of the list."""
-        return WantedSessions(
-            state=self.state,
-            owner=self.owner,
-            awaited=self.awaited,
-            since=self.changed_since,
-            before=self.changed_before,
-        )
-
 
 class Extension(BaseModel):
     """Until when the session waits."""
@@ -393,30 +313,6 @@ def status_of(
         terms_digest=digest(session.terms),
         runs=_runs(session, terms),
         profiles=terms.release is not None and terms.release.profiles == "everybody",
-    )
-
-
-def list_page(page: Page) -> SessionPage:
-    """Return a page of a list."""
-    return SessionPage(
-        sessions=[_line(each) for each in page.lines], next=page.following or None
-    )
-
-
-def _line(listed: ListedSession) -> SessionLine:
-    session = listed.session
-    return SessionLine(
-        id=listed.name,
-        title=session.title,
-        state=SessionState(session.state),
-        round=session.round,
-        created_at=session.created_at,
-        protocol=listed.protocol,
-        owner=listed.owner,
-        reason=session.reason,
-        awaited=list(listed.awaited),
-        waiting_since=session.changed_at,
-        deadline=session.deadline,
     )
 
 
@@ -509,10 +405,7 @@ def list_sessions(
     A session that moves on while pages are read moves to the first page.
     """
     with service.database.read() as transaction:
-        page = SessionListing(transaction).page(
-            caller, query.build_filter(), query.after, query.limit
-        )
-        return list_page(page)
+        return _list_page(transaction, caller, query)
 
 
 @router.get("/{session_id}")

@@ -25,7 +25,7 @@ from support.in_process import Api, ByHand, in_process
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.identity import load_identity
-from analyst_service.retention.service import RetentionRepository
+from analyst_service.retention.service import live_digests
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Contribution
@@ -131,7 +131,7 @@ def test_a_session_continues_from_a_backup_made_under_load(
             assert finished(session) == ended, "the same bytes, from the same uploads"
             with api.service.database.read() as transaction:
                 named = set(transaction.scalars(sa.select(Contribution.digest)))
-                live = RetentionRepository(transaction).live()
+                live = live_digests(transaction)
             assert early <= named, "what was acknowledged before is there"
             assert all(map(api.service.blobs.has, live))
 
@@ -360,7 +360,7 @@ def test_a_restore_that_is_killed_is_done_again(
     assert done.exit_code == 0, done.output
     assert count(place, "members") == count(api.service.settings, "members")
     with closing(Database(place.database)) as database, database.read() as read:
-        live = RetentionRepository(read).live()
+        live = live_digests(read)
     assert FileBlobStore(place.data_dir / "blobs").have(live)
 
 

@@ -268,7 +268,7 @@ def _sweep(api: Api) -> None:
 
 
 def _named(api: Api) -> set[str]:
-    from analyst_service.retention.service import RetentionRepository
+    from analyst_service.retention.service import live_digests
 
     with api.service.database.read() as transaction:
-        return set(RetentionRepository(transaction).live())
+        return live_digests(transaction)
