@@ -9,9 +9,9 @@ from pydantic import AwareDatetime, Field
 from clustering_protocols.common.values import Value
 from clustering_protocols.engine.inspection import Rehearsal
 from clustering_protocols.terms.agreements import Seat
+from clustering_protocols.wire.answers import SessionLine, SessionStatus
 from coterie_pages.models import (
     FormField,
-    KeyLine,
     KeysChoice,
     NewRowsSummary,
     Option,
@@ -19,7 +19,6 @@ from coterie_pages.models import (
     RunReport,
     Screen,
     SessionReport,
-    SessionStatusView,
     TermsSheet,
     Timeline,
 )
@@ -43,19 +42,12 @@ class PartyRow(Value):
     since: AwareDatetime | None = None
 
 
-class KnownInstitution(Value):
-    """An institution whose card is trusted here, and the fingerprint of its key."""
-
-    name: str
-    fingerprint: str
-
-
 class PartyList(Screen):
     """The parties of a home, those that wait for a person first.
 
     institution: the name of this home's institution; empty where it has none yet.
     fingerprint: of its public key; empty where there is none yet.
-    known: institutions whose cards are trusted here.
+    known: fingerprints of the institutions whose cards are trusted here, by name.
     trouble, remedy: why no orders run, and what to do; empty where they do.
     """
 
@@ -63,7 +55,7 @@ class PartyList(Screen):
     rows: tuple[PartyRow, ...]
     institution: str = ""
     fingerprint: str = ""
-    known: tuple[KnownInstitution, ...] = ()
+    known: dict[str, str] = Field(default={})
     trouble: str = ""
     remedy: str = ""
     now: AwareDatetime
@@ -174,7 +166,7 @@ class TableReading(Screen):
     checked: bool = False
     problems: tuple[str, ...] = Field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
-    match_keys: tuple[KeyLine, ...] = ()
+    match_keys: tuple[Any, ...] = Field(default=(), repr=False)
 
 
 class TableChoice(TableReading):
@@ -206,7 +198,7 @@ class NewRowsChoice(TableReading):
 class LabelledRows(Screen):
     """New rows have their labels, and may be kept as a file.
 
-    path, csv, ids, agreed: for the form that makes the file.
+    chosen, agreed: for the form that makes the file; ``TableForm`` of the desk.
     summary: what is said of them as a whole.
     """
 
@@ -214,9 +206,7 @@ class LabelledRows(Screen):
     title: str
     session: str
     slot: str
-    path: str
-    csv: str = ""
-    ids: tuple[str, ...] = ()
+    chosen: Any
     agreed: bool = False
     summary: NewRowsSummary
 
@@ -237,19 +227,14 @@ class CardPage(Screen):
 class RehearsalPage(Screen):
     """What would be sent of a table, of a session that was played at home.
 
-    path, csv, ids, columns, mapping, notify, choices: for the form that places the order.
+    chosen, choices: for the form that places the order; ``TableForm`` of the desk.
     """
 
     template = "desk/rehearsal.html.j2"
     title: str
     session: str
     slot: str
-    path: str
-    csv: str = ""
-    ids: tuple[str, ...] = ()
-    columns: tuple[str, ...] = ()
-    mapping: str = Field(default="", repr=False)
-    notify: str = ""
+    chosen: Any
     choices: OwnChoices
     played: Rehearsal
 
@@ -446,27 +431,16 @@ class AtAnalyst(Screen):
     changed: bool = False
 
 
-class OpenedRow(Value):
-    """A session in the list of a key.
-
-    here: whether it was opened from this home, where it can be checked and invited to.
-    """
-
-    id: str
-    title: str
-    state: str
-    round: int = Field(ge=0)
-    created_at: AwareDatetime
-    here: bool
-    over: bool
-
-
 class SessionsPage(Screen):
-    """The sessions of a coordinator's key, the newest first."""
+    """The sessions of a coordinator's key, the newest first.
+
+    here: ids of those that were opened from this home, where they can be checked.
+    """
 
     template = "desk/sessions.html.j2"
     url: str
-    rows: tuple[OpenedRow, ...]
+    rows: tuple[SessionLine, ...]
+    here: frozenset[str]
     now: AwareDatetime
 
 
@@ -647,6 +621,10 @@ class SessionDesk(Screen):
     """A session at its coordinator's desk.
 
     report: what its report says; without a sheet where terms are of another release.
+    now: when the page was made, from which ages count.
+    pace: which of several runs continues, and the time left, in words.
+    may: what may be done with the session now.
+    updates: how many were made, and how many there may be; zeros where there are none.
     audit_lines: how many lines the audit has.
     n_clusters: of the runs, where one may be chosen.
     here: whether it was opened from this home.
@@ -655,7 +633,11 @@ class SessionDesk(Screen):
 
     template = "desk/session.html.j2"
     report: SessionReport
-    standing: SessionStatusView
+    status: SessionStatus
+    now: AwareDatetime
+    pace: str
+    may: tuple[Literal["cancel", "extend", "choose"], ...]
+    updates: tuple[int, int] = (0, 0)
     timeline: Timeline
     audit_lines: int = Field(ge=0)
     n_clusters: tuple[int, ...] = ()

@@ -298,16 +298,12 @@ class Screen(Value):
 
 
 class Refusal(Screen):
-    """That something is not, or may not be, and what to do.
-
-    request: by which number an administrator finds it in the log.
-    """
+    """That something is not, or may not be, and what to do."""
 
     template = "refusal.html.j2"
     title: str
     detail: str
     remedy: str = ""
-    request: str = ""
 
 
 class Work(Value):
@@ -349,42 +345,6 @@ class Timeline(Value):
     answers: tuple[SlotAnswer, ...] = ()
     slots: tuple[str, ...] = ()
     joined: tuple[SlotAnswer, ...] = ()
-
-
-class Progress(Value):
-    """How far a protocol of many rounds has come.
-
-    changes: by how much each update moved the result.
-    """
-
-    done: int = Field(ge=0)
-    most: int = Field(ge=0)
-    changes: tuple[float, ...] = ()
-
-
-class SessionStatusView(Value):
-    """Where a session stands, and what may be done with it.
-
-    stage, stage_index, n_stages, round, attempt: where it is; the index counts from 0.
-    awaited: slots for which it waits.
-    now: when the page was made, from which ages count.
-    pace: which of several runs continues, and the time left, in words.
-    may: what may be done with it now: ``cancel``, ``extend``, ``choose``.
-    """
-
-    stage: str = ""
-    stage_index: int = Field(ge=0)
-    n_stages: int = Field(ge=0)
-    round: int = Field(ge=0)
-    attempt: int = Field(ge=0)
-    awaited: tuple[str, ...] = ()
-    since: AwareDatetime
-    deadline: AwareDatetime
-    now: AwareDatetime
-    over: bool
-    progress: Progress | None = None
-    pace: str = ""
-    may: tuple[Literal["cancel", "extend", "choose"], ...] = ()
 
 
 class _Report(Value):
@@ -641,30 +601,16 @@ class FormField(Value):
     wrong: str = ""
 
 
-class KeyLine(Value):
-    """A match key, and how a table's rows look by it.
-
-    figures: how many rows have a value, and how many one of their own, in words.
-    first: the values of the first rows, in words: cells, for the own screen alone.
-    serves: whether nearly each row has a value of its own.
-    """
-
-    key: str
-    figures: str
-    first: str = Field(repr=False)
-    serves: bool
-
-
 class KeysChoice(Value):
     """By which match keys a new session links rows that have no common id.
 
     table: one's own, on which the keys are tried.
     keys: one a line, the first counts first.
-    lines: how that table's rows look by each.
+    lines: how that table's rows look by each: ``KeyPreview`` of :mod:`party_sdk.tables`.
     needs: what each party has to admit; empty where it need not.
     """
 
     table: FormField
     keys: FormField
-    lines: tuple[KeyLine, ...] = ()
+    lines: tuple[Any, ...] = ()
     needs: str = ""

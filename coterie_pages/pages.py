@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from clustering_protocols.common.limits import CONTROLS
 from clustering_protocols.terms.captions import texts_of
+from clustering_protocols.wire.states import OVER
 from coterie_pages import formatting, svg
 from coterie_pages.models import Frame, RunReport, Screen, SessionReport, TermsSheet
 from coterie_pages.result_texts import (
@@ -123,6 +124,7 @@ def _environment() -> Environment:
         "cluster_title": formatting.cluster_title,
         "titles_of": formatting.titles_of,
         "finished": formatting.is_over,
+        "over": OVER,
         "shown_figures": formatting.shown_figures,
         "reading": READING,
     }

@@ -10,12 +10,9 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus, SlotStatus
-from clustering_protocols.wire.progress import describe_pace, updates_done
 from clustering_protocols.wire.states import Event, SessionState, SlotState
 from coterie_pages.models import (
     AuditRow,
-    Progress,
-    SessionStatusView,
     SlotAnswer,
     SlotEntry,
     StageSpan,
@@ -24,25 +21,6 @@ from coterie_pages.models import (
 )
 
 May: TypeAlias = Literal["cancel", "extend", "choose"]
-
-
-def standing_of(status: SessionStatus, now: datetime) -> SessionStatusView:
-    """Return where a session stands, for its page."""
-    return SessionStatusView(
-        stage=status.stage or "",
-        stage_index=status.stage_index,
-        n_stages=status.n_stages,
-        round=status.round,
-        attempt=status.attempt,
-        awaited=tuple(status.awaited_slots),
-        since=status.waiting_since,
-        deadline=status.deadline,
-        now=now,
-        over=status.is_over,
-        progress=_progress(status),
-        pace=describe_pace(status),
-        may=tuple(_may(status)),
-    )
 
 
 def describe_status(status: SessionStatus) -> dict[str, Any]:
@@ -80,20 +58,7 @@ def _describe_stop(slot: SlotStatus) -> str:
     return "" if slot.stopped is None else f"stopped for good: {slot.stopped}"
 
 
-def _progress(status: SessionStatus) -> Progress | None:
-    """Return how far a protocol says it has come, in the words of all protocols."""
-    told = status.progress
-    if "updates" not in told:
-        return None
-    done, most = updates_done(status)
-    return Progress(
-        done=done,
-        most=most,
-        changes=tuple(told.get("moved") or ()),
-    )
-
-
-def _may(status: SessionStatus) -> Iterator[May]:
+def may_of(status: SessionStatus) -> Iterator[May]:
     """Yield what a coordinator may do with a session now."""
     if status.is_over:
         return

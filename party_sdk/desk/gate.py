@@ -219,10 +219,7 @@ async def _read(request: Request) -> Form:
         raise RequestRefused(
             400, "This is no form", "It cannot be read.", _BACK
         ) from None
-    fields: dict[str, list[str]] = {}
-    for name, value in pairs:
-        fields.setdefault(name, []).append(value)
-    return Form(fields)
+    return Form.of(pairs)
 
 
 def _static(path: str, root: str) -> Response | None:

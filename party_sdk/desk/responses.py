@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 from typing import Any, Final, NamedTuple, Self
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -134,6 +135,14 @@ class Form:
 
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[str, str]]) -> Self:
+        """Return a form of fields in the order in which they were sent."""
+        fields: dict[str, list[str]] = {}
+        for name, value in pairs:
+            fields.setdefault(name, []).append(value)
+        return cls(fields)
+
     def one(self, name: str) -> str:
         """Return the value of a field; empty where it is not there.
 
@@ -159,6 +168,11 @@ def form_of(request: Request) -> Form:
     """Return the form that was sent; the gate has checked that it is one of ours."""
     found: Form = request.state.form
     return found
+
+
+def query_of(request: Request) -> Form:
+    """Return what stands in the query of an address, as a form."""
+    return Form.of(parse_qsl(request.url.query, keep_blank_values=True))
 
 
 def render_page(

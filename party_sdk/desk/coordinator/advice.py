@@ -23,8 +23,8 @@ from party_sdk.advice import (
     cells,
     format_params,
 )
-from party_sdk.desk.coordinator.context import ABOVE, parse_number, query_of
-from party_sdk.desk.responses import Form, desk_of, render_page
+from party_sdk.desk.coordinator.context import ABOVE, parse_number
+from party_sdk.desk.responses import Form, desk_of, query_of, render_page
 
 ADVICE: Final = f"{ABOVE}/advice"
 _ROWS: Final = "rows"

@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Final
-from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,11 +20,11 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.wire.states import OVER
-from coterie_pages.desk_models import AtAnalyst, OpenedRow, SessionsPage
+from coterie_pages.desk_models import AtAnalyst, SessionsPage
 from coterie_pages.models import FormField
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
-from party_sdk.desk.responses import Desk, Form, desk_of, form_of, render_page, to
+from party_sdk.desk.responses import Desk, desk_of, form_of, render_page, to
 from party_sdk.home.clock import now
 
 SESSIONS: Final = "/sessions"
@@ -60,14 +59,6 @@ def _at(desk: Desk, url: str, key: str) -> Coordinator:
     return Coordinator(url, key, home=desk.home, analyst=desk.connect(url))
 
 
-def query_of(request: Request) -> Form:
-    """Return what the address says, as a form."""
-    fields: dict[str, list[str]] = {}
-    for name, value in parse_qsl(request.url.query, keep_blank_values=True):
-        fields.setdefault(name, []).append(value)
-    return Form(fields)
-
-
 def session_in(request: Request, coordinator: Coordinator) -> CoordinatedSession:
     """Return the session that an address names; :class:`NotFound` if it names none."""
     return session_named(request.path_params["session"], coordinator)
@@ -87,22 +78,11 @@ def session_named(named: str, coordinator: Coordinator) -> CoordinatedSession:
 def get_sessions(request: Request, coordinator: Coordinator) -> Response:
     """Show the sessions of the key."""
     found = sorted(coordinator.sessions(), key=lambda line: line.created_at)
-    rows = tuple(
-        OpenedRow(
-            id=line.id,
-            title=line.title,
-            state=line.state.value,
-            round=line.round,
-            created_at=line.created_at,
-            here=coordinator.session(line.id).is_ours,
-            over=line.state in OVER,
-        )
-        for line in reversed(found)
-    )
+    here = frozenset(line.id for line in found if coordinator.session(line.id).is_ours)
     known = desk_of(request).connection.known
     url = "" if known is None else known.url
-    page = SessionsPage(url=url, rows=rows, now=now())
-    waits = any(not row.over for row in rows)
+    page = SessionsPage(url=url, rows=tuple(reversed(found)), here=here, now=now())
+    waits = any(line.state not in OVER for line in found)
     return render_page(request, page, seconds=_SECONDS if waits else 0)
 
 

@@ -19,12 +19,11 @@ from clustering_protocols.terms.terms import Layout
 from coterie_pages.desk_models import ColumnsLine, FieldGroup, NewSession, SlotLine
 from coterie_pages.form_fields import fields_of
 from coterie_pages.formatting import figure
-from coterie_pages.models import FormField, KeyLine, KeysChoice, Option
+from coterie_pages.models import FormField, KeysChoice, Option
 from party_sdk.advice import layout_of
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import MATCH_KEYS, PARAM, SPLITS, Draft
 from party_sdk.desk.dictionary_drafts import ROLES, TYPES, TableDraft
-from party_sdk.desk.tables.named_file import key_lines
 from party_sdk.home.clock import now
 from party_sdk.home.identities import Acquaintances
 from party_sdk.home.policy import describe_quota
@@ -195,7 +194,7 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
     field: of the parameter.
     """
     keys: Sequence[str] = draft.match_keys
-    lines: tuple[KeyLine, ...] = ()
+    lines: tuple[KeyPreview, ...] = ()
     wrong, unread = "", field.wrong
     try:
         if draft.one(_TABLE):
@@ -232,7 +231,7 @@ def choose_keys(draft: Draft, field: FormField) -> KeysChoice:
 
 def _try(
     draft: Draft, keys: Sequence[str]
-) -> tuple[Sequence[str], tuple[KeyLine, ...]]:
+) -> tuple[Sequence[str], tuple[KeyPreview, ...]]:
     from party_sdk.tables import How
     from party_sdk.tables.linkage import preview_of, propose_match_keys
 
@@ -240,5 +239,5 @@ def _try(
     found: Sequence[KeyPreview]
     if draft.one("do") == PROPOSE:
         found = [each for each in propose_match_keys(path, How()) if each.serves]
-        return [each.key for each in found], key_lines(found)
-    return keys, key_lines(preview_of(path, How(), keys))
+        return [each.key for each in found], tuple(found)
+    return keys, tuple(preview_of(path, How(), keys))

@@ -31,13 +31,12 @@ from party_sdk.desk.coordinator.context import (
     ABOVE,
     parse_number,
     pass_coordinator,
-    query_of,
     session_in,
     session_named,
 )
 from party_sdk.desk.coordinator.draft_fields import page_of
 from party_sdk.desk.coordinator.drafts import Draft, DraftRequest, fill_form
-from party_sdk.desk.responses import Form, desk_of, form_of, render_page
+from party_sdk.desk.responses import Form, desk_of, form_of, query_of, render_page
 from party_sdk.home.clock import now
 from party_sdk.home.files import private_folder
 

@@ -14,11 +14,12 @@ from clustering_protocols.common.errors import (
     Unavailable,
 )
 from clustering_protocols.wire.answers import SessionStatus
+from clustering_protocols.wire.progress import describe_pace, updates_done
 from clustering_protocols.wire.states import SlotState
 from coterie_pages.desk_models import SessionDesk
 from coterie_pages.models import Banner, Refusal
 from coterie_pages.pages import page as file_of
-from coterie_pages.views.session_progress import standing_of, timeline_of
+from coterie_pages.views.session_progress import may_of, timeline_of
 from party_sdk.coordinator.coordinator import Coordinator
 from party_sdk.coordinator.session import CoordinatedSession
 from party_sdk.desk.coordinator.context import (
@@ -131,7 +132,7 @@ def _page(
     except Unavailable as error:
         return _away(request, error)
     seconds = 0 if status.is_over else _SECONDS
-    waits = "choose" in page.standing.may
+    waits = "choose" in page.may
     return render_page(request, page, notice=notice, seconds=seconds, waits=waits)
 
 
@@ -146,7 +147,11 @@ def build_session_desk(
     lines = report.audit[-_MOST_LINES:]
     return SessionDesk(
         report=report.model_copy(update={"audit": lines}),
-        standing=standing_of(status, at),
+        status=status,
+        now=at,
+        pace=describe_pace(status),
+        may=tuple(may_of(status)),
+        updates=updates_done(status) if "updates" in status.progress else (0, 0),
         timeline=timeline_of(entries, [slot.name for slot in status.slots], at),
         audit_lines=len(entries),
         n_clusters=tuple(run.n_clusters for run in status.runs),

@@ -48,6 +48,11 @@ class AddressedParty:
         return f"/parties/{self.session}/{self.slot}"
 
     @property
+    def file_stem(self) -> str:
+        """Return how the names of its files begin."""
+        return f"{self.session}-{self.slot}"
+
+    @property
     def order(self) -> Order | None:
         """Return its order, if it has one."""
         return self.files.order() if self.files.exists else None

@@ -148,23 +148,21 @@ def get_terms(request: Request) -> Response:
 def get_sheet(request: Request) -> Response:
     """Return the page to sign, with its annex, as a file that needs nothing else."""
     kept = kept_of(request)
-    return file(page(_sheet(kept)).encode(), f"{_stem(kept)}-terms.html", "text/html")
+    return file(
+        page(_sheet(kept)).encode(), f"{kept.file_stem}-terms.html", "text/html"
+    )
 
 
 def get_assessment(request: Request) -> Response:
     """Return a data protection impact assessment, filled from the terms."""
     kept = kept_of(request)
     text = assessment(_sheet(kept)).encode()
-    return file(text, f"{_stem(kept)}-assessment.md", "text/markdown")
+    return file(text, f"{kept.file_stem}-assessment.md", "text/markdown")
 
 
 def _sheet(kept: AddressedParty) -> TermsSheet:
     here = kept.desk.own_home
     return here.sheet(here.offer(str(kept.invitation)))
-
-
-def _stem(kept: AddressedParty) -> str:
-    return f"{kept.session}-{kept.slot}"
 
 
 def post_terms(request: Request) -> Response:

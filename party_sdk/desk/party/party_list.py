@@ -17,7 +17,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.secrecy.identities import Card, fingerprint
 from clustering_protocols.wire.states import OVER
-from coterie_pages.desk_models import CardPage, KnownInstitution, PartyList, PartyRow
+from coterie_pages.desk_models import CardPage, PartyList, PartyRow
 from coterie_pages.models import Banner
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, bad, desk_of, file, form_of, render_page, to
@@ -79,10 +79,10 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
     model = PartyList(
         institution="" if own is None else own.name,
         fingerprint="" if own is None else fingerprint(own.key),
-        known=tuple(
-            KnownInstitution(name=name, fingerprint=fingerprint(key))
+        known={
+            name: fingerprint(key)
             for name, key in desk.own_home.acquaintances.read().items()
-        ),
+        },
         rows=tuple(rows),
         trouble="" if trouble is None else trouble.detail,
         remedy="" if trouble is None else trouble.remedy,

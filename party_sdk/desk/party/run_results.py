@@ -21,9 +21,8 @@ from party_sdk.desk.party.table_choice import (
     TableForm,
     describe_reading,
     describe_table,
-    query_of,
 )
-from party_sdk.desk.responses import bad, file, form_of, render_page, to
+from party_sdk.desk.responses import bad, file, form_of, query_of, render_page, to
 from party_sdk.home.policy import Policy
 
 if TYPE_CHECKING:
@@ -39,14 +38,15 @@ def outcome(
     request: Request, kept: AddressedParty, notice: Banner | None = None
 ) -> Response:
     """Show the report of a run, with its files."""
+    from party_sdk.results.label_files import formula_note  # most pages read no labels
+
     report, undrawn = _report(kept)
     said: dict[str, Any] = dict(report)
     has_labels = kept.labels.is_file()
-    note = _note(kept) if has_labels else ""
     model = RunOutcome(
         **said,
         labels=has_labels,
-        note=note,
+        note=formula_note(kept.labels) if has_labels else "",
         undrawn=undrawn,
         labels_new_rows=_labels_new_rows(kept),
         formats=FORMATS if _has_export(kept, report) else (),
@@ -67,13 +67,6 @@ def _labels_new_rows(kept: AddressedParty) -> bool:
     if not folder.exists or folder.load_result() is None:
         return False
     return kept.desk.own_home.labels_new_rows(kept.session, kept.slot)
-
-
-def _note(kept: AddressedParty) -> str:
-    """Return what a spreadsheet may do to the labels' ids."""
-    from party_sdk.results.label_files import formula_note  # most pages read no labels
-
-    return formula_note(kept.labels)
 
 
 def post_names(request: Request) -> Response:
@@ -105,9 +98,7 @@ def get_report_file(request: Request) -> Response:
     """Return the report as a file that needs nothing else."""
     kept = kept_of(request)
     report, _ = _report(kept)
-    return file(
-        page(report).encode(), f"{_build_file_stem(kept)}-report.html", "text/html"
-    )
+    return file(page(report).encode(), f"{kept.file_stem}-report.html", "text/html")
 
 
 def get_labels(request: Request) -> Response:
@@ -117,7 +108,7 @@ def get_labels(request: Request) -> Response:
         content = kept.labels.read_bytes()
     except OSError:
         raise NotReady("There is no file of labels here.") from None
-    name = f"{_build_file_stem(kept)}-labels{kept.labels.suffix}"
+    name = f"{kept.file_stem}-labels{kept.labels.suffix}"
     return file(
         content,
         name,
@@ -136,9 +127,7 @@ def get_unlinked(request: Request) -> Response:
     rows = order.table.to_named_table()
     with here.resume(kept.session, kept.slot, Policy()) as member:
         found = here.find_unlinked(member, rows, member.result())
-    return file(
-        write_unlinked(found), f"{_build_file_stem(kept)}-unlinked.csv", "text/csv"
-    )
+    return file(write_unlinked(found), f"{kept.file_stem}-unlinked.csv", "text/csv")
 
 
 def _links_by_keys(kept: AddressedParty) -> bool:
@@ -146,10 +135,6 @@ def _links_by_keys(kept: AddressedParty) -> bool:
     order = kept.order
     has_table = order is not None and order.table is not None
     return has_table and bool(agreed_in(kept.terms(), kept.slot).match_columns)
-
-
-def _build_file_stem(kept: AddressedParty) -> str:
-    return f"{kept.session}-{kept.slot}"
 
 
 def _report(kept: AddressedParty) -> tuple[RunReport, str]:
@@ -235,9 +220,7 @@ def post_new_rows(request: Request) -> Response:
         title=kept.title(),
         session=kept.session,
         slot=kept.slot,
-        path=chosen.path,
-        csv=chosen.csv,
-        ids=chosen.ids,
+        chosen=chosen,
         agreed=attempt.agreed,
         summary=found.summary,
     )

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -33,12 +32,19 @@ from coterie_pages.desk_models import (
 from coterie_pages.models import Banner, FormField
 from party_sdk.admission.table_admission import agreed_in
 from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
-from party_sdk.desk.responses import Form, bad, desk_of, form_of, render_page, to
+from party_sdk.desk.responses import (
+    Form,
+    bad,
+    desk_of,
+    form_of,
+    query_of,
+    render_page,
+    to,
+)
 from party_sdk.desk.tables.mapping_page import MappingPlace, mapping_of, mend
 from party_sdk.desk.tables.named_file import (
     csv_of,
     files_in,
-    key_lines,
     path_of,
     split_words,
     written_as,
@@ -49,7 +55,6 @@ from party_sdk.party.notifications import check_address
 from party_sdk.supervisor import Order, OrderedTable
 
 if TYPE_CHECKING:
-    from clustering_protocols.engine.inspection import Rehearsal
     from party_sdk.admission.table_files import NamedTable
     from party_sdk.tables import CheckReport
 
@@ -134,14 +139,6 @@ def get_table(request: Request) -> Response:
     return table_page(request, kept, chosen)
 
 
-def query_of(request: Request, **usual: list[str]) -> Form:
-    """Return what stands in the query of an address, as a form."""
-    fields: dict[str, list[str]] = {}
-    for name, value in parse_qsl(request.url.query, keep_blank_values=True):
-        fields.setdefault(name, []).append(value)
-    return Form({**usual, **fields})
-
-
 def post_order(request: Request) -> Response:
     """Place the order on a table that fits the terms."""
     kept = kept_of(request)
@@ -184,9 +181,10 @@ def table_page(
 ) -> Response:
     """Show what there is to choose, and how what was chosen is read."""
     said, trouble = describe_reading(kept, chosen, _read)
+    order = kept.order
     model = TableChoice(
         confirm=chosen.confirm,
-        notify=chosen.notify or _format_addresses(kept),
+        notify=chosen.notify or " ".join(order.notify if order else ()),
         choices=choices_of(kept, chosen),
         **said,
     )
@@ -241,12 +239,6 @@ def choices_of(kept: AddressedParty, chosen: TableForm) -> OwnChoices:
     return shown_choices(typed_limits(kept, chosen), Quota(counts, needs))
 
 
-def _format_addresses(kept: AddressedParty) -> str:
-    """Return the addresses in the order that is placed anew."""
-    order = kept.order
-    return "" if order is None else " ".join(order.notify)
-
-
 def _read(kept: AddressedParty, chosen: TableForm) -> dict[str, Any]:
     """Return how a table is read, and with its columns chosen whether it fits."""
     terms = kept.terms()
@@ -290,7 +282,7 @@ def describe_table(
         "not_read": columns.not_read,
         "dialect": columns.dialect_texts,
         "columns": tuple(_choices(names, chosen, columns, described, linking)),
-        "match_keys": key_lines(report.match_keys),
+        "match_keys": tuple(report.match_keys),
         "described": described is not None,
         "checked": chosen.checked,
         "problems": report.sentences,
@@ -504,28 +496,16 @@ def post_rehearsal(request: Request) -> Response:
         table = kept.mend(ordered.to_named_table())
         data = table.open(agreed_in(terms, kept.slot))
         choices = chosen_of(typed_limits(kept, chosen))
-        found = rehearse(terms, kept.slot, data, _with_policy(kept, choices))
+        choices.setdefault(SUMS_LIMIT, read_policy(kept.desk.home).sums_limit)
+        found = rehearse(terms, kept.slot, data, choices)
     except CoterieError as error:
         return table_page(request, kept, chosen, bad(error))
-    return render_page(request, _page(kept, chosen, found))
-
-
-def _with_policy(kept: AddressedParty, choices: dict[str, Any]) -> dict[str, Any]:
-    """Return choices with the share of the home's policy, where none was typed."""
-    return {SUMS_LIMIT: read_policy(kept.desk.home).sums_limit, **choices}
-
-
-def _page(kept: AddressedParty, chosen: TableForm, found: Rehearsal) -> RehearsalPage:
-    return RehearsalPage(
+    page = RehearsalPage(
         title=kept.title(),
         session=kept.session,
         slot=kept.slot,
-        path=chosen.path,
-        csv=chosen.csv,
-        ids=chosen.ids,
-        columns=chosen.columns or (),
-        mapping=chosen.mapping,
-        notify=chosen.notify,
+        chosen=chosen,
         choices=choices_of(kept, chosen),
         played=found,
     )
+    return render_page(request, page)

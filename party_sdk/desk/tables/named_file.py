@@ -7,15 +7,11 @@ import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from coterie_pages.desk_models import TableFile
-from coterie_pages.models import KeyLine
 from party_sdk.desk.responses import Form
-
-if TYPE_CHECKING:
-    from party_sdk.tables.report import KeyPreview
 
 _BY_FIELDS: Final = ("sheet", "skip")
 _ENDINGS: Final = frozenset(
@@ -111,16 +107,3 @@ def files_in(folder: Path) -> Iterator[TableFile]:
         if path.suffix.lower() in _ENDINGS and path.is_file():
             size = path.stat().st_size
             yield TableFile(name=path.name, path=str(path), size=size)
-
-
-def key_lines(found: Sequence[KeyPreview]) -> tuple[KeyLine, ...]:
-    """Return how rows look by each key, as a page says it."""
-    return tuple(
-        KeyLine(
-            key=each.key,
-            figures=each.sentence,
-            first=each.first_values,
-            serves=each.serves,
-        )
-        for each in found
-    )

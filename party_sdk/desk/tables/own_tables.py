@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -24,6 +23,7 @@ from party_sdk.desk.responses import (
     desk_of,
     file,
     form_of,
+    query_of,
     render_page,
     to,
 )
@@ -52,10 +52,7 @@ _MOST_FILES: Final = 200
 
 def get_tables(request: Request) -> Response:
     """Show the files to choose from, and how the chosen one is read."""
-    fields: dict[str, list[str]] = {}
-    for name, value in parse_qsl(request.url.query, keep_blank_values=True):
-        fields.setdefault(name, []).append(value)
-    return _page(request, Form(fields))
+    return _page(request, query_of(request))
 
 
 def get_mapping(request: Request) -> Response:
