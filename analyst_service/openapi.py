@@ -321,24 +321,16 @@ def _let_defaults_be_left_out(document: Document) -> None:
     defaults.
     """
     schemas = document["components"]["schemas"]
-    sent = _find_reachable(_bodies(document), schemas)
-    answered = _find_reachable(_answers(document), schemas)
+    sent = _find_reachable(
+        (o.get("requestBody") for o in _operations(document)), schemas
+    )
+    answered = _find_reachable((o["responses"] for o in _operations(document)), schemas)
     for name in sent - answered:
         for field in schemas[name].get("properties", {}).values():
             if "default" in field:
                 value = json.dumps(field.pop("default"), ensure_ascii=False)
                 said = field.get("description", "")
                 field["description"] = f"{said} Default: {value}.".lstrip()
-
-
-def _bodies(document: Document) -> Iterator[Any]:
-    for operation in _operations(document):
-        yield operation.get("requestBody")
-
-
-def _answers(document: Document) -> Iterator[Any]:
-    for operation in _operations(document):
-        yield operation["responses"]
 
 
 def _find_reachable(roots: Iterable[Any], schemas: dict[str, Any]) -> set[str]:

@@ -172,7 +172,10 @@ def send_blob(service: Service, digest: str, asked: Mapping[str, str]) -> Respon
     except KeyError:
         raise NotFound("It was removed when its session ended.") from None
     size = path.stat().st_size
-    if not _wants_json(asked):
+    accepted = {
+        part.partition(";")[0].strip() for part in asked.get("accept", "").split(",")
+    }
+    if json_form.MEDIA_TYPE not in accepted or codec.MEDIA_TYPE in accepted:
         if size > _PIECE_BYTES:
             return FileResponse(path, media_type=codec.MEDIA_TYPE)
         return Response(path.read_bytes(), media_type=codec.MEDIA_TYPE)
@@ -194,16 +197,6 @@ async def send_task(
     if not service.settings.blob_store:
         return send_blob(service, digest, asked)
     return await asyncio.to_thread(send_blob, service, digest, asked)
-
-
-def _wants_json(headers: Mapping[str, str]) -> bool:
-    """Return whether a request accepts JSON and does not name the binary form."""
-    accepted = {part.partition(";")[0].strip() for part in _accept(headers)}
-    return json_form.MEDIA_TYPE in accepted and codec.MEDIA_TYPE not in accepted
-
-
-def _accept(headers: Mapping[str, str]) -> list[str]:
-    return headers.get("accept", "").split(",")
 
 
 SessionID = Annotated[
