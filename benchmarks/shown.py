@@ -90,7 +90,6 @@ OTHERS: Final = (
         _K | {"algorithm": "fuzzy_cmeans"},
         COLUMNS_SPLIT,
     ),
-    Way("fccm", ", `analyst_view` sums", _K | {"analyst_view": "sums"}, COLUMNS_SPLIT),
     Way("omnifc", ", nothing pooled", _K | {"scaling": "unit_norm"}, ROWS_SPLIT),
     Way("pqmds", ", several coordinates", _K | {"coordinates": 2}, COLUMNS_SPLIT),
 )

@@ -94,9 +94,7 @@ def known_risks(name: str) -> dict[str, Risk]:
 
 def new_risks(name: str) -> dict[str, Risk]:
     """Return those that a session opened now may bring, worst first."""
-    known = protocol(name)
-    brought = (code for code in known.risks if code not in known.former_risks)
-    return worst_first(_with_codes(name, known.risks, brought))
+    return worst_first(known_risks(name))
 
 
 def house_risks() -> dict[str, Risk]:

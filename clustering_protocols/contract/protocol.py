@@ -167,7 +167,6 @@ class ClusteringProtocol(ABC, Generic[P]):
     partitionings: of ``horizontal``, ``vertical``, ``mixed``.
     learns: who learns what, a sentence each.
     risks: the closed list of risk codes, without the protocol's name.
-    former_risks: codes of ``risks`` that no session brings: simulations do.
     choices: what a party may decide alone, a sentence each.
     limits: those choices that say only whether an answer may leave, never what is in
         it.
@@ -186,7 +185,6 @@ class ClusteringProtocol(ABC, Generic[P]):
     partitionings: ClassVar[tuple[str, ...]]
     learns: ClassVar[Mapping[str, str]]
     risks: ClassVar[Mapping[str, Risk]]
-    former_risks: ClassVar[frozenset[str]] = frozenset()
     choices: ClassVar[Mapping[str, str]] = {}
     limits: ClassVar[frozenset[str]] = frozenset()
     methods: ClassVar[tuple[Method, ...]] = ()

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import PartyContext
 from clustering_protocols.records.arrays import WordArray
@@ -25,34 +22,23 @@ class CheckedSum:
     """How the sums of a stage are hidden and checked.
 
     scope: the group whose secret blinds and checks.
-    masked: whether the terms mask sums; without masks nobody can check a total.
-    blinded: whether the analyst shall not read totals.
     minimum_members: the caller's own floor; see :func:`.masked_sums.mask`.
     """
 
     scope: Scope
-    masked: bool = True
-    blinded: bool = True
     minimum_members: int = MINIMUM_MEMBERS
 
     def share(
         self, context: PartyContext, words: WordArray, of: MaskedSum
     ) -> WordArray:
-        """Return a share as it is sent: hidden, with a tag (m + 1,), or as it is (m,).
+        """Return a share as it is sent: hidden, with a tag (m + 1,).
 
         words: uint64 (m,).
 
         Raises GuardRefused if there are too few members, or this party is none of them.
         """
-        if not self.masked:
-            return words
         return masked_sums.share(
-            context,
-            words,
-            of,
-            self.scope,
-            blinded=self.blinded,
-            minimum_members=self.minimum_members,
+            context, words, of, self.scope, minimum_members=self.minimum_members
         )
 
     def read(
@@ -68,10 +54,4 @@ class CheckedSum:
 
         Raises ProtocolFailed if they are not, or not the sum of what members sent.
         """
-        if self.masked:
-            return masked_sums.read(
-                context, total, of, self.scope, fits, blinded=self.blinded
-            )
-        if not fits(total):
-            raise ProtocolFailed("A total is larger than it can be.")
-        return np.array(total)
+        return masked_sums.read(context, total, of, self.scope, fits)

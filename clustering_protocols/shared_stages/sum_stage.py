@@ -220,11 +220,8 @@ class SumStage(Generic[S]):
         known = known.model_copy(update={"own": kept})
         if alone:
             return _no_words(), known
-        hiding, of = self.hiding(context), self._sum_of(context, known)
-        words = hiding.share(context, own, of)
-        if not hiding.masked:  # there is room for a tag, though there is none
-            words = np.append(words, np.uint64(0))
-        return words, known
+        of = self._sum_of(context, known)
+        return self.hiding(context).share(context, own, of), known
 
     def is_alone(self, context: PartyContext[Any]) -> bool:
         """Return whether a party's column group is too small to add up."""
@@ -247,7 +244,7 @@ class SumStage(Generic[S]):
         def fits(words: WordArray) -> bool:
             return phase.fits(context, before, words)
 
-        return hiding.read(context, total if hiding.masked else total[:-1], of, fits)
+        return hiding.read(context, total, of, fits)
 
     def _sum_of(self, context: PartyContext[Any], at: S) -> MaskedSum:
         name = self.name.format(at.phase)

@@ -95,8 +95,6 @@ def is_its_word(drawn: Drawn) -> bool:
     its_word = list(ITS_WORD.get(kind, []))
     if getattr(params, "quorum", None) is not None:
         its_word += [{"members"}]  # who was away
-    if getattr(params, "aggregation", "masked") == "plain":
-        its_word += [{"totals"}, {"closing"}, {"gathered"}]  # they carry no tag
     return drawn.changed in its_word
 
 
@@ -120,7 +118,7 @@ def check(drawn: Drawn) -> str:
     own = Stand(known[index].journal, known[index].memory)
     expected, follows = asked(drawn, own, honest)
     told_otherwise = after.journal.transcript != follows.journal.transcript
-    others = differing(drawn, found, expected, bound=told_otherwise)
+    others = differing(found, expected, bound=told_otherwise)
     if is_its_word(drawn):
         return "its word"  # whatever follows from it
     if found.header.record["kind"] == "signed" and not found.sealed:
@@ -139,36 +137,33 @@ def stops_later(drawn: Drawn, index: int, at: Stand) -> str:
         except CoterieError:
             return "stopped later"
         expected, follows = asked(drawn, Stand(known.journal, known.memory), known.task)
-        others = differing(drawn, found, expected, bound=True)
+        others = differing(found, expected, bound=True)
         assert not others, f"it answered a later task: {', '.join(others)} differ"
         if at.memory.entries == follows.memory.entries:
             break
     return "sent the same"
 
 
-def differing(drawn: Drawn, found: Sent, expected: Sent, *, bound: bool) -> list[str]:
+def differing(found: Sent, expected: Sent, *, bound: bool) -> list[str]:
     """Return the names of the parts that differ; their bytes are of no use to read.
 
     ``bound``: the party was told another past. What is bound to it then differs, and is
     noise to anyone who was told otherwise: masks, signatures and what is sealed.
     """
     if bound:
-        params = drawn.session.session.params
-        plain = getattr(params, "aggregation", "masked") == "plain"
-        hidden = frozenset() if plain else HIDDEN
-        found, expected = unbound(found, hidden), unbound(expected, hidden)
+        found, expected = unbound(found), unbound(expected)
     parts = zip(Sent._fields, found, expected, strict=True)
     return [name for name, one, other in parts if one != other]
 
 
-def unbound(sent: Sent, hidden: frozenset[str]) -> Sent:
+def unbound(sent: Sent) -> Sent:
     """Return what of an answer does not depend on the past."""
     values = {**sent.header.record["values"]}
     values.pop("signature", None)
     header = sent.header.model_copy(
         update={"record": {**sent.header.record, "values": values}}
     )
-    arrays = {name: each for name, each in sent.arrays.items() if name not in hidden}
+    arrays = {name: each for name, each in sent.arrays.items() if name not in HIDDEN}
     return Sent(header, arrays, [])
 
 

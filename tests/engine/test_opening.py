@@ -119,11 +119,7 @@ def test_degrees_that_are_those_of_c_means_are_opened_by_nobody(
 @pytest.mark.parametrize(
     ("given", "instead"),
     [
-        ({"aggregation": "plain"}, "aggregation: .*'masked'; two parties"),
-        ({"analyst_view": "sums"}, "analyst_view: .*Leave it at 'blind'"),
         ({"participation": 0.6}, "participation: .*set a quorum"),
-        ({"suppress_below": 2}, "suppress_below: .*min_cluster_rows protects"),
-        ({"small_clusters": "move"}, "small_clusters: .*lower min_cluster_rows"),
     ],
     ids=lambda each: next(iter(each)) if isinstance(each, dict) else "",
 )
@@ -141,15 +137,6 @@ def test_what_is_the_papers_alone_is_simulated_and_not_opened(
         check_opening(earlier)
     with pytest.raises(InvalidParameters, match=instead):
         Policy(accepted_risks=frozenset(earlier.risks)).check_terms(earlier)
-
-
-def test_former_risks_come_with_no_session_that_is_opened() -> None:
-    for known in catalogue.catalogue().values():
-        assert known.former_risks <= known.risks.keys()
-        for example in known.reference().examples():
-            if known.former_risks & {*known.risks_of(example.params, example.layout)}:
-                with pytest.raises(InvalidParameters):
-                    example.params.check_retired()
 
 
 def test_pooled_fillings_show_means_to_those_who_pool_them() -> None:

@@ -91,7 +91,7 @@ def at_each_site(
 
 SETTINGS: list[dict[str, Any]] = [
     {},
-    {"lambda_u": 0.01, "analyst_view": "sums"},
+    {"lambda_u": 0.01},
     {"lambda_w": 0.05},  # sums are asked for again
     {"lambda_w": 0.3, "lambda_u": 0.05},
     {"normalisation": "site", "lambda_w": 2.0, "lambda_u": 0.05},

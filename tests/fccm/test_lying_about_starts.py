@@ -93,12 +93,11 @@ OTHERS: dict[str, tuple[Naming, str]] = {
 }
 
 
-@pytest.mark.parametrize("view", ["blind", "sums"])
 @pytest.mark.parametrize("lie", OTHERS)
-def test_every_site_refuses_starts_that_are_not_running(lie: str, view: Any) -> None:
+def test_every_site_refuses_starts_that_are_not_running(lie: str) -> None:
     """Everybody is told the same lie: the transcript shows nothing."""
     name, match = OTHERS[lie]
-    s = some_rest(analyst_view=view)
+    s = some_rest()
     tell(s, lambda task: {"lanes": name(task.lanes)})
     all_refuse(s, match)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 from support.coclusters import Session, blocks, columns_of, sites
-from support.repeats import in_turn, thorough
+from support.repeats import thorough
 
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.coincidence import n_alike
@@ -145,13 +145,9 @@ SPLITS = [
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("widths", "view"), in_turn(SPLITS, ["blind", "sums"]), ids=str
-)
-def test_global_equals_pooled_after_every_iteration(
-    widths: Sequence[int], view: Any
-) -> None:
-    params = made(lambda_u=0.001, lambda_w=100.0, analyst_view=view)
+@pytest.mark.parametrize("widths", SPLITS, ids=str)
+def test_global_equals_pooled_after_every_iteration(widths: Sequence[int]) -> None:
+    params = made(lambda_u=0.001, lambda_w=100.0)
     session = Session(params, X, widths)
     equal_after_every_iteration(session)
     assert len(session.found) >= 8
@@ -191,7 +187,6 @@ def found_numbers(numbered: FloatArray, found: FloatArray) -> IntArray:
     r_max=st.sampled_from([0.01, 1.0, 300.0]),
     fuzziness=st.tuples(st.floats(0.02, 1.0), st.floats(1.0, 100.0)),
     density=st.floats(0.0, 1.0),
-    view=st.sampled_from(["blind", "sums"]),
     normalisation=st.sampled_from(["global", "site"]),
     seed=st.integers(0, 2**32 - 1),
 )
@@ -202,7 +197,6 @@ def test_any_co_occurrences_give_the_pooled_result(
     r_max: float,
     fuzziness: tuple[float, float],
     density: float,
-    view: Any,
     normalisation: Any,
     seed: int,
 ) -> None:
@@ -215,7 +209,6 @@ def test_any_co_occurrences_give_the_pooled_result(
         lambda_u=fuzziness[0] * r_max,
         lambda_w=fuzziness[1] * r_max,
         r_max=r_max,
-        analyst_view=view,
         normalisation=normalisation,
         max_iter=6,
     )
@@ -227,9 +220,8 @@ def test_any_co_occurrences_give_the_pooled_result(
 
 
 @pytest.mark.parametrize("widths", [(30, 30, 30), GROUPS, (88, 1, 1)], ids=str)
-@pytest.mark.parametrize("view", ["blind", "sums"])
-def test_site_is_the_procedure_of_the_paper(widths: Sequence[int], view: Any) -> None:
-    session = Session(made(normalisation="site", analyst_view=view), X, widths)
+def test_site_is_the_procedure_of_the_paper(widths: Sequence[int]) -> None:
+    session = Session(made(normalisation="site"), X, widths)
     equal_after_every_iteration(session, columns_of(widths))
 
 
@@ -237,13 +229,9 @@ def test_site_is_the_procedure_of_the_paper(widths: Sequence[int], view: Any) ->
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("lambda_w", "view"), in_turn([0.01, 0.02, 0.05, 0.1, 0.3, 1.0], ["blind", "sums"])
-)
-def test_crisp_items_need_repeats_and_give_the_pooled_result(
-    lambda_w: float, view: Any
-) -> None:
-    session = Session(made(lambda_w=lambda_w, analyst_view=view), X, GROUPS)
+@pytest.mark.parametrize("lambda_w", [0.01, 0.02, 0.05, 0.1, 0.3, 1.0])
+def test_crisp_items_need_repeats_and_give_the_pooled_result(lambda_w: float) -> None:
+    session = Session(made(lambda_w=lambda_w), X, GROUPS)
     equal_after_every_iteration(session)
     assert rounds_of_sums(session) > len(session.found) + 1
 

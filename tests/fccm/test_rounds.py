@@ -22,7 +22,7 @@ from clustering_protocols.common.errors import (
     ProtocolFailed,
     RowsNotAligned,
 )
-from clustering_protocols.contract import Ask, PartyContext
+from clustering_protocols.contract import Ask
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import (
@@ -36,12 +36,10 @@ from clustering_protocols.protocols.fccm import (
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.alignment import digests
 from clustering_protocols.terms.terms import Layout
 
 GROUPS = (27, 24, 21, 18)
 X = blocks()
-every_view = pytest.mark.parametrize("view", ["blind", "sums"])
 
 
 def made(**more: Any) -> CoClustering:
@@ -110,18 +108,16 @@ def test_items_that_are_too_crisp_end_the_session() -> None:
 # An analyst that lies
 
 
-@every_view
 @pytest.mark.parametrize("number", [2, 3, 5, 9])
-def test_sums_out_of_order_are_refused(view: Any, number: int) -> None:
-    s = at(4, analyst_view=view)
+def test_sums_out_of_order_are_refused(number: int) -> None:
+    s = at(4)
     with pytest.raises(ProtocolFailed, match="out of order"):
         s.turn(told={"r1c2": altered(s, "r1c2", lambda _: {"number": number})})
 
 
-@every_view
 @pytest.mark.parametrize("size", [0, 404, 406, 810])
-def test_a_total_of_another_size_is_refused(view: Any, size: int) -> None:
-    s = at(4, analyst_view=view)
+def test_a_total_of_another_size_is_refused(size: int) -> None:
+    s = at(4)
 
     def resized(task: messages.Add) -> Mapping[str, Any]:
         return {"total": np.resize(task.total, size)}
@@ -130,13 +126,12 @@ def test_a_total_of_another_size_is_refused(view: Any, size: int) -> None:
         s.turn(told={"r1c2": altered(s, "r1c2", resized)})
 
 
-@every_view
 @pytest.mark.parametrize("normalisation", ["global", "site"])
 @pytest.mark.parametrize("by", [1, 2**20, 2**45])
 def test_a_total_that_one_site_alone_was_told_ends_the_session(
-    view: Any, normalisation: Any, by: int
+    normalisation: Any, by: int
 ) -> None:
-    s = at(4, analyst_view=view, normalisation=normalisation)
+    s = at(4, normalisation=normalisation)
     with pytest.raises(ProtocolFailed, match="not the sum"):
         s.turn(told={"r1c3": altered(s, "r1c3", partial(shifted, by=by))})
 
@@ -161,12 +156,9 @@ def test_sums_and_normalisers_have_each_a_bound_of_their_own(
     assert max(session(max_iter=3).follow().found) == 3
 
 
-@every_view
 @pytest.mark.parametrize("site", ["r1c1", "r1c4"])
-def test_a_site_that_is_told_to_begin_anew_ends_the_session(
-    view: Any, site: str
-) -> None:
-    s = at(4, analyst_view=view)
+def test_a_site_that_is_told_to_begin_anew_ends_the_session(site: str) -> None:
+    s = at(4)
     with pytest.raises(ProtocolFailed, match="out of order"):
         s.turn(told={site: altered(s, site, lambda _: {"number": 1})})
 
@@ -181,10 +173,9 @@ def test_a_total_that_is_noise_is_refused() -> None:
         s.turn(told=lie)
 
 
-@every_view
-def test_a_false_overflow_costs_extra_rounds_alone(view: Any) -> None:
-    honest = session(analyst_view=view).follow()
-    s = at(4, analyst_view=view)
+def test_a_false_overflow_costs_extra_rounds_alone() -> None:
+    honest = session().follow()
+    s = at(4)
     empty = np.empty(0, dtype=np.uint64)
     tell(s, lambda _: {"overflowed": [0], "total": empty})
     s.turn()
@@ -195,22 +186,18 @@ def test_a_false_overflow_costs_extra_rounds_alone(view: Any) -> None:
     assert len(s.received_messages) == len(honest.received_messages) + 4
 
 
-@every_view
-def test_an_overflow_with_a_total_for_one_site_ends_the_session(
-    view: Any,
-) -> None:
+def test_an_overflow_with_a_total_for_one_site_ends_the_session() -> None:
     """The total is the true one, so that the digest of it is the same for all."""
-    s = at(4, analyst_view=view)
+    s = at(4)
     lie = altered(s, "r1c2", lambda _: {"overflowed": [0]})
     with pytest.raises((ProtocolFailed, InvalidArray)):  # noqa: PT012  now or a round later
         s.turn(told={"r1c2": lie})
         s.turn()
 
 
-@every_view
-def test_the_last_total_is_compared_too(view: Any) -> None:
+def test_the_last_total_is_compared_too() -> None:
     """With the number of iterations that all take, one site ends with another U."""
-    s = at(9, analyst_view=view)
+    s = at(9)
     lie = altered(s, "r1c3", partial(shifted, by=2**40))
     with pytest.raises(ProtocolFailed):
         s.to_the_end(told={"r1c3": lie})
@@ -248,10 +235,9 @@ def test_the_leader_alone_says_sizes_and_none_of_a_small_cluster() -> None:
     assert all(len(each.sizes) == len(each.clusters) == 0 for each in others)
 
 
-@every_view
 @pytest.mark.parametrize("number", [3, 5])
 def test_sizes_are_not_told_before_the_memberships_rest(
-    view: Any, number: int, monkeypatch: pytest.MonkeyPatch
+    number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The analyst hands back the true total: it only asks for something else."""
 
@@ -259,7 +245,7 @@ def test_sizes_are_not_told_before_the_memberships_rest(
         asked = dict(task, number=now.number, lanes=[])
         return analyst._ask_tell(session, now.tolerances, messages.ReportSizes(**asked))
 
-    s = at(number - 1, analyst_view=view)
+    s = at(number - 1)
     monkeypatch.setattr(analyst, "_ask", ask_to_tell)
     s.turn()
     for slot in s.open.tasks:
@@ -301,10 +287,10 @@ def test_contributions_of_another_size_are_refused() -> None:
 # What the analyst can read
 
 
-def large(view: str, **more: Any) -> Session:
+def large(**more: Any) -> Session:
     """Return a session whose single shares are long enough for statistics."""
     R = blocks(800, 60)
-    params = made(analyst_view=view, max_iter=3, **more)
+    params = made(max_iter=3, **more)
     return Session(params, R, (20, 20, 20))
 
 
@@ -363,29 +349,8 @@ def handed_out(s: Session) -> list[WordArray]:
 
 
 @pytest.mark.parametrize("normalisation", ["global", "site"])
-def test_with_either_view_sites_find_the_same_bits(
-    normalisation: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Rows travel in an order that the terms bear on: here in the sites' own."""
-    monkeypatch.setattr(digests, "row_order", own_order)
-    blind, read = (
-        session(analyst_view=view, normalisation=normalisation).follow()
-        for view in ("blind", "sums")
-    )
-    assert blind.found.keys() == read.found.keys()
-    for n, (U, W) in blind.found.items():
-        assert U.tobytes() == read.found[n][0].tobytes()
-        assert W.tobytes() == read.found[n][1].tobytes()
-
-
-def own_order(_: PartyContext, n_rows: int) -> digests.RowOrder:
-    return digests.RowOrder(order=np.arange(n_rows))
-
-
-@every_view
-@pytest.mark.parametrize("normalisation", ["global", "site"])
-def test_every_share_is_noise(view: Any, normalisation: Any) -> None:
-    s = large(view, normalisation=normalisation).follow()
+def test_every_share_is_noise(normalisation: Any) -> None:
+    s = large(normalisation=normalisation).follow()
     shares = sent_shares(s)
     assert len(shares) == 3 * 4
     for words in shares:
@@ -396,7 +361,7 @@ def test_every_share_is_noise(view: Any, normalisation: Any) -> None:
 
 def test_a_share_that_overflows_is_noise_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shifts, "HEADROOM", 1.0)
-    s = large("sums", lambda_w=1.0, lambda_u=0.05).follow()
+    s = large(lambda_w=1.0, lambda_u=0.05).follow()
     assert s.overflowed() > 0
     for words in sent_shares(s):
         looks_like_noise(words)
@@ -404,7 +369,7 @@ def test_a_share_that_overflows_is_noise_too(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("normalisation", ["global", "site"])
 def test_blind_totals_are_noise_and_nothing_plain_is_stored(normalisation: Any) -> None:
-    plain = Plain(large("blind", normalisation=normalisation))
+    plain = Plain(large(normalisation=normalisation))
     stored = np.concatenate([every_word(m) for m in plain.session.stored])
     for total in handed_out(plain.session):
         looks_like_noise(total)
@@ -414,52 +379,22 @@ def test_blind_totals_are_noise_and_nothing_plain_is_stored(normalisation: Any) 
             assert not np.isin(canary[canary > 1000], stored).any()
 
 
-@pytest.mark.parametrize("normalisation", ["global", "site"])
-def test_the_search_finds_totals_that_the_analyst_may_read(normalisation: Any) -> None:
-    plain = Plain(large("sums", normalisation=normalisation))
-    stored = np.concatenate([every_word(m) for m in plain.session.stored])
-    totals = handed_out(plain.session)
-    for found, total in zip(totals, plain.totals[:-1], strict=True):
-        assert np.array_equal(found[:-1], total)  # behind it stands the tag
-        assert np.isin(total, stored).all()
-    known = np.concatenate(plain.totals)  # a share of one row may be another's total
-    for shares in plain.shares:
-        for share in shares.values():
-            own = share[(share > 1000) & ~np.isin(share, known)]
-            assert len(own) > 0.9 * len(share)
-            assert not np.isin(own, stored).any()
-
-
 def every_word(message: bytes) -> WordArray:
     """Return what stands in a message as 8 bytes, at any place that 8 divides."""
     return np.frombuffer(message[: len(message) // 8 * 8], dtype=np.uint64)
 
 
-def test_sums_let_the_analyst_compute_all_memberships() -> None:
-    """The risk `analyst-reads-totals`: equation 2 of what it hands out."""
-    s = session(analyst_view="sums").follow()
-    total = handed_out(s)[-1]
-    of_sums, of_Z = shifts.encodings(s.session)
-    sums = of_sums.decode(total[:400]).reshape(100, 4)
-    U = kernels.object_memberships(
-        sums / of_Z.decode(total[400:404]), s.params.lambda_u
-    )
-    assert np.array_equal(U, s.found[max(s.found)][0])
-
-
 @pytest.mark.parametrize("n_init", [1, 3])
 def test_all_other_sites_together_have_a_sites_sums(n_init: int) -> None:
     """The risk `fccm.collusion`: each start adds as many."""
-    plain = Plain(session(analyst_view="blind", n_init=n_init))
+    plain = Plain(session(n_init=n_init))
     assert [len(total) for total in plain.totals] == 9 * [n_init * 404]
     for total, shares in zip(plain.totals, plain.shares, strict=True):
         others = np.sum([w for slot, w in shares.items() if slot != "r1c2"], axis=0)
         assert np.array_equal(total - others, shares["r1c2"])
 
 
-def test_terms_name_the_risks_that_the_view_brings() -> None:
+def test_terms_name_their_risks() -> None:
     known, layout = catalogue.protocol("fccm"), Layout.lattice(1, 3)
     always = {"by-design", "collusion", "house.by-design"}
     assert {*known.risks_of(made(), layout)} == always
-    sums = {*known.risks_of(made(analyst_view="sums"), layout)}
-    assert sums == always | {"analyst-reads-totals"}

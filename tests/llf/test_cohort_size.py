@@ -45,8 +45,7 @@ def begun(sizes: list[int], **params: Any) -> Session:
         ([400, 15, 15], {}),
         ([400, 400, 400, 10, 20], {"participation": 0.6}),
         ([400, 400, 400, 10, 20], {"quorum": 3}),
-        ([400, 30], {"aggregation": "plain"}),
-        ([30, 400], {"aggregation": "plain", "quorum": 1}),
+        ([400, 30], {"allow_two_parties": True}),
     ],
 )
 def test_as_many_rows_of_others_as_it_takes_are_enough(
@@ -80,10 +79,6 @@ def test_starts_that_race_count_as_further_rounds() -> None:
 )
 def test_others_are_not_refused(params: dict[str, Any]) -> None:
     begun([15, 15, 15], **params)
-
-
-def test_who_is_alone_has_nobody_to_hide() -> None:
-    begun([12], aggregation="plain")
 
 
 @pytest.mark.threat(99)

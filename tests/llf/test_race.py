@@ -128,8 +128,6 @@ def test_the_first_start_is_drawn_as_if_it_were_alone(init: Any) -> None:
 @pytest.mark.parametrize(
     "how",
     [
-        {"analyst_view": "sums"},
-        {"aggregation": "plain"},
         {"scaling": "standard"},
         {"scaling": "minmax"},
         {"output": "memberships", **FUZZY},
@@ -165,15 +163,13 @@ def test_nothing_is_kept_of_a_start_that_was_dropped(init: Any) -> None:
         assert proposed is None or not proposed.centroids.size
 
 
-@pytest.mark.parametrize("view", ["blind", "sums"])
-def test_the_analyst_reads_neither_starts_nor_their_sums(view: Any) -> None:
-    s = racing(init="random_party", analyst_view=view)
+def test_the_analyst_reads_neither_starts_nor_their_sums() -> None:
+    s = racing(init="random_party")
     lanes = lanes_of(s)
     s.to_the_end()
-    kept = s.recall("r1c1", messages.StartCentroids).centroids
     stored = b"".join(s.stored)
     for V in lanes:
-        assert (V.tobytes() in stored) == (view == "sums" and np.array_equal(V, kept))
+        assert V.tobytes() not in stored
     words = [packets.read(m.payload) for m in s.received_messages]
     race = [p.arrays["words"] for p in words if p.header.record["kind"] == "share"]
     assert [len(each) for each in race] == [5 * (4 * 3 + 1) + 1] * 3 + [0] * 3
@@ -229,10 +225,9 @@ LIES: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("view", ["blind", "sums"])
 @pytest.mark.parametrize("lie", LIES)
-def test_a_lie_about_the_race_is_refused(lie: str, view: Any) -> None:
-    s = racing(analyst_view=view)
+def test_a_lie_about_the_race_is_refused(lie: str) -> None:
+    s = racing()
     lanes_of(s)
     with pytest.raises((ProtocolFailed, InvalidArray)):
         s.answer("r2c1", altered(s, "r2c1", LIES[lie]))
@@ -260,7 +255,6 @@ def test_a_party_needs_rows_for_all_starts_of_a_round(more: dict[str, Any]) -> N
         {"init": "given", "initial_centroids": ((0.0,), (1.0,))},
         {"quorum": 3},
         {"participation": 0.5},
-        {"aggregation": "plain", "suppress_below": 2},
     ],
 )
 def test_what_starts_cannot_race_with_is_refused(params: dict[str, Any]) -> None:

@@ -16,9 +16,7 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     ProtocolFailed,
 )
-from clustering_protocols.engine import packets
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
-from clustering_protocols.protocols.llf.rows_party import RowsParty
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.sum_stage import AddUp
 from clustering_protocols.simulation import Session
@@ -123,28 +121,6 @@ def test_a_last_task_of_another_shape_is_a_problem_of_the_list(shape: str) -> No
     s.until(messages.ReportDigest)
     with pytest.raises(CoterieError):
         s.answer("r2c1", altered(s, "r2c1", LAST_SHAPES[shape]))
-
-
-# with sums or plain a further update in the result is followed
-
-
-@pytest.mark.parametrize("how", [{"analyst_view": "sums"}, {"aggregation": "plain"}])
-def test_a_result_that_moves_the_centroids_on_is_refused(how: Any) -> None:
-    s = session(quorum=None, **how)
-    s.to_the_end()
-    known = s.recall("r2c1", messages.Centroids)
-    total = np.zeros(9 + s.session.params.is_masked, np.uint64)
-    total[6:9] = (70, 70, 60)
-    result = packets.read(s.final_step.results["r2c1"]).read([messages.FinalTotals])
-    here = s.context("r2c1")
-    more = {
-        "updates": np.array([[known.number + 1, here.round, 1]]),
-        "cohorts": np.ones((1, 5), np.uint8),
-        "totals": total[None],
-    }
-    lie = messages.FinalTotals.model_validate(dict(result) | more)
-    with pytest.raises(ProtocolFailed):
-        RowsParty().conclude(here, lie, s.data["r2c1"])
 
 
 # the digest of the result leaves out the figures

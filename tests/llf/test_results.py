@@ -22,7 +22,6 @@ from clustering_protocols.common.errors import (
     InvalidData,
     InvalidParameters,
 )
-from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import DataSource, MatrixSource, matrix
 from clustering_protocols.numerics.round_numbers import round_up
 from clustering_protocols.protocols.llf import (
@@ -173,7 +172,6 @@ WIDEST = 60.0
     scaling=scalings,
     init=st.sampled_from(["careful", "random_party", "bounds"]),
     fuzzifier=st.sampled_from([None, 1.5, 2.0, 3.0]),
-    view=st.sampled_from(["blind", "sums"]),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_any_split_of_rows_gives_the_pooled_result(
@@ -183,7 +181,6 @@ def test_any_split_of_rows_gives_the_pooled_result(
     scaling: Any,
     init: Any,
     fuzzifier: float | None,
-    view: Any,
     seed: int,
 ) -> None:
     assume(fuzzifier is None or min(sizes) > k * (width + 1) / width)
@@ -195,7 +192,6 @@ def test_any_split_of_rows_gives_the_pooled_result(
         fuzzifier=fuzzifier or 2.0,
         scaling=scaling,
         init=init,
-        analyst_view=view,
         max_iter=8,
     )
     layout = Layout.lattice(len(sizes))
@@ -316,7 +312,7 @@ def test_the_fuzzy_pooled_reference_is_that_of_scikit_fuzzy(
 
 
 @both
-def test_blind_sums_and_plain_differ_in_no_bit(algorithm: Any) -> None:
+def test_sums_with_a_quorum_differ_in_no_bit(algorithm: Any) -> None:
     X, _ = load("wine")
     data = cut(X, Layout.lattice(4), [40, 50, 8, 80])
     start = {"init": "given", "initial_centroids": start_of(X, 3)}
@@ -328,8 +324,6 @@ def test_blind_sums_and_plain_differ_in_no_bit(algorithm: Any) -> None:
         )
         for how in (
             {},
-            {"analyst_view": "sums"},
-            {"aggregation": "plain"},
             {"quorum": 3},
         )  # private draws differ with the terms, so the start is given
     ]
@@ -351,14 +345,12 @@ def test_centroids_do_not_depend_on_how_rows_are_dealt_out(algorithm: Any) -> No
     common = {"scaling": "minmax", "max_iter": 2, **given_}
     found = set()
     objectives = []
-    for n_parties in (1, 2, 3, 7, thorough(ci=16, nightly=64)):
-        how = {"aggregation": "plain"} if n_parties == 1 else {}
+    for n_parties in (2, 3, 7, thorough(ci=16, nightly=64)):
         params = Llf(
             n_clusters=3,
             algorithm=algorithm,
             **SMALL,
             allow_two_parties=n_parties == 2,
-            **how,
             **common,
         )
         order = rng.permutation(len(X))
@@ -574,11 +566,10 @@ def test_the_analyst_gets_nothing_of_a_small_cluster() -> None:
         ({"publish": "nothing"}, [], 0),
     ],
 )
-@pytest.mark.parametrize("view", ["blind", "sums"])
 def test_terms_say_what_is_let_out(
-    view: Any, more: dict[str, Any], clusters: list[int], n_centroids: int
+    more: dict[str, Any], clusters: list[int], n_centroids: int
 ) -> None:
-    session, _, _ = small_cluster(analyst_view=view, **more)
+    session, _, _ = small_cluster(**more)
     summary = summary_of(session)
     assert summary.clusters.tolist() == clusters
     assert len(summary.centroids) == n_centroids
@@ -600,31 +591,6 @@ def test_split_columns_let_out_sizes_of_large_clusters_alone() -> None:
         run = simulation.run(params, Layout.lattice(1, 3), by_columns(X, [1] * 3), SEED)
         assert run.summary.cluster_sizes.tolist() == told
         assert run.outcomes["r1c1"].cluster_sizes.tolist() == [57, 57, 6]
-
-
-def test_a_plain_party_keeps_back_clusters_of_few_rows() -> None:
-    data = suppressed_data()
-    params = Llf(
-        n_clusters=3,
-        aggregation="plain",
-        suppress_below=5,
-        init="given",
-        initial_centroids=((0.0, 0.0), (9.0, 9.0), (-9.0, 12.0)),
-        max_iter=1,
-    )
-    session = Session(params, Layout.lattice(3), data, seed=SEED)
-    session.until(messages.Update)
-    for slot in session.open.tasks:
-        words = packet_words(session.answer(slot).contribution)
-        counts = words[-3:].view(np.int64)
-        assert ((counts == 0) | (counts >= 5)).all()
-        sums = words[:-3].reshape(3, 2)
-        assert not sums[counts == 0].any()
-        assert counts.tolist()[2] == 0, "six rows in all: nobody has five of them"
-
-
-def packet_words(message: bytes) -> Any:
-    return packets.read(message).arrays["words"]
 
 
 # What is refused
@@ -805,7 +771,6 @@ SUMS = "by-design-rows"
 ALL = "collusion"
 OWN = "start-shows-own-clusters"
 MEANS = "start-shows-means-of-five-rows"
-PAPER = "options-of-the-paper"
 SUBTRACTED = "members-can-be-subtracted"
 COLUMNS = "by-design-columns"
 TWO = "house.two-parties"
@@ -818,29 +783,8 @@ FEW = "small-clusters-move"
         (Layout.lattice(3), {}, {SUMS, ALL, OWN}),
         (Layout.lattice(3), {"init": "random_party"}, {SUMS, ALL, MEANS}),
         (Layout.lattice(3), {"init": "bounds"}, {SUMS, ALL}),
-        (
-            Layout.lattice(3),
-            {"analyst_view": "sums"},
-            {SUMS, ALL, OWN, PAPER},
-        ),
-        (
-            Layout.lattice(4),
-            {"analyst_view": "sums", "quorum": 3},
-            {SUMS, ALL, OWN, SUBTRACTED, PAPER},
-        ),
         (Layout.lattice(4), {"quorum": 3}, {SUMS, ALL, OWN, SUBTRACTED}),
         (Layout.lattice(4), {"participation": 0.9}, {SUMS, ALL, OWN, SUBTRACTED}),
-        (
-            Layout.lattice(4),
-            {"analyst_view": "sums", "participation": 0.9},
-            {SUMS, ALL, OWN, SUBTRACTED, PAPER},
-        ),
-        (
-            Layout.lattice(3),
-            {"aggregation": "plain"},
-            {SUMS, ALL, OWN, PAPER},
-        ),
-        (Layout.lattice(3), {"small_clusters": "move"}, {SUMS, ALL, OWN, FEW}),
         (Layout.lattice(3), {"min_cluster_rows": 9}, {SUMS, ALL, OWN, FEW}),
         (Layout.lattice(3), {"min_cluster_rows": 9, **FUZZY}, {SUMS, ALL, OWN}),
         (
@@ -865,11 +809,6 @@ FEW = "small-clusters-move"
         ),
         (Layout.lattice(1, 3), {}, {COLUMNS}),
         (Layout.lattice(1, 3), FUZZY, {COLUMNS, "memberships-show-columns"}),
-        (
-            Layout.lattice(1, 3),
-            {"aggregation": "plain"},
-            {COLUMNS, PAPER},
-        ),
         (
             Layout.lattice(1, 2),
             {"allow_two_parties": True},

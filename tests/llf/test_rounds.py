@@ -30,8 +30,6 @@ from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, Slot
 from tests.llf.llf_sessions import START, plus, rows, session
 
-every_view = pytest.mark.parametrize("view", ["blind", "sums"])
-
 
 def expected(away: Mapping[int, Collection[str]], n_parties: int = 5) -> FloatArray:
     """Return the last centroids where some rows do not count in some updates."""
@@ -69,15 +67,14 @@ def ends_alike(s: Session, V: FloatArray) -> None:
         assert np.array_equal(cdist(own, V).argmin(axis=1), outcome.labels)
 
 
-@every_view
-def test_nobody_but_the_leader_says_where_the_centroids_are(view: Any) -> None:
-    s = session(analyst_view=view)
+def test_nobody_but_the_leader_says_where_the_centroids_are() -> None:
+    s = session()
     s.until(messages.Update, 2)
     s.turn()
     told = {m.sender: packets.read(m.payload) for m in s.received_messages[-5:]}
     for slot, packet in told.items():
         said = packet.header.record["values"]
-        leads = slot == "r1c1" and view == "blind"
+        leads = slot == "r1c1"
         assert (said["moved"] is not None) == leads
         assert not said["stop"]
         assert not packet.arrays["start"].size
@@ -105,13 +102,12 @@ def test_the_first_slot_settles_the_start_whatever_it_is_called(
 # Away in an update
 
 
-@every_view
 @pytest.mark.parametrize("away", [["r3c1"], ["r1c1"], ["r1c1", "r5c1"]])
 @pytest.mark.parametrize("update", [1, 3])
 def test_a_round_is_opened_again_for_those_who_answered(
-    view: Any, away: list[str], update: int
+    away: list[str], update: int
 ) -> None:
-    s = session(analyst_view=view)
+    s = session()
     s.until(messages.Update, update)
     first = s.open
     s.turn(absent=away)
@@ -151,9 +147,8 @@ def test_what_was_made_for_a_void_attempt_is_refused() -> None:
         s.advance({**given, "r4c1": late})
 
 
-@every_view
-def test_who_comes_back_gets_the_totals_that_it_missed(view: Any) -> None:
-    s = session(analyst_view=view)
+def test_who_comes_back_gets_the_totals_that_it_missed() -> None:
+    s = session()
     s.until(messages.Update, 3)
     s.turn(absent=["r4c1"])
     s.turn()
@@ -186,9 +181,8 @@ def test_who_misses_often_is_asked_less_often() -> None:
     assert asked == [True, True, False, True, False, False, False, True]
 
 
-@every_view
-def test_fewer_than_three_end_the_session(view: Any) -> None:
-    s = session(n_parties=4, analyst_view=view)
+def test_fewer_than_three_end_the_session() -> None:
+    s = session(n_parties=4)
     s.until(messages.Update, 2)
     with pytest.raises(ProtocolFailed, match="Only 2 parties"):
         s.turn(absent=["r1c1", "r2c1"])
@@ -208,26 +202,22 @@ def test_a_round_is_opened_five_times_at_most() -> None:
 # Away at the end
 
 
-@every_view
 @pytest.mark.parametrize(
     "kind", [messages.Close, messages.Gather, messages.ReportDigest]
 )
 @pytest.mark.parametrize("away", ["r1c1", "r4c1"])
 def test_who_is_away_at_the_end_gets_its_labels_all_the_same(
-    view: Any, kind: Any, away: str
+    kind: Any, away: str
 ) -> None:
-    s = session(analyst_view=view)
+    s = session()
     s.until(kind)
     s.turn(absent=[away])
     s.to_the_end()
     ends_alike(s, expected({}))
 
 
-@every_view
-def test_a_party_absent_at_the_end_labels_its_rows(
-    view: Any,
-) -> None:
-    s = session(analyst_view=view, max_iter=6, tol=0.0)
+def test_a_party_absent_at_the_end_labels_its_rows() -> None:
+    s = session(max_iter=6, tol=0.0)
     s.until(messages.Update, 5)
     while isinstance(s.move, engine.Opened):
         s.turn(absent={"r2c1"} & set(s.open.tasks))
@@ -316,21 +306,19 @@ LIES: dict[str, Any] = {
 }
 
 
-@every_view
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("slot", ["r1c1", "r2c1"])
-def test_a_lie_to_one_party_ends_the_session(view: Any, lie: str, slot: str) -> None:
-    s = session(analyst_view=view, quorum=None)
+def test_a_lie_to_one_party_ends_the_session(lie: str, slot: str) -> None:
+    s = session(quorum=None)
     s.until(messages.Update, 3)
     told = {slot: altered(s, slot, LIES[lie])}
     with pytest.raises((ProtocolFailed, GuardRefused, InvalidArray)):
         s.to_the_end(told=told)
 
 
-@every_view
-def test_a_total_that_came_before_is_passed_over(view: Any) -> None:
+def test_a_total_that_came_before_is_passed_over() -> None:
     """Who answered too late knows it already; a false copy of it changes nothing."""
-    s = session(analyst_view=view, quorum=None)
+    s = session(quorum=None)
     s.until(messages.Update, 3)
 
     def twice(task: Any) -> dict[str, Any]:
@@ -363,11 +351,10 @@ LAST_LIES: dict[str, Any] = {
 }
 
 
-@every_view
 @pytest.mark.parametrize("lie", LAST_LIES)
-def test_a_lie_about_the_last_sums_ends_the_session(view: Any, lie: str) -> None:
+def test_a_lie_about_the_last_sums_ends_the_session(lie: str) -> None:
     """Sizes that add up, but are others, show in the digest of the result."""
-    s = session(analyst_view=view)
+    s = session()
     s.until(messages.ReportDigest)
     told = {"r2c1": altered(s, "r2c1", LAST_LIES[lie])}
     with pytest.raises(ProtocolFailed):
@@ -396,20 +383,6 @@ def test_sums_of_one_party_that_are_noise_end_the_session() -> None:
     s.advance(given)
     with pytest.raises(ProtocolFailed):
         s.answer("r1c1")
-
-
-def test_the_analyst_itself_notices_sums_that_do_not_add_up() -> None:
-    s = session(analyst_view="sums")
-    s.until(messages.Update, 2)
-    given = {slot: s.answer(slot).contribution for slot in s.open.tasks}
-    for change in (1, 1 << 60):
-        lie = alter(
-            s.agreement,
-            given["r4c1"],
-            lambda t, c=change: {"words": plus(t.words, (-2, c))},
-        )
-        with pytest.raises(ProtocolFailed):
-            s.advance({**given, "r4c1": lie})
 
 
 def test_a_party_keeps_what_it_knew_when_it_refuses() -> None:

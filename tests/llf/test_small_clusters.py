@@ -1,4 +1,4 @@
-"""Clusters of few rows over split rows stay where they are, unless terms say so."""
+"""Clusters of few rows over split rows stay where they are."""
 
 from __future__ import annotations
 
@@ -23,12 +23,6 @@ from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 
 LAYOUT = Layout.lattice(3)
-VIEWS = ("blind", "sums", "plain")
-
-
-def params(view: str, **more: Any) -> Llf:
-    how = {"aggregation": "plain"} if view == "plain" else {"analyst_view": view}
-    return Llf.model_validate({**how, **more})
 
 
 def three_groups(few: int) -> FloatArray:
@@ -49,24 +43,22 @@ GIVEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize(
     ("few", "more", "stays"),
     [
         (9, {}, True),
         (10, {}, False),
-        (9, {"small_clusters": "move"}, False),
         (3, {"min_cluster_rows": 4}, True),
         (4, {"min_cluster_rows": 4}, False),
     ],
 )
 def test_a_cluster_of_few_rows_keeps_its_centroid(
-    view: str, few: int, more: dict[str, Any], *, stays: bool
+    few: int, more: dict[str, Any], *, stays: bool
 ) -> None:
     X = three_groups(few)
     sizes = [len(piece) for piece in np.array_split(X, 3)]
     data = cut(X, LAYOUT, sizes)
-    given = params(view, **GIVEN, **more)
+    given = Llf(**GIVEN, **more)
     said = within(-20.0, 20.0, data, LAYOUT)
     run = simulation.run(given, LAYOUT, data, seed=1, dictionary=said)
     for outcome in run.outcomes.values():
@@ -107,12 +99,12 @@ def outliers_first(
     return around
 
 
-def rows_told(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> int:
+def rows_told(monkeypatch: pytest.MonkeyPatch) -> int:
     """Return how many rows of others are a centroid that the leader was told."""
     monkeypatch.setattr(starts, "merge", outliers_first)
     X = load_iris().data
     data = cut(X, LAYOUT, [50, 50, 50])
-    running = Session(Llf(n_clusters=30, **more), LAYOUT, data, seed=0)
+    running = Session(Llf(n_clusters=30), LAYOUT, data, seed=0)
     others = np.vstack([matrix(data[slot]) for slot in LAYOUT.names[1:]])
     scaled = (others - X.mean(axis=0)) / X.std(axis=0)
     told: set[int] = set()
@@ -128,10 +120,4 @@ def rows_told(more: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> int:
 def test_no_centroid_is_a_row_whatever_start_the_leader_chooses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert rows_told({}, monkeypatch) == 0
-
-
-def test_moving_small_clusters_reveals_rows_as_the_risk_says(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert rows_told({"small_clusters": "move"}, monkeypatch) > 0
+    assert rows_told(monkeypatch) == 0

@@ -64,8 +64,6 @@ def test_clusters_that_kept_their_place_are_warned_of() -> None:
         session = simulate(LosslessFederated(n_clusters=12), SMALL, (3, 1))
     assert session.fidelity == 1.0, "it says nothing of the four rows that are lost"
     assert any("fewer than 10 rows" in sentence for sentence in session.warnings)
-    moves = LosslessFederated(n_clusters=2, small_clusters="move")
-    assert simulate(moves, SMALL, (3, 1)).warnings == ()
 
 
 @pytest.mark.parametrize(

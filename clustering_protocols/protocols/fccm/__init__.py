@@ -73,25 +73,20 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
-        codes = ["by-design", "collusion"]
-        if not params.blind:
-            codes.append("analyst-reads-totals")
         return [
-            *codes,
+            "by-design",
+            "collusion",
             *row_alignment.risks(params, layout),
             session_risks.BY_DESIGN,
         ]
 
     def readers(self, params: CoClustering, layout: Layout) -> Mapping[str, str]:
-        """Return who learns what, of a view that is blind or not."""
-        analyst = (
-            "Numbers of objects and items, how far memberships move, and of the best "
-            "start the sizes of large clusters and two quality measures."
-        )
-        if not params.blind:
-            analyst += " It also reads the totals: memberships of all objects."
+        """Return who learns what."""
         return {
-            "analyst": analyst,
+            "analyst": (
+                "Numbers of objects and items, how far memberships move, and of the best "
+                "start the sizes of large clusters and two quality measures."
+            ),
             "party": LEARNS["party"],
             "coordinator": "What the analyst learns of the result.",
         }
@@ -105,10 +100,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
         """Return sums of items, which span the columns, to those who read totals."""
-        shown = to(Reader.ALL, Kind.VALUES, Kind.SUMS, Kind.LABELS)
-        if params.blind:
-            return shown
-        return shown | to(Reader.OUTSIDE, Kind.VALUES, Kind.SUMS)
+        return to(Reader.ALL, Kind.VALUES, Kind.SUMS, Kind.LABELS)
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""
@@ -121,13 +113,7 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             analyst=_make_fccm_analyst,
             party=_make_fccm_party,
             exchanges=(
-                Exchange(
-                    messages.Add,
-                    messages.SiteShare,
-                    1,
-                    shifts.most_sums(params),
-                    shows=not params.blind,
-                ),
+                Exchange(messages.Add, messages.SiteShare, 1, shifts.most_sums(params)),
                 Exchange(messages.ReportSizes, messages.SizeReport),
             ),
             results=(messages.Done, messages.Summary),

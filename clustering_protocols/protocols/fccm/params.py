@@ -66,12 +66,6 @@ class CoClustering(AlignedParams):
         description="ε: stop once no object membership changes by more.",
         json_schema_extra=STARTS,
     )
-    analyst_view: Literal["blind", "sums"] = Field(
-        default="blind",
-        description="blind: the analyst adds numbers that it cannot read. sums: it may "
-        "read the totals, from which the objects' memberships follow (a risk).",
-        json_schema_extra=PUBLISHED,
-    )
     min_cluster_rows: int = Field(
         default=10,
         ge=1,
@@ -101,11 +95,6 @@ class CoClustering(AlignedParams):
     def is_global(self) -> bool:
         """Return whether item memberships are normalised over all sites."""
         return self.normalisation == "global"
-
-    @property
-    def blind(self) -> bool:
-        """Return whether the analyst cannot read totals."""
-        return self.analyst_view == "blind"
 
 
 FccmSession = SessionContext[CoClustering]

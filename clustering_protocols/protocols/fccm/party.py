@@ -144,12 +144,11 @@ def _in_travelling_order(context: FccmContext, data: DataSource) -> csr_array:
 def _share(
     context: FccmContext, known: Memberships, R: csr_array
 ) -> messages.SiteShare:
-    params, over = context.session.params, site_state.overflows(context, known)
+    over = site_state.overflows(context, known)
     nothing = {"weights": np.zeros_like(known.weights)}
     added = known.model_copy(update=nothing) if over.any() else known
     of = site_state.sum_of(context, known.number, context.transcript)
-    hiding = site_state.hiding_of(params)
-    words = hiding.share(context, encode_share(context, R, added), of)
+    words = site_state.SUMS.share(context, encode_share(context, R, added), of)
     overflows = np.asarray(known.lanes)[over].tolist()
     if context.session.slots[0] != context.slot.name:
         return messages.SiteShare(words=words, overflows=overflows)

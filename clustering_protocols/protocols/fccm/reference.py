@@ -115,11 +115,11 @@ def objectives(
 
 
 def examples() -> Sequence[Example[CoClustering]]:
-    """Return both normalisations, both views, several starts, weights that need repeats."""
+    """Return both normalisations, several starts, weights that need repeats."""
     X = _draw_degrees(np.random.default_rng(0))
     variants: Sequence[tuple[int, dict[str, Any]]] = (
         (3, {"n_init": 3, "lambda_u": 0.02, "lambda_w": 5.0}),
-        (4, {"n_init": 1, "normalisation": "site", "analyst_view": "sums"}),
+        (4, {"n_init": 1, "normalisation": "site"}),
         (3, {"n_init": 1, "lambda_u": 0.05, "lambda_w": 0.5, "max_iter": 6}),
     )
     given = [

@@ -12,8 +12,7 @@ LEARNS: Final = {
         "Numbers of objects and items, how far the memberships move in each "
         "iteration and which starts have come to rest; of the best start the sizes "
         "of clusters that are large enough, the criterion and the partition "
-        "coefficient. With analyst_view 'sums' also the totals, from which the "
-        "memberships of all objects follow, in a secret order."
+        "coefficient."
     ),
     "party": (
         "In every iteration of every start the memberships of all objects and the "
@@ -47,12 +46,5 @@ RISKS: Final[Mapping[str, Risk]] = {
         "start adds as many equations. With many iterations and known rows they can "
         "rebuild your matrix. So can an analyst that colludes with a site: the two "
         "read the totals, and can falsify them.",
-    ),
-    "analyst-reads-totals": Risk(
-        level=RiskLevel.OPTION,
-        harm=Harm.ROWS,
-        sentence="The analyst reads the totals of every iteration: the memberships of "
-        "all objects, in a secret order, and columns as sites do.",
-        remedy="analyst_view 'blind', the default.",
     ),
 }

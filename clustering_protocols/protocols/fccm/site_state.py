@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -16,7 +16,7 @@ from clustering_protocols.shared_stages.masked_sums import MaskedSum
 
 from . import kernels, messages, shifts, starts
 from .messages import Memberships
-from .params import CoClustering, FccmContext
+from .params import FccmContext
 
 A = TypeVar("A", FloatArray, IntArray)
 
@@ -35,9 +35,8 @@ def sum_of(context: FccmContext, number: int, transcript: str) -> MaskedSum:
     )
 
 
-def hiding_of(params: CoClustering) -> CheckedSum:
-    """Return how sums are hidden and checked."""
-    return CheckedSum(scope="row", blinded=params.blind)
+SUMS: Final = CheckedSum(scope="row")
+"""How sums are hidden and checked."""
 
 
 def first(context: FccmContext, R: csr_array) -> Memberships:
@@ -128,7 +127,7 @@ def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> Item
     def fits(words: WordArray) -> bool:
         return of_sums.fits(words[:n_sums]) and of_beside.fits(words[n_sums:])
 
-    words = hiding_of(params).read(context, asked.total, of, fits)
+    words = SUMS.read(context, asked.total, of, fits)
     sums = of_sums.decode(words[:n_sums]).reshape(n_rows, n_columns)
     beside = of_beside.decode(words[n_sums:])
     own = known.weights.sum(axis=0) - 1.0 / of_beside.unit

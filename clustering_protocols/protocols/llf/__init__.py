@@ -25,7 +25,7 @@ from .params import (
     LlfSession,
     LosslessFederated,
 )
-from .risks import FORMER_RISKS, LEARNS, RISKS, readers_of, risks_of
+from .risks import LEARNS, RISKS, readers_of, risks_of
 
 __all__ = ["PROTOCOL", "LosslessFederated"]
 
@@ -48,7 +48,6 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
     partitionings = ("horizontal", "vertical")
     learns: ClassVar = LEARNS
     risks: ClassVar = RISKS
-    former_risks = FORMER_RISKS
     methods: ClassVar = METHODS
 
     apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
@@ -138,11 +137,11 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
             return ()
         found = []
         small = sum(0 < size < params.min_cluster_rows for size in sizes)
-        if small and params.small_clusters == "stay" and not params.fuzzy:
+        if small and not params.fuzzy:
             found.append(
                 f"Small clusters keep their place: {small} of {len(sizes)} have fewer "
-                f"than {params.min_cluster_rows} rows (min_cluster_rows, "
-                "small_clusters). Plain k-means would move them."
+                f"than {params.min_cluster_rows} rows "
+                "(min_cluster_rows). Plain k-means would move them."
             )
         each = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
         if params.start == "careful" and 0 < each < LEAST_OWN_ROWS:
@@ -273,10 +272,10 @@ def _check_race(params: LosslessFederated, layout: Layout) -> None:
         )
     if params.start == "given":
         raise InvalidParameters("n_init is for starts that are drawn: leave it at 1.")
-    if params.may_be_left_out or params.suppresses:
+    if params.may_be_left_out:
         raise InvalidParameters(
-            "Starts race on all rows of all parties: with n_init leave quorum, "
-            "participation and suppress_below at their defaults."
+            "Starts race on all rows of all parties: with n_init leave quorum and "
+            "participation at their defaults."
         )
 
 

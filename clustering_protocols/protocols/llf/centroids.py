@@ -1,7 +1,4 @@
-"""Moving centroids by totals: anyone who knows V(t-1) and a total computes the same V(t).
-
-The analyst runs this where it may read the totals, every party where it may not.
-"""
+"""Moving centroids by totals: from V(t-1) and a total all parties compute one V(t)."""
 
 from __future__ import annotations
 
@@ -111,16 +108,16 @@ def check_weights(params: LosslessFederated, weights: FloatArray, n_rows: int) -
     if params.fuzzy:
         _check_most(weights, n_rows)
     else:
-        check_counts(params, weights, n_rows)
+        check_counts(weights, n_rows)
 
 
-def check_counts(params: LosslessFederated, counts: FloatArray, n_rows: int) -> None:
+def check_counts(counts: FloatArray, n_rows: int) -> None:
     """Refuse counts that are not those of the rows that took part.
 
     Raises ProtocolFailed.
     """
     _check_most(counts, n_rows)
-    if not params.suppresses and counts.sum() != n_rows:
+    if counts.sum() != n_rows:
         raise ProtocolFailed("The counts of a total do not add up to the rows.")
 
 

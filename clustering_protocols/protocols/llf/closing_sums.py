@@ -131,13 +131,13 @@ class AroundEncoding:
 
 
 def n_words_of_labels(params: LosslessFederated, width: int) -> int:
-    """Return the size of a share of sums of labels, with a tag if masked."""
-    return params.n_clusters * (width + 1) + params.is_masked
+    """Return the size of a share of sums of labels, with its tag."""
+    return params.n_clusters * (width + 1) + 1
 
 
 def n_words_around(params: LosslessFederated) -> int:
-    """Return the size of a share of the sums around the means, with a tag if masked."""
-    return 3 * params.n_clusters + 1 + 2 * params.fuzzy + params.is_masked
+    """Return the size of a share of the sums around the means, with its tag."""
+    return 3 * params.n_clusters + 2 + 2 * params.fuzzy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -160,9 +160,6 @@ def totals_of(
         "converged": stops(params, known.moved),
     }
     sizes = total.sizes.astype(np.int64)
-    if params.suppresses:  # the sums lack the rows that were held back
-        figures = Figures(n_clusters=int(np.count_nonzero(sizes)), **run)
-        return ClosingTotals(sizes=sizes, figures=figures)
     between, n_rows = formulas.separations(means), int(sizes.sum())
     others: dict[str, float | None] = {}
     if params.fuzzy:

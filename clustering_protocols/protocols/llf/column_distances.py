@@ -55,16 +55,13 @@ def check_first(
 
 
 def hide(context: LlfContext, words: WordArray, name: str, *, shifted: bool) -> None:
-    """Mask a share (n, k) in place, as the terms say.
+    """Mask a share (n, k) in place.
 
     shifted: whether the leader adds the same secret number to all distances of a row.
     """
-    params = context.session.params
-    if not params.is_masked:
-        return
     of = MaskedSum.from_context(context, context.session.slots, name)
     if shifted and of.members[0] == context.slot.name:
         # the same for all clusters of a row: what is nearest stays the same
         shift = group_stream(context, "row", f"shift/{of.label}").words(len(words))
         np.add(words, shift[:, None], out=words)
-    mask(context, words, of, minimum_members=params.least_parties)
+    mask(context, words, of, minimum_members=context.session.params.least_parties)

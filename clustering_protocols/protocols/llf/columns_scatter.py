@@ -68,9 +68,8 @@ def reply(context: LlfContext, asked: messages.Scatter, data: DataSource) -> Rep
     labels[context.recall(RowOrder).order] = asked.labels
     own = _scatter(data, scaler_of(context), labels, params.n_clusters)
     words = build_scatter_encoding(context.session).encode(own)
-    if params.is_masked:
-        of = MaskedSum.from_context(context, context.session.slots, "scatter")
-        mask(context, words, of, minimum_members=params.least_parties)
+    of = MaskedSum.from_context(context, context.session.slots, "scatter")
+    mask(context, words, of, minimum_members=params.least_parties)
     rows = messages.FinalRows(
         labels=labels, memberships=np.empty((0, params.n_clusters))
     )

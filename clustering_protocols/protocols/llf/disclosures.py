@@ -20,8 +20,6 @@ def _of_rows(params: LosslessFederated) -> frozenset[Disclosure]:
     shown = to(Reader.GROUP, Kind.SUMS, Kind.MEANS, Kind.LABELS)
     if params.publish == "centroids":
         shown |= to(Reader.OUTSIDE, Kind.MEANS)
-    if not params.blind:
-        shown |= to(Reader.OUTSIDE, Kind.SUMS, Kind.MEANS)
     return shown
 
 

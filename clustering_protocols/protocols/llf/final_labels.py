@@ -85,15 +85,11 @@ def sums_of_labels(
     here: RowsRound, data: DataSource, labels: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return sums (k, F) and counts (k,) of this party's rows by label."""
-    params = here.params
-    sums = np.zeros((params.n_clusters, here.scale.offset.size))
+    k = here.params.n_clusters
+    sums = np.zeros((k, here.scale.offset.size))
     for rows, batch in batches(data):
         add_by_label(batch, *here.scale.affine, labels[rows], sums)
-    counts = np.bincount(labels, minlength=params.n_clusters).astype(np.float64)
-    if params.suppresses:
-        few = counts < params.suppress_below
-        sums[few], counts[few] = 0.0, 0.0
-    return sums, counts
+    return sums, np.bincount(labels, minlength=k).astype(np.float64)
 
 
 def sums_around(

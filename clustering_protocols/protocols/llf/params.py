@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
-from pydantic.config import JsonDict
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import PartyContext, SessionContext
@@ -25,17 +24,6 @@ LARGEST_TOL: Final = 0.1
 """Of new sessions; with more, ``max_iter`` says nothing."""
 LEAST_FUZZIFIER: Final = 1.1
 """Of new sessions over split rows; with less, degrees are those of c-means, unaudited."""
-
-INSTEAD: Final[Mapping[str, str]] = {
-    "aggregation": "Leave it at 'masked'; two parties take allow_two_parties.",
-    "analyst_view": "Leave it at 'blind'.",
-    "participation": "Leave it at 1; where parties may be late, set a quorum.",
-    "suppress_below": "Leave it at 1; min_cluster_rows protects small clusters.",
-    "small_clusters": "Leave it at 'stay', and lower min_cluster_rows where fewer rows "
-    "may move a cluster.",
-}
-"""What to take instead of what reproduces the paper, which simulations alone may."""
-_FORMER: Final[JsonDict] = {"deprecated": True}
 
 
 class LosslessFederated(AlignedParams):
@@ -101,24 +89,11 @@ class LosslessFederated(AlignedParams):
         "move by no more, in the scaled units, as a Frobenius norm. 0: once nothing "
         "moves at all.",
     )
-    aggregation: Literal["masked", "plain"] = Field(
-        default="masked",
-        json_schema_extra=_FORMER,
-        description="plain: the analyst reads each party's sums, as in the paper (a "
-        "risk).",
-    )
-    analyst_view: Literal["blind", "sums"] = Field(
-        default="blind",
-        json_schema_extra=_FORMER,
-        description="For split rows. blind: the analyst adds numbers that it cannot "
-        "read. sums: it reads the sums over parties and moves the centroids, as in the "
-        "paper (a risk).",
-    )
     participation: float = Field(
         default=1.0,
         gt=0.0,
         le=1.0,
-        json_schema_extra=_FORMER,
+        json_schema_extra={"deprecated": True},
         description="γ: the share of parties that are drawn for each update of split "
         "rows; below 1 the result is not the pooled one.",
     )
@@ -133,26 +108,12 @@ class LosslessFederated(AlignedParams):
         description="Let two parties mask their sums; each can take its own off.",
         json_schema_extra=PUBLISHED,
     )
-    suppress_below: int = Field(
-        default=1,
-        ge=1,
-        json_schema_extra=_FORMER,
-        description="plain, c-means: a party sends nothing of a cluster in which it has "
-        "fewer rows (paper: 2). Above 1 the result is not the pooled one.",
-    )
     min_cluster_rows: int = Field(
         default=10,
         ge=1,
         description="The analyst and the coordinator get nothing of a cluster with "
         "fewer rows.",
         json_schema_extra=PUBLISHED,
-    )
-    small_clusters: Literal["stay", "move"] = Field(
-        default="stay",
-        json_schema_extra=_FORMER,
-        description="c-means over split rows, whose parties see every centroid. stay: a "
-        "cluster of fewer than min_cluster_rows rows keeps its centroid. move: it moves "
-        "to the mean of its few rows, as in the paper (a risk).",
     )
     small_cohorts: Literal["refuse", "allow"] = Field(
         default="refuse",
@@ -177,14 +138,13 @@ class LosslessFederated(AlignedParams):
     )
 
     def check_retired(self) -> None:
-        """Refuse what reproduces the paper at the price of what it shows."""
-        for name, instead in INSTEAD.items():
-            value = getattr(self, name)
-            if value != type(self).model_fields[name].default:
-                raise InvalidParameters(
-                    f"{value!r} is the paper's, and for simulations alone. {instead}",
-                    field=name,
-                )
+        """Refuse to draw parties, as the paper does: the result is not the pooled one."""
+        if self.participation != 1:
+            raise InvalidParameters(
+                f"{self.participation} is the paper's, and for simulations alone. Leave "
+                "it at 1; where parties may be late, set a quorum.",
+                field="participation",
+            )
 
     def check_prepared(self, plans: Sequence[ColumnPlan]) -> None:
         """Refuse other units than those in which prepared columns are compared."""
@@ -223,24 +183,9 @@ class LosslessFederated(AlignedParams):
         return self.model_copy(update={"fuzzifier": found})
 
     @property
-    def is_masked(self) -> bool:
-        """Return whether a party's own sums are hidden."""
-        return self.aggregation == "masked"
-
-    @property
-    def suppresses(self) -> bool:
-        """Return whether parties hold back what they have of clusters of few rows."""
-        return not self.is_masked and not self.fuzzy and self.suppress_below > 1
-
-    @property
     def may_be_left_out(self) -> bool:
         """Return whether rounds may continue without some of the parties."""
         return self.quorum is not None or self.participation < 1
-
-    @property
-    def blind(self) -> bool:
-        """Return whether the analyst cannot read the totals either."""
-        return self.is_masked and self.analyst_view == "blind"
 
     @property
     def least_rows_moved(self) -> int:
@@ -248,14 +193,11 @@ class LosslessFederated(AlignedParams):
 
         A fuzzy centroid is a mean of all rows, however few are nearest to it.
         """
-        moves = self.fuzzy or self.small_clusters == "move"
-        return 1 if moves else self.min_cluster_rows
+        return 1 if self.fuzzy else self.min_cluster_rows
 
     @property
     def least_parties(self) -> int:
         """Return the fewest parties of a sum."""
-        if not self.is_masked:
-            return 1
         return 2 if self.allow_two_parties else 3
 
     @property

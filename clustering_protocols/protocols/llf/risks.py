@@ -83,7 +83,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         harm=Harm.ROWS,
         sentence="A cluster of few rows moves to their mean, which every party sees; "
         "the centroid of a single row is that row.",
-        remedy="min_cluster_rows 10 and small_clusters 'stay', the defaults.",
+        remedy="min_cluster_rows 10, the default.",
     ),
     "rows-can-be-computed": Risk(
         level=RiskLevel.OPTION,
@@ -165,18 +165,7 @@ RISKS: Final[Mapping[str, Risk]] = {
         detail="The analyst sees the distances of rows to centroids in every round: "
         "all rows, up to rotation and shift.",
     ),
-    "options-of-the-paper": Risk(
-        level=RiskLevel.OPTION,
-        harm=Harm.ROWS,
-        sentence="The analyst reads sums over all parties, or each party's own, in "
-        "every round; together they determine single rows.",
-        remedy="aggregation 'masked' and analyst_view 'blind', the defaults.",
-        detail="Simulations alone may have these options.",
-    ),
 }
-
-FORMER_RISKS: Final = frozenset({"options-of-the-paper"})
-"""Codes of what no new session may have."""
 
 
 def risks_of(
@@ -185,9 +174,7 @@ def risks_of(
     """Return the risk codes that parameters and layout bring."""
     rows_split = layout.n_column_groups == 1
     codes = list(_of_rows(params) if rows_split else _of_columns(params))
-    if not params.is_masked or (rows_split and not params.blind):
-        codes.append("options-of-the-paper")
-    if params.is_masked and len(layout.slots) == 2:
+    if len(layout.slots) == 2:
         codes.append(session_risks.TWO_PARTIES)
     codes += pooling.risks(layout, moments=moments, ranges=ranges)
     return [

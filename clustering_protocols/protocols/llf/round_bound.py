@@ -22,8 +22,7 @@ def check(session: LlfSession) -> None:
     Raises ProtocolFailed: with the numbers that would fit.
     """
     params = session.params
-    alone, rows_split = len(session.slots) == 1, session.layout.n_column_groups == 1
-    applies = params.fuzzy and rows_split and not alone
+    applies = params.fuzzy and session.layout.n_column_groups == 1
     if not applies or params.small_cohorts == "allow":
         return
     width = session.member(session.slots[0]).n_columns
@@ -60,11 +59,10 @@ def _further_rounds(params: LosslessFederated) -> int:
 def fewest_others(session: LlfSession) -> int:
     """Return how many rows of others stand in the smallest total that a party may read.
 
-    Who reads is not known: it is taken to be the member with most rows, or nobody of the
-    total where that has one member alone.
+    Who reads is not known: it is taken to be the member with most rows.
     """
     rows = sorted(session.n_rows(slot) for slot in session.slots)
-    return sum(rows[: max(_fewest_members(session) - 1, 1)])
+    return sum(rows[: _fewest_members(session) - 1])
 
 
 def _fewest_members(session: LlfSession) -> int:

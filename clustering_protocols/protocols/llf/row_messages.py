@@ -48,12 +48,11 @@ class Update(Totals):
 
 
 class Sums(Record):
-    """Contribution to an update: the sums of one party, masked where terms say so.
+    """Contribution to an update: the masked sums of one party.
 
     ``round`` and ``attempt`` are where the masks belong: who was not asked has to know.
     The member that leads says how far the centroids moved in the update before (to two
-    digits), and whether that was no more than the tolerance; where the analyst is to
-    move the centroids it also sends V(0) with the first update.
+    digits), and whether that was no more than the tolerance. start: always empty.
     """
 
     kind = "sums"
@@ -199,7 +198,7 @@ class UpdateState(Record):
     sits_out, misses: rounds for which a slot that missed deadlines is left out, and how
     many it missed in a row.
     updates, cohorts, totals: as in `totals`, for anyone who has seen least.
-    known: V of the last update, where the analyst moves the centroids.
+    known: always empty.
     """
 
     kind = "updating"

@@ -7,8 +7,8 @@
 | `gather` → `gathered`: sizes, and how rows lie around the means of these labels |
 | `tell` → `told`: the leader says what the terms let out, all say the digest |
 
-Where the analyst may not read totals it is the leader who says, with its next sums, that
-the centroids have come to rest; those sums are then not used.
+The analyst reads no totals: the leader says, with its next sums, that the centroids have
+come to rest; those sums are then not used.
 """
 
 from __future__ import annotations
@@ -22,19 +22,11 @@ from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.secrecy.masks import add_all, add_tagged
+from clustering_protocols.secrecy.masks import add_tagged
 from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import closing_sums, messages, participants
-from .centroids import (
-    Encoding,
-    MovedCentroids,
-    check_weights,
-    move,
-    nudge,
-    rows_of,
-    stops,
-)
+from .centroids import Encoding, rows_of
 from .features import scaler
 from .params import LlfSession, LosslessFederated
 from .participants import members_of, replace_fields
@@ -106,28 +98,16 @@ def _at_first(session: LlfSession) -> messages.UpdateState:
 def _follow_update(session: LlfSession, now: messages.UpdateState, given: Given) -> Ask:
     shares = all_of(messages.Sums, given)
     leader = shares[members_of(session, now.cohort)[0]]
-    total = _add_shares(session, shares)
-    if session.params.blind:
-        if leader.moved is not None:
-            now = _append_tolerance(now, leader.moved)
-        if leader.stop:
-            return _ask_close(session, replace_fields(now, number=now.number - 1))
-        return _next(session, _append_total(now, leader, total), stop=False)
-    V, moved = _read(session, now, leader, total)
-    now = _append_tolerance(_append_total(now, leader, total), moved)
-    return _next(
-        session, replace_fields(now, known=V), stop=stops(session.params, moved)
-    )
-
-
-def _next(session: LlfSession, now: messages.UpdateState, *, stop: bool) -> Ask:
-    if stop or now.number == session.params.max_iter:
+    total = add_tagged(share.words for share in shares.values())
+    if leader.moved is not None:
+        moves = np.append(now.tolerances, leader.moved)
+        now = replace_fields(now, tolerances=moves)
+    if leader.stop:
+        return _ask_close(session, replace_fields(now, number=now.number - 1))
+    now = _append_total(now, leader, total)
+    if now.number == session.params.max_iter:
         return _ask_close(session, now)
     return _ask_update(session, now, now.number + 1)
-
-
-def _append_tolerance(now: messages.UpdateState, moved: float) -> messages.UpdateState:
-    return replace_fields(now, tolerances=np.append(now.tolerances, moved))
 
 
 def _append_total(
@@ -144,43 +124,10 @@ def _append_total(
     )
 
 
-def _read(
-    session: LlfSession,
-    now: messages.UpdateState,
-    leader: messages.Sums,
-    total: WordArray,
-) -> MovedCentroids:
-    """Return V(t) and how far it moved, where the analyst may read the total."""
-    scale = scaler(session, 0, None)
-    words = total[:-1] if session.params.is_masked else total  # its tag is the parties'
-    sums, weights = _build_encoding(session).decode(words)
-    members = members_of(session, now.cohort)
-    check_weights(session.params, weights, rows_of(session, members))
-    V = leader.start if now.number == 1 else now.known
-    if V.shape != sums.shape:
-        raise ProtocolFailed("The leader did not say where the centroids start.")
-    magnitudes.check("The leader's start", V)
-    step = nudge(session, 0, now.number, scale)
-    least = session.params.least_rows_moved
-    return move(V, sums, weights, step, scale.step, least)
-
-
 def _n_words(session: LlfSession) -> int:
-    """Return the size of a share of an update: with a tag, where sums are masked."""
-    return _build_encoding(session).n_words + session.params.is_masked
-
-
-def _add_shares(
-    session: LlfSession,
-    shares: Mapping[str, messages.Sums] | Mapping[str, messages.ClosingShare],
-) -> WordArray:
-    words = (share.words for share in shares.values())
-    return add_tagged(words) if session.params.is_masked else add_all(words)
-
-
-def _build_encoding(session: LlfSession) -> Encoding:
+    """Return the size of a share of an update, with its tag."""
     n_rows = rows_of(session, session.slots)
-    return Encoding.of(session.params, scaler(session, 0, None), n_rows)
+    return Encoding.of(session.params, scaler(session, 0, None), n_rows).n_words + 1
 
 
 # The end
@@ -195,7 +142,8 @@ def _with_sums(
     """Return the state with a closing sum: in which round, over whom, and its total."""
     leader = shares[members_of(session, now.cohort)[0]]
     when = np.array([leader.round, leader.attempt])
-    sums = zip(names, (when, now.cohort, _add_shares(session, shares)), strict=True)
+    total = add_tagged(share.words for share in shares.values())
+    sums = zip(names, (when, now.cohort, total), strict=True)
     return replace_fields(now, **dict(sums))
 
 

@@ -76,15 +76,13 @@ def _update(here: RowsRound, task: messages.Update, data: DataSource) -> Reply:
         here.encoding.encode(sums, weights), task.members, update_sum(task.number)
     )
     leads = task.members[0] == here.context.slot.name
-    blind_leader = leads and here.params.blind
-    tells_start = leads and task.number == 1 and not here.params.blind
     contribution = messages.Sums(
         words=words,
         round=here.context.round,
         attempt=here.context.attempt,
-        start=known.centroids if tells_start else known.centroids[:0],
-        moved=_two_digits(known.moved) if blind_leader else None,
-        stop=blind_leader and stops(here.params, known.moved),
+        start=known.centroids[:0],
+        moved=_two_digits(known.moved) if leads else None,
+        stop=leads and stops(here.params, known.moved),
     )
     known = known.model_copy(
         update={"asked": task.number, "own": here.encoding.weights_of(weights)}
@@ -132,9 +130,6 @@ def local_sums(
     for own, own_weights in here.context.engine.map(of_batch, data.batches()):
         sums += own
         weights += own_weights
-    if not params.is_masked and not params.fuzzy:
-        few = weights < params.suppress_below
-        sums[few], weights[few] = 0.0, 0.0
     return sums, weights
 
 

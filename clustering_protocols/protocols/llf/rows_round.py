@@ -49,7 +49,7 @@ class RowsRound:
         Raises InvalidArray, ProtocolFailed if the totals are of other sizes, out of
             order, or cannot be sums.
         """
-        n_words = self.encoding.n_words + self.params.is_masked
+        n_words = self.encoding.n_words + 1
         sizes = {"slots": len(self.context.session.slots), "w": n_words}
         totals.require(sizes)
         known = self.context.memory.get(messages.Centroids) or _at_start(self.start())
@@ -87,7 +87,7 @@ class RowsRound:
         sums, counts = code.decode(
             self._checked_sum.read(self.context, task.closing, of, code.fits)
         )
-        check_counts(self.params, counts, rows_of(session, members))
+        check_counts(counts, rows_of(session, members))
         self._check_closing(known, sums, counts, members)
         return closing_sums.means_of(sums, counts, known.centroids)
 
@@ -120,7 +120,7 @@ class RowsRound:
         return rows_of(self.context.session, self.context.session.slots)
 
     def share(self, words: WordArray, members: list[str], name: str) -> WordArray:
-        """Return a share as it is sent: hidden and tagged, if the terms mask sums."""
+        """Return a share as it is sent: hidden and tagged."""
         of = MaskedSum.from_context(self.context, members, name)
         return self._checked_sum.share(self.context, words, of)
 
@@ -129,8 +129,6 @@ class RowsRound:
         """Return how sums are hidden and checked."""
         return CheckedSum(
             scope="column",
-            masked=self.params.is_masked,
-            blinded=self.params.blind,
             minimum_members=self.params.least_parties,
         )
 
@@ -175,7 +173,7 @@ class RowsRound:
         members: list[str],
     ) -> None:
         """Refuse a total around V that cannot follow the totals before, of any run."""
-        if self.params.fuzzy or self.params.suppresses:
+        if self.params.fuzzy:
             return
         now = steadiness.MemberSums(members=members, sums=sums, counts=counts)
         others = steadiness.of_same_members(self.of_other_runs(), now)
@@ -203,7 +201,7 @@ class RowsRound:
     ) -> None:
         """Refuse a total by final labels that cannot follow the updates."""
         rows = self.context.memory.get(messages.FinalRows)
-        if rows is not None and not self.params.suppresses:
+        if rows is not None:
             own = np.bincount(rows.labels, minlength=self.params.n_clusters)
             steadiness.check_own(counts, own.astype(np.float64))
         self._check_steady(known, sums, counts, members)

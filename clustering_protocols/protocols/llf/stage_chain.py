@@ -89,7 +89,6 @@ def _updates_of_rows(params: LosslessFederated) -> Stage:
                 least,
                 params.max_iter,
                 own=own,
-                shows=not params.blind,
             ),
             Exchange(messages.Close, messages.ClosingShare, least, own=own),
             Exchange(messages.Gather, messages.GatheredSizes, least, own=own),

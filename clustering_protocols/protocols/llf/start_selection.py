@@ -7,8 +7,7 @@ squared distances to the start, so that all know the inertia after the update,
 
 c the cluster of a row around the start. For fuzzy c-means the same of Σ_c Σ_i μ_ci^λ d²,
 with memberships around the start. Each party takes the start of least value (the lowest
-of equals) and keeps nothing of the others. The analyst reads nothing of it, where sums are
-masked, whatever it reads later.
+of equals) and keeps nothing of the others. The analyst reads nothing of it.
 
 | round | task → contribution: masked share |
 |---|---|
@@ -136,9 +135,7 @@ def _objective(here: RowsRound, data: DataSource, V: FloatArray) -> float:
 
 def _choose_hiding(context: LlfContext) -> CheckedSum:
     params = context.session.params
-    return CheckedSum(
-        scope="column", masked=params.is_masked, minimum_members=params.least_parties
-    )
+    return CheckedSum(scope="column", minimum_members=params.least_parties)
 
 
 def _choose_start(here: RowsRound, known: messages.StartComparison) -> list[Record]:
