@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -22,12 +22,14 @@ class NamedTable:
 
     long_form: ``OBJECT,ITEM[,COUNT]`` of a file with one line per object and item.
     objects_file: with ``long_form``: the ids of all objects.
+    on_open: called with the table and its rows, once these are read.
     """
 
     path: str
     how: How
     long_form: str | None = None
     objects_file: Path | None = None
+    on_open: Callable[[NamedTable, DataSource], None] | None = None
 
     @property
     def table_mapping(self) -> TableMapping | None:
@@ -49,24 +51,19 @@ class NamedTable:
 
         Raises InvalidData if it cannot be read, or does not fit.
         """
+        from party_sdk.tables import LongForm, open_as, open_long, read_objects
+
         how = self._build_how(agreed)
         how = replace(how, columns=how.columns or columns or None)
         if self.long_form is None:
-            from party_sdk.tables import open_as
-
-            return open_as(self.path, how)
-        from party_sdk.tables import LongForm, open_long, read_objects
-
-        form = LongForm.parse(self.long_form)
-        objects = read_objects(self.objects_file) if self.objects_file else None
-        return open_long(
-            Path(self.path),
-            form,
-            objects,
-            how.dialect,
-            mapping=how.mapping,
-            allow=how.allow,
-        )
+            data: DataSource = open_as(self.path, how)
+        else:
+            form = LongForm.parse(self.long_form)
+            objects = read_objects(self.objects_file) if self.objects_file else None
+            data = open_long(Path(self.path), form, objects, how)
+        if self.on_open is not None:
+            self.on_open(self, data)
+        return data
 
     def examine(self, agreed: SlotFields | None = None) -> CheckReport:
         """Return how the table is read.

@@ -46,7 +46,10 @@ class Invitation:
         Raises InvitationUnreadable if it is none, or the coordinator did not sign what
             it says of the terms.
         """
-        found = _FORM.match(_unwrap_text(text))
+        before, mark, after = text.rpartition(f"#{_VERSION}/")
+        words = before.split()
+        address = words[-1].lstrip("<(\"'") if words else ""
+        found = _FORM.match(address + mark + re.sub(r"[\s>]+", "", after))
         if found is None:
             raise InvitationUnreadable(
                 "This is not an invitation; it has the form "
@@ -83,11 +86,3 @@ class Invitation:
         named = f"{self.session}/{self.slot}/{self.code}/{self.secret.hex()}"
         signed = f"{self.terms}/{self.coordinator}/{self.signature}"
         return f"{self.url}#{_VERSION}/{named}/{signed}"
-
-
-def _unwrap_text(text: str) -> str:
-    """Return an invitation without the lines, quotes and words around it."""
-    before, mark, after = text.rpartition(f"#{_VERSION}/")
-    words = before.split()
-    address = words[-1].lstrip("<(\"'") if words else ""
-    return address + mark + re.sub(r"[\s>]+", "", after)

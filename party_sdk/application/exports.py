@@ -142,17 +142,15 @@ def _own_run(member: Party, k: int, outcome: Outcome, data: DataSource) -> OwnRu
     profile = None
     if schema is not None:
         profile = own_profile(schema, data, outcome.labels, column, _SMALLEST)
+    found: IntArray = np.bincount(
+        outcome.labels[outcome.labels >= 0], minlength=k
+    ).astype(np.int64)
     return OwnRun(
         n_clusters=k,
-        own_sizes=tuple(_counts(outcome.labels, k).tolist()),
+        own_sizes=tuple(found.tolist()),
         sizes=() if sizes is None else tuple(sizes.tolist()),
         profile=profile,
     )
-
-
-def _counts(labels: IntArray, k: int) -> IntArray:
-    found: IntArray = np.bincount(labels[labels >= 0], minlength=k).astype(np.int64)
-    return found
 
 
 def _overlaps(known: Sequence[tuple[int, Outcome]]) -> Iterator[RunOverlap]:

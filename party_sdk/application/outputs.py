@@ -83,13 +83,11 @@ class Outputs:
             if self.labels is not None:
                 result.save(self.labels)
             if self.picture is not None:
-                _draw(member, result, data, self.picture)
+                from party_sdk.results.plots import draw
 
-
-def _draw(member: Party, result: Result, data: DataSource, path: Path) -> None:
-    from party_sdk.results.plots import draw
-
-    shown, found = member.select_clustered(data, result.labels)
-    blocks = result.item_memberships is not None
-    units = None if blocks else member.units(shown)
-    draw(shown, replace(result, labels=found), units=units).save(path)
+                shown, found = member.select_clustered(data, result.labels)
+                blocks = result.item_memberships is not None
+                units = None if blocks else member.units(shown)
+                draw(shown, replace(result, labels=found), units=units).save(
+                    self.picture
+                )

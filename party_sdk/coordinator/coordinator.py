@@ -158,8 +158,12 @@ class Coordinator:
         institution = self._institution()
         path = private_folder(self._home / "sessions") / f"{session_id}.json"
         before = read_kept(path) if path.exists() else None
-        if before is not None:
-            self._check_same(session_id, before, terms)
+        here = (self._url, terms.decode())
+        if before is not None and (before.url, before.terms) != here:
+            raise SessionExists(
+                f"This home keeps the secret of a session {session_id!r} at {before.url}, "
+                "which has other terms or is another one."
+            )
         entropy = self.entropy or secrets.token_bytes(32)
         kept = StoredSession(
             url=self._url,
@@ -186,14 +190,6 @@ class Coordinator:
             )
         write_private(path, kept.model_dump_json().encode())
         return self.session(session_id)
-
-    def _check_same(self, session_id: str, before: StoredSession, terms: bytes) -> None:
-        """Let a session be opened again, and no other one in its place."""
-        if (before.url, before.terms) != (self._url, terms.decode()):
-            raise SessionExists(
-                f"This home keeps the secret of a session {session_id!r} at {before.url}, "
-                "which has other terms or is another one."
-            )
 
     def analyst_key(self, *, is_new: bool = False) -> str:
         """Return the key that the analyst shows, the same as before at this address.

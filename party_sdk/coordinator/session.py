@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
@@ -144,9 +143,15 @@ class CoordinatedSession:
         Raises KeyNotAuthentic if somebody else signed it.
         """
         lines, signature = self._analyst.audit(self.id)
-        log = signed_logs.signed_audit(lines, self._analyst_key(), signature)
+        named = self.terms.identities.analyst if self.is_ours else None
+        log = signed_logs.signed_audit(
+            lines, named or self._analyst.identity(), signature
+        )
         entries = log.entries()
-        if self.is_ours and not _is_opening(entries, self._load_stored().terms_digest):
+        if self.is_ours and not (
+            bool(entries)
+            and entries[0].get("digest") == self._load_stored().terms_digest
+        ):
             raise AuditBroken("The session was opened with other terms than yours.")
         return log
 
@@ -170,10 +175,6 @@ class CoordinatedSession:
         """Return where the session was opened; :class:`NotReady` on another machine."""
         return self._load_stored().url
 
-    def _analyst_key(self) -> str:
-        named = self.terms.identities.analyst if self.is_ours else None
-        return named or self._analyst.identity()
-
     def cancel(self, reason: str = "") -> SessionStatus:
         """End the session; the parties read the reason: a line, 200 characters at most."""
         return self._analyst.cancel(self.id, reason)
@@ -195,10 +196,6 @@ class CoordinatedSession:
         if not self._path.exists():
             raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
         return read_kept(self._path)
-
-
-def _is_opening(entries: Sequence[Mapping[str, Any]], terms_digest: str) -> bool:
-    return bool(entries) and entries[0].get("digest") == terms_digest
 
 
 def read_kept(path: Path) -> StoredSession:

@@ -32,7 +32,9 @@ class Sketches:
     """
 
     def __init__(self, key: bytes, columns: Sequence[str], salts: WordArray) -> None:
-        marks = [_name_mark(key, name) for name in columns]
+        marks = [
+            sha256(key + b"column" + name.encode()).hexdigest()[:16] for name in columns
+        ]
         self._marks, self._salts = sorted(marks)[:MOST_COLUMNS], salts
         places = {mark: place for place, mark in enumerate(self._marks)}
         self._places = np.array([places.get(mark, -1) for mark in marks])
@@ -62,10 +64,6 @@ def have_one_in_common(
 ) -> bool:
     """Return whether two tables have a column of (nearly) the same values."""
     return any(_are_alike(one[mark], other[mark]) for mark in one.keys() & other.keys())
-
-
-def _name_mark(key: bytes, name: str) -> str:
-    return sha256(key + b"column" + name.encode()).hexdigest()[:16]
 
 
 def _are_alike(one: WordArray, other: WordArray) -> bool:

@@ -258,7 +258,9 @@ def bring_tables(
     for number, (table, slot) in enumerate(zip(tables, layout.slots, strict=True), 1):
         first = data[layout.column_group(slot.column)[0]].columns
         own = data[slot.name]
-        if isinstance(own, Table) and _is_of_another_order(own.columns, first):
+        if isinstance(own, Table) and (
+            list(own.columns) != list(first) and sorted(own.columns) == sorted(first)
+        ):
             data[slot.name] = read(
                 number, table, *agreed.of(slot.column), columns=list(first)
             )
@@ -317,10 +319,6 @@ def _number_rows(
             numbers.append(known.setdefault(key, len(known)))
         found[slot] = np.array(numbers, dtype=np.int64)
     return found
-
-
-def _is_of_another_order(own: Sequence[str], first: Sequence[str]) -> bool:
-    return list(own) != list(first) and sorted(own) == sorted(first)
 
 
 def _open_source(

@@ -72,7 +72,10 @@ class _PlayedSession(simulation.Session):
             terms.layout,
             _tables(terms, slot, data),
             _SEED,
-            choices={**_lift_sums_limits(terms), slot: choices},
+            choices={
+                **{name: {SUMS_LIMIT: 1.0} for name in terms.layout.names},
+                slot: choices,
+            },
             timer=time.monotonic,
             session=terms.session,
             **terms.optional_sections,
@@ -83,11 +86,6 @@ class _PlayedSession(simulation.Session):
         if slot == self._own:
             self.answers.append(answer)
         return answer
-
-
-def _lift_sums_limits(terms: Terms) -> dict[str, Mapping[str, Any]]:
-    """Return the choices of made-up parties: none of their rows is anybody's."""
-    return {name: {SUMS_LIMIT: 1.0} for name in terms.layout.names}
 
 
 def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
@@ -101,7 +99,8 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             tables[own] = data
             continue
         names: Sequence[str] = data.columns
-        drawn = _resample_columns(values, rng)
+        places = rng.integers(0, len(values), values.shape)
+        drawn = np.take_along_axis(values, places, axis=0)
         if slot.column != place.column:
             schema = terms.dictionary_of(slot.name)
             if schema is None:
@@ -115,12 +114,6 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             ids = [join([name] * n_parts) if n_parts else name for name in made]
         tables[slot.name] = MatrixSource(drawn, names, ids, gaps=True)
     return tables
-
-
-def _resample_columns(values: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return as many rows, each column drawn from its own values."""
-    places = rng.integers(0, len(values), values.shape)
-    return np.take_along_axis(values, places, axis=0)
 
 
 def _by_dictionary(schema: Schema, n_rows: int, rng: np.random.Generator) -> FloatArray:

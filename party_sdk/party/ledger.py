@@ -182,7 +182,11 @@ class Ledger:
         last = self._text[-1] if self._text else None
         drawn: list[str] = []
         for event in events:
-            where = _to_fields(event.place) if event.place else {}
+            where = (
+                {"round": event.place[0], "attempt": event.place[1]}
+                if event.place
+                else {}
+            )
             entry = {"event": event.name, "at": at, **where, **event.said}
             number += 1
             last = hash_chain.write(last, number, entry)
@@ -225,10 +229,6 @@ class Ledger:
 def _number(line: str) -> int:
     number: int = json.loads(line)["number"]
     return number
-
-
-def _to_fields(place: Place) -> dict[str, int]:
-    return {"round": place[0], "attempt": place[1]}
 
 
 def _place(entry: Mapping[str, Any]) -> Place:

@@ -180,7 +180,8 @@ class Party(PartyAtHome):
         self._check_table(arrival, digest)
         if known.token is not None:
             self._identity = known
-            self._go_on()
+            limits = limits_of(self.terms.protocol.name)
+            self._choices = same_choices(self._identity.choices, self._choices, limits)
             return arrival
         # first, so that a party that is known to have joined knows its rows, too
         self.folder.save_arrived(arrival.arrived)
@@ -251,11 +252,6 @@ class Party(PartyAtHome):
         given = (self._choices, self.folder.load_identity().choices)
         return any(bool(choices.get(SHOWN_TOGETHER)) for choices in given)
 
-    def _go_on(self) -> None:
-        """Keep to the choices that this party began with."""
-        limits = limits_of(self.terms.protocol.name)
-        self._choices = same_choices(self._identity.choices, self._choices, limits)
-
     def run(
         self,
         table: Any,
@@ -308,7 +304,11 @@ class Party(PartyAtHome):
             return self._conclude(kept, arrival.data)
         analyst = self._analyst.as_party(self._identity.token or "")
         watch = SessionWatch(analyst, self.invitation.session, on_progress)
-        self._be_told(analyst)
+        receivers = OwnReceivers(analyst, self.invitation.session)
+        refused = leave_addresses(self.folder, receivers)
+        self._identity = self.folder.load_identity()
+        for address, reason in refused.items():
+            self._oversight.note({f"{address} is not told": reason})
         agreement = self._agreement(analyst, watch)
         party = self._engine(agreement)
         self._intersection(arrival).count()
@@ -361,14 +361,6 @@ class Party(PartyAtHome):
         with self.folder.lock():
             name_addresses(self.folder, addresses)
             self._identity = self.folder.load_identity()
-
-    def _be_told(self, analyst: Analyst) -> None:
-        """Give the analyst the addresses that were named for this party."""
-        receivers = OwnReceivers(analyst, self.invitation.session)
-        refused = leave_addresses(self.folder, receivers)
-        self._identity = self.folder.load_identity()
-        for address, reason in refused.items():
-            self._oversight.note({f"{address} is not told": reason})
 
     def _agreement(self, analyst: Analyst, watch: SessionWatch) -> bytes:
         """Return the agreement, once all have joined, after checking it."""

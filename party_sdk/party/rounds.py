@@ -144,8 +144,12 @@ class Responder:
             before=before,
             after=answer.memory,
         )
-        if party.shows_rows(asked):
-            self._keep_shown(data)
+        if party.shows_rows(asked) and not self._has_kept_shown:
+            use = use_of(self.folder, self.terms, data.columns)
+            described = self.terms.described_names(self.folder.slot)
+            shown = self.folder.shown
+            shown.keep(use, data, described, allowed=self.shown_together)
+            self._has_kept_shown = True
         self._keep(fresh, answer, data)
         return self._send(answer.contribution)
 
@@ -166,15 +170,6 @@ class Responder:
             )
         if ledger.awaits_receipt(last.answered.place):
             self._send(last.sent_contribution)
-
-    def _keep_shown(self, data: DataSource) -> None:
-        """Keep, once a process, that this session shows these rows."""
-        if not self._has_kept_shown:
-            use = use_of(self.folder, self.terms, data.columns)
-            described = self.terms.described_names(self.folder.slot)
-            shown = self.folder.shown
-            shown.keep(use, data, described, allowed=self.shown_together)
-            self._has_kept_shown = True
 
     def _stand(self, standing: DurableState) -> None:
         self.folder.save_standing(replace(standing, turn=standing.turn + 1))
@@ -286,6 +281,9 @@ def use_of(folder: PartyFolder, terms: Terms, columns: Iterable[str]) -> Use:
     adds_up = terms.layout.adds_up(terms.layout.slot(folder.slot).column)
     described = terms.described_names(folder.slot)
     added = terms.release is not None and adds_up
+    smallest = check_terms(terms).fewest_published
+    if terms.release is not None:
+        smallest = max(smallest, terms.release.min_cluster_rows)
     return Use(
         session=folder.attempt,
         analyst=terms.identities.analyst,
@@ -295,7 +293,7 @@ def use_of(folder: PartyFolder, terms: Terms, columns: Iterable[str]) -> Use:
         everybody=kinds_of(shown, Reader.ALL) & _IN_PAIRS,
         way=_way(terms.protocol.name, set(columns).difference(described)),
         published=added or Kind.MEANS in outside,
-        smallest=_smallest(terms),
+        smallest=smallest,
     )
 
 
@@ -304,12 +302,6 @@ def _others(terms: Terms, own: str) -> frozenset[str]:
     expected = terms.identities.slots
     keys = {expected.get(slot, "") for slot in terms.layout.names if slot != own}
     return frozenset(keys - {expected.get(own, None)})
-
-
-def _smallest(terms: Terms) -> int:
-    """Return how many rows a published mean has at least, of those that differ too."""
-    told = check_terms(terms).fewest_published
-    return told if terms.release is None else max(told, terms.release.min_cluster_rows)
 
 
 def _way(protocol: str, columns: Iterable[str]) -> str:

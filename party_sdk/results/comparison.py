@@ -67,6 +67,11 @@ class Comparison:
             self._compare_columns(of_columns / n_rows),
             key=lambda column: -abs(column.shift or 0.0),
         )
+        farthest = (
+            np.inf
+            if placement.own_distances is None
+            else float(np.nanmax(placement.own_distances))
+        )
         summary = NewRowsSummary(
             n_rows=self.table.n_rows,
             n_labelled=n_rows,
@@ -74,7 +79,7 @@ class Comparison:
             outside=int(np.count_nonzero(of_rows > 0)) / n_rows,
             # of exchangeable rows each column has 2 / (n + 1) outside
             by_chance=min(1.0, 2 * width / (self.trained.n_rows + 1)),
-            farthest=_find_farthest(placement.own_distances),
+            farthest=farthest if np.isfinite(farthest) else None,
             clusters=tuple(
                 _compare_clusters(self.sizes, placement.labels[self.numbers])
             ),
@@ -172,9 +177,3 @@ def _compare_clusters(before: IntArray, labels: IntArray) -> Iterator[ClusterDri
             then=float(before[cluster]) / n_before if n_before else None,
             now=n_rows / n_now if n_now else 0.0,
         )
-
-
-def _find_farthest(distances: FloatArray | None) -> float | None:
-    """Return the largest distance; None where none is known, or it is beyond numbers."""
-    farthest = np.inf if distances is None else float(np.nanmax(distances))
-    return farthest if np.isfinite(farthest) else None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
-from markupsafe import Markup
 from scipy.sparse import csr_array
 
 from clustering_protocols.common.errors import InvalidParameters
@@ -61,7 +60,17 @@ def draw(
         deviation by default.
     """
     if result.item_memberships is not None:
-        drawn = _draw_blocks(data, result, result.item_memberships)
+        rows, columns = block_order(result)
+        R = csr_array(sparse_matrix(data)[rows][:, columns])
+        means = _bins(R.shape[0]) @ abs(R) @ _bins(R.shape[1]).T
+        cells = means.toarray() / max(means.max(), np.finfo(float).tiny)
+        borders = (
+            _borders(result.labels[rows]),
+            _borders(result.item_memberships.argmax(axis=0)[columns]),
+        )
+        drawn = svg.blocks(
+            "matrix", "Objects and items by cluster", cells.tolist(), borders
+        )
     else:
         axes = principal_axes(data, result.labels, units=units, most=_MOST_POINTS)
         points = axes.to_points(data.n_rows)
@@ -81,15 +90,6 @@ def block_order(result: Result) -> tuple[IntArray, IntArray]:
     clusters = W.argmax(axis=0)
     columns = np.lexsort((-W.max(axis=0), clusters))
     return rows.astype(np.int64), columns.astype(np.int64)
-
-
-def _draw_blocks(data: DataSource, result: Result, W: FloatArray) -> Markup:
-    rows, columns = block_order(result)
-    R = csr_array(sparse_matrix(data)[rows][:, columns])
-    means = _bins(R.shape[0]) @ abs(R) @ _bins(R.shape[1]).T
-    cells = means.toarray() / max(means.max(), np.finfo(float).tiny)
-    borders = (_borders(result.labels[rows]), _borders(W.argmax(axis=0)[columns]))
-    return svg.blocks("matrix", "Objects and items by cluster", cells.tolist(), borders)
 
 
 def _bins(n: int) -> csr_array:

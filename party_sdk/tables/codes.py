@@ -6,7 +6,7 @@ A code for a missing value is an extreme of its column that stands apart from th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -218,26 +218,19 @@ _MOST_CELLS: Final = 10_000_000
 _MOST_TOLD: Final = 10
 
 
-def code_warnings(
-    columns: Sequence[Column], spool: Spool, dates: Mapping[str, FloatArray]
-) -> Iterator[str]:
+def code_warnings(columns: Sequence[Column], spool: Spool) -> Iterator[str]:
     """Yield sentences on values that may mean 'missing', and on columns of codes.
 
     Of a large table rows evenly spread over it are looked at; counts are of all rows.
 
     spool: the table's rows, with a column for each of these.
-    dates: mapping of name to float64 (n_rows,); days since 1970-01-01 of columns of
-        dates that no dictionary describes.
     """
-    sample = _sample(spool)
+    most = min(_MOST_ROWS, max(1, _MOST_CELLS // max(1, spool.width)))
+    step = max(1, -(-spool.n_rows // most))
+    sample = spool.take(np.arange(0, spool.n_rows, step))
     told = [
         _sentence(columns[place], value, count)
         for place, value, count in _lone(columns, spool, sample)
-    ]
-    told += [
-        _sentence(Column(name, "date"), value, value.count)
-        for name, days in dates.items()
-        for value in lone_values(days, DATES)
     ]
     yield from told[:_MOST_TOLD]
     if len(told) > _MOST_TOLD:
@@ -248,13 +241,6 @@ def code_warnings(
             "Whole numbers of few values, perhaps codes of categories: "
             f"{', '.join(coded[:_MOST_TOLD])}{more}. A dictionary says what they are."
         )
-
-
-def _sample(spool: Spool) -> FloatArray:
-    """Return rows evenly spread over a table, all of a small one."""
-    most = min(_MOST_ROWS, max(1, _MOST_CELLS // max(1, spool.width)))
-    step = max(1, -(-spool.n_rows // most))
-    return spool.take(np.arange(0, spool.n_rows, step))
 
 
 def _lone(
@@ -277,7 +263,7 @@ def _lone(
 
 
 def _sentence(column: Column, found: LoneValue, count: int) -> str:
-    shown = as_date if column.kind == "date" or column.is_date else _as_number
+    shown = as_date if column.is_date else _as_number
     value, rows = shown(found.value), "1 row" if count == 1 else f"{count} rows"
     return (
         f"{column.name!r}: {value} in {rows}, apart from all others "

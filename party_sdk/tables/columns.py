@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +26,6 @@ _YES_AND_NO: Final = BOOLEANS | {
 
 _FIRST_DAY: Final = day_number("1000-01-01")
 EARLY: Final = "a year before 1000: write it with four digits"
-_DAY_FIRST: Final = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-](\d{4})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,30 +216,6 @@ def _day(text: str) -> float:
         return float(day_number(text[:10]))
     except ValueError:
         return math.nan
-
-
-def shown_days(cells: pa.Array) -> FloatArray:
-    """Return dates that no dictionary describes as days, NaN of what shows no date.
-
-    The day comes first unless that cannot be: which of the two does not matter to a code.
-    """
-    if types.is_date(cells.type) or types.is_timestamp(cells.type):
-        return _floats(compute.cast(cells, pa.date32(), safe=False).view(pa.int32()))
-    coded = texts(cells).dictionary_encode()
-    table = [_any_day(text) for text in coded.dictionary.to_pylist()]
-    lookup = np.array([*table, math.nan])
-    found: FloatArray = lookup[
-        coded.indices.fill_null(len(table)).to_numpy(zero_copy_only=False)
-    ]
-    return found
-
-
-def _any_day(text: str) -> float:
-    if (found := _DAY_FIRST.match(text.strip())) is None:
-        return _day(text.strip())
-    first, second, year = (int(part) for part in found.groups())
-    day, month = (second, first) if second > 12 else (first, second)
-    return _day(f"{year:04}-{month:02}-{day:02}")
 
 
 def _presence(column: Column, cells: pa.Array) -> FloatArray:

@@ -155,16 +155,14 @@ def _read_cells(
             if name in most:
                 most[name] = max(most[name], _n_decimals(piece, sign))
             if name in found and len(found[name]) <= MOST_LEVELS:
-                found[name] |= _words_of(piece) - how.file_dialect.codes
+                given = texts(piece).unique().to_pylist()
+                found[name] |= {
+                    normal(text) for text in given if text is not None
+                } - how.file_dialect.codes
     return (
         {name: sorted(values) for name, values in found.items()},
         {name: digits for name, digits in most.items() if digits <= MOST_DECIMALS},
     )
-
-
-def _words_of(cells: pa.Array) -> set[str]:
-    given = texts(cells).unique().to_pylist()
-    return {normal(text) for text in given if text is not None}
 
 
 def _n_decimals(cells: pa.Array, sign: str) -> int:
@@ -203,17 +201,17 @@ def _build_levels(
     found: Sequence[str], labels: Mapping[float, str]
 ) -> tuple[Level, ...]:
     """Return the labels of integers as levels, if every value that occurs has one."""
-    codes = {value: text for value, text in labels.items() if _is_integer(value)}
+    codes = {
+        value: text
+        for value, text in labels.items()
+        if (isinstance(value, int | float) and float(value).is_integer())
+    }
     if not codes or not {float(text) for text in found} <= set(codes):
         return ()
     return tuple(
         Level(value=int(value), label=text[:200])
         for value, text in sorted(codes.items())
     )
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, int | float) and float(value).is_integer()
 
 
 # Mappings

@@ -37,10 +37,6 @@ TEXT_BYTES: Final = 32
 UNPACK: Final = "Unpack it yourself"
 """What to do instead with a compressed text."""
 
-_MEMORY: Final = {"RLIMIT_DATA": "-d", "RLIMIT_AS": "-v"}
-_DISK: Final = {"RLIMIT_FSIZE": "-f"}
-"""Limits of the operating system, each with the option of ``ulimit`` that sets it."""
-
 
 def kind_of(path: Path) -> FileKind:
     """Return what kind of table a file holds, by its first bytes and its ending.
@@ -129,47 +125,18 @@ class Limits:
 
     def memory_error(self, remedy: str) -> InvalidData:
         """Return the error for a file whose reading took too much memory."""
-        own = most_memory(large=self.large)
-        return self._size_error("of memory", own, _MEMORY, remedy)
+        own = _size(most_memory(large=self.large))
+        return self._error(f"more memory than it may ({own} or 'ulimit')", remedy)
 
     def disk_error(self, remedy: str) -> InvalidData:
         """Return the error for a file whose reading took too much of the disk."""
-        return self._size_error("of the disk", MOST_UNPACKED, _DISK, remedy)
-
-    def is_memory_bounded(self) -> bool:
-        """Return whether this process was started with less than a reader may take."""
-        outer = _outer_limit(_MEMORY)
-        return outer is not None and outer < most_memory(large=self.large)
-
-    def _size_error(
-        self, of_what: str, own: int, outer: dict[str, str], remedy: str
-    ) -> InvalidData:
-        least = _outer_limit(outer)
-        if least is None or least >= own:
-            return self._error(f"more than {_size(own)} {of_what}", remedy)
-        options = " or ".join(f"'ulimit {option}'" for option in outer.values())
-        return InvalidData(
-            f"{self.name!r} takes more than {_size(least)} {of_what}, which is what this "
-            f"command may take, to read. {remedy}, or raise the limit ({options}) that "
-            "the command was started with."
-        )
+        own = _size(MOST_UNPACKED)
+        return self._error(f"more of the disk than it may ({own} or 'ulimit')", remedy)
 
     def _error(self, what: str, remedy: str) -> InvalidData:
         if not self.large:
             remedy = f"{remedy}, or read it with --allow {LARGE_FILE}"
         return InvalidData(f"{self.name!r} takes {what} to read. {remedy}.")
-
-
-def _outer_limit(names: dict[str, str]) -> int | None:
-    """Return the least hard limit that this process was started with; None without."""
-    try:
-        import resource
-    except ImportError:  # Windows has none of them
-        return None
-    limits = [resource.getrlimit(getattr(resource, name))[1] for name in names]
-    return min(
-        (limit for limit in limits if limit != resource.RLIM_INFINITY), default=None
-    )
 
 
 def _size(n_bytes: int) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+from unicodedata import normalize
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,6 @@ from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import did_you_mean
 from clustering_protocols.numerics.data_source import SparseSource
 from party_sdk.tables.columns import Column
-from party_sdk.tables.dialect import from_mapping
-from party_sdk.tables.mapping import TableMapping
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import sentences
 from party_sdk.tables.table_opening import read_cells
@@ -49,18 +47,30 @@ def occurrences(
         order, and objects without a line have an empty row. By default those that occur
         here, sorted.
 
-    Raises InvalidData if a column is missing, has gaps, or the count is no number; if a
-        line names an object that is not among ``objects``.
+    Raises InvalidData if a column is missing or has gaps, or a line names an object that
+        is not among ``objects``.
     """
     from scipy.sparse import coo_array  # not above: pages of tables need none
 
+    for name in (form.object, form.item, form.count):
+        if name is not None and name not in table.column_names:
+            hint = did_you_mean(name, table.column_names)
+            raise InvalidData(f"There is no column {name!r}.{hint}")
     rows, known = _codes(table, form.object)
     columns, items = _codes(table, form.item)
-    counts = _counts(table, form.count)
+    counts = np.ones(len(table))
+    if form.count is not None:
+        try:
+            given = table[form.count].cast(pa.float64())
+        except pa.ArrowInvalid:
+            raise InvalidData(f"{form.count!r} holds no numbers.") from None
+        if given.null_count:
+            raise InvalidData(f"{given.null_count} lines have no {form.count!r}.")
+        counts = given.to_numpy()
     if objects is None:
         order = {name: index for index, name in enumerate(sorted(known))}
     else:
-        order = {_normal(name): index for index, name in enumerate(objects)}
+        order = {normalize("NFKC", name): index for index, name in enumerate(objects)}
     strangers = sum(name not in order for name in known)
     if strangers:
         raise InvalidData(f"{strangers} objects are not in the list of objects.")
@@ -75,21 +85,20 @@ def open_long(
     path: Path,
     form: LongForm,
     objects: Sequence[str] | None = None,
-    dialect: Any = None,
-    mapping: TableMapping | None = None,
-    allow: Sequence[str] = (),
+    how: How = How(),  # noqa: B008  frozen
 ) -> SparseSource:
     """Return a file of co-occurrences in long form as a source of sparse rows.
 
     path: a file with one line per object and item.
     form, objects: as for :func:`occurrences`.
-    dialect, mapping, allow: as for :func:`~party_sdk.tables.open_table`.
+    how: its dialect, mapping and guards count.
     """
     names = [name for name in (form.object, form.item, form.count) if name]
     columns = [Column(name, "words") for name in names[:2]]
     columns += [Column(name, "number") for name in names[2:]]
-    how = How(dialect=from_mapping(dialect), mapping=mapping, allow=allow)
-    excerpt = read_cells(path, how, columns)
+    excerpt = read_cells(
+        path, How(dialect=how.dialect, mapping=how.mapping, allow=how.allow), columns
+    )
     if excerpt.left_out:
         raise InvalidData(sentences(excerpt.left_out, excerpt.counts))
     if not excerpt.batches:
@@ -100,37 +109,14 @@ def open_long(
 
 def _codes(table: pa.Table, name: str) -> tuple[np.ndarray[Any, Any], list[str]]:
     """Return for each line the number of its name, and the names."""
-    if name not in table.column_names:
-        hint = did_you_mean(name, table.column_names)
-        raise InvalidData(f"There is no column {name!r}.{hint}")
     column = compute.cast(table[name], pa.string()).combine_chunks()
     if column.null_count:
         raise InvalidData(f"{column.null_count} lines have no {name!r}.")
     coded = column.dictionary_encode()
-    names = [_normal(text) for text in coded.dictionary.to_pylist()]
+    names = [normalize("NFKC", text) for text in coded.dictionary.to_pylist()]
     if len(set(names)) < len(names):
         raise InvalidData(f"Two spellings of one name in {name!r}.")
     return coded.indices.to_numpy(), names
-
-
-def _counts(table: pa.Table, name: str | None) -> np.ndarray[Any, Any]:
-    if name is None:
-        return np.ones(len(table))
-    if name not in table.column_names:
-        hint = did_you_mean(name, table.column_names)
-        raise InvalidData(f"There is no column {name!r}.{hint}")
-    try:
-        counts = compute.cast(table[name], pa.float64()).combine_chunks()
-    except pa.ArrowInvalid:
-        raise InvalidData(f"{name!r} holds no numbers.") from None
-    if counts.null_count:
-        raise InvalidData(f"{counts.null_count} lines have no {name!r}.")
-    found: np.ndarray[Any, Any] = counts.to_numpy()
-    return found
-
-
-def _normal(text: str) -> str:
-    return unicodedata.normalize("NFKC", text)
 
 
 def read_objects(path: Path) -> list[str]:

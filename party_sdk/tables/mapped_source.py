@@ -58,12 +58,10 @@ class MappedColumn:
     @cached_property
     def inner(self) -> Column:
         """Return what to ask the table for."""
-        if self._has_levels or (self.said is None and self.reads_text):
+        if self._has_levels or self.reads_text:
             return self._text_column()
         if self.said is None:
             return replace(self.column, name=self.source)
-        if self.reads_text:
-            return self._text_column()
         return Column(self.source, "number", None, self._text_codes)
 
     def _text_column(self) -> Column:
@@ -114,9 +112,7 @@ class MappedColumn:
         """
         if self.said is None:
             return normalise(self.column, piece) if self.reads_text else piece
-        if self._has_levels:
-            return self._look_up(piece, normalise)
-        if self.reads_text:
+        if self._has_levels or self.reads_text:
             return self._look_up(piece, normalise)
         return self._compute(piece)
 
@@ -236,14 +232,9 @@ def _mark(values: FloatArray, given: pa.Array, bad: Sequence[Bad]) -> FloatArray
     for each in bad:
         text = texts(given.slice(each.row, 1))[0].as_py()
         if text is not None:
-            found[each.row] = _number_text(normal(text))
+            digest = blake2b(normal(text).encode(), digest_size=6).digest()
+            found[each.row] = _HASHED + float(int.from_bytes(digest, "little"))
     return found
-
-
-def _number_text(text: str) -> float:
-    """Return a number that stands for a text alone: 48 bits of its digest."""
-    digest = blake2b(text.encode(), digest_size=6).digest()
-    return _HASHED + float(int.from_bytes(digest, "little"))
 
 
 _NOWHERE: Final = -1
@@ -324,7 +315,12 @@ class MappedSource:
         """Return where the rows that are left stand in the table."""
         if not self._n_omitted:
             return self._whole
-        return RemainingRows(self._whole, self._omitted_records().tolist())
+        rejected = self._rejected_records()
+        rows = np.concatenate([np.empty(0, np.int64), *self._omitted])
+        return RemainingRows(
+            self._whole,
+            np.sort(np.concatenate([rejected, _skip(rows, rejected)])).tolist(),
+        )
 
     @property
     def _whole(self) -> WholePlaces:
@@ -334,12 +330,6 @@ class MappedSource:
         if isinstance(places, FileLines) and self._rejected:
             return replace(places, whole=tuple(sorted(self._rejected)))
         return places
-
-    def _omitted_records(self) -> IntArray:
-        """Return the records of the table that are no rows here, ascending."""
-        rejected = self._rejected_records()
-        rows = np.concatenate([np.empty(0, np.int64), *self._omitted])
-        return np.sort(np.concatenate([rejected, _skip(rows, rejected)]))
 
     def _rejected_records(self) -> IntArray:
         known = [row for row in self._rejected.values() if row != _NOWHERE]
@@ -405,12 +395,20 @@ class MappedSource:
             keep = self._find_kept(begin, n_rows, lines, batch.names[len(named) :])
             begin += n_rows
             if keep is not None:
-                mapped = _filter(mapped, keep)
+                mask = pa.array(keep)
+                mapped = Batch(
+                    [compute.filter(piece, mask) for piece in mapped.cells],
+                    [compute.filter(piece, mask) for piece in mapped.names],
+                    [values[keep] for values in mapped.original],
+                )
                 n_rows = int(keep.sum())
             self._n_kept += n_rows
             if n_rows:
                 yield mapped
-        self._note_end(begin)
+        self._n_read = begin
+        n_records = begin + len(self._rejected)
+        beyond = [line for line, row in self._found.items() if row >= n_records]
+        self._absent += beyond
 
     def _name_column(self, name: str) -> MappedColumn:
         """Return a column of texts as the session has them."""
@@ -469,13 +467,6 @@ class MappedSource:
             return None
         self._omitted.append(begin + np.flatnonzero(omit))
         return ~omit
-
-    def _note_end(self, n_rows: int) -> None:
-        """Keep the lines that are left out and lie behind the last row."""
-        self._n_read = n_rows
-        n_records = n_rows + len(self._rejected)
-        beyond = [line for line, row in self._found.items() if row >= n_records]
-        self._absent += beyond
 
     def tell(self, columns: Sequence[Column], findings: Findings) -> None:
         """Add what was wrong with rows that take part, by the session's names."""
@@ -568,15 +559,6 @@ def _map_batch(
                 texts(found.cells if isinstance(found, MappedCells) else found)
             )
     return Batch(cells, names, original)
-
-
-def _filter(batch: Batch, keep: NDArray[np.bool_]) -> Batch:
-    mask = pa.array(keep)
-    return Batch(
-        [compute.filter(piece, mask) for piece in batch.cells],
-        [compute.filter(piece, mask) for piece in batch.names],
-        [values[keep] for values in batch.original],
-    )
 
 
 def _skip(rows: IntArray, before: IntArray) -> IntArray:

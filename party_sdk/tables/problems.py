@@ -29,9 +29,6 @@ _MOST_LEVELS: Final = 20
 _NO_NUMBERS: Final = "not numbers"
 _THOUSAND: Final = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")
 _ORDERS: Final = ("year-first", "day-first", "month-first")
-_MOST_ROWS: Final = 50_000
-_MOST_CELLS: Final = 10_000_000
-_MOST_TOLD: Final = 10
 
 
 def find_cell_problems(

@@ -89,13 +89,9 @@ def sweep(place: Path) -> None:
         for folder in place.glob(f"{PREFIX}*"):
             with suppress(OSError):
                 if _is_own(folder):
-                    _remove_unheld(folder)
-
-
-def _remove_unheld(folder: Path) -> None:
-    with (folder / _LOCK).open("rb+") as file:
-        if lock(file, waits=False):
-            shutil.rmtree(folder, ignore_errors=True)
+                    with (folder / _LOCK).open("rb+") as file:
+                        if lock(file, waits=False):
+                            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _is_own(folder: Path) -> bool:

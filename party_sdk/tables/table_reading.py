@@ -22,7 +22,6 @@ from party_sdk.tables.columns import (
     Column,
     id_texts,
     numbers,
-    shown_days,
     texts,
     without_codes,
 )
@@ -147,7 +146,6 @@ class TableReading:
         self._watch = guards.NumberGuard(columns)
         self._totals: list[int] = []
         self._named_totals: dict[str, list[int]] = {}
-        self._dates: dict[str, list[FloatArray]] = {}
         self._wrong: dict[tuple[int, str], str] = {}  # what is wrong with a cell
         self._more = 0
         self._gaps: list[tuple[int, str, str]] = []
@@ -209,13 +207,11 @@ class TableReading:
             self._note(begin + row, self._naming[0], HEADER)
 
     def _see_texts(self, begin: int, cells: Sequence[pa.Array]) -> None:
-        """Keep what undescribed columns show: words that name totals, and days."""
+        """Keep the words of undescribed columns that name totals."""
         for column, piece in zip(self._columns, cells, strict=True):
             if column.type == "words":
                 rows = (begin + guards.totals(texts(piece))).tolist()
                 self._named_totals.setdefault(column.name, []).extend(rows)
-            elif column.kind == "date" and column.field is None:
-                self._dates.setdefault(column.name, []).append(shown_days(piece))
 
     def _note_gaps(self, begin: int, X: Any) -> None:
         if len(self._gaps) >= 10:
@@ -324,8 +320,7 @@ class TableReading:
         warnings = [*self._source.names.warnings, *self._source.warnings]
         if self._spool.n_rows:
             warnings += self._watch.warnings()
-            dates = {name: np.concatenate(days) for name, days in self._dates.items()}
-            warnings += code_warnings(self._columns, self._spool, dates)
+            warnings += code_warnings(self._columns, self._spool)
         if unfit:
             told = sentences(unfit, self._source.places.word)
             agreed = "no other" if self._prepared else "no"

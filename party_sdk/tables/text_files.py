@@ -93,7 +93,13 @@ class TextSource:
         rows = records(text, self.dialect)
         if not rows:
             raise InvalidData(f"{path.name!r} has no line with the names of columns.")
-        _check_header(path, rows, self.dialect)
+        numbers_read = [cell for cell in rows[0] if is_number(cell, self.dialect)]
+        if not all(cell.strip().isdigit() for cell in numbers_read):
+            line = (self.dialect.skip or 0) + 1
+            raise InvalidData(
+                f"{path.name!r}, line {line} holds numbers where the names of columns are "
+                "expected: put a line with names first."
+            )
         if len(rows[0]) > duck.MOST_COLUMNS:
             raise InvalidData(
                 f"{len(rows[0]):,} columns; a text file has at most {duck.MOST_COLUMNS:,}."
@@ -360,15 +366,6 @@ def _explain(column: Column, cell: str, dialect: Dialect) -> str:
     elif is_number(cell.replace(",", "").replace(".", ""), dialect):
         hint = f": {SEPARATED}"
     return f"{shape!r} is no number{hint}"
-
-
-def _check_header(path: Path, rows: Sequence[Sequence[str]], dialect: Dialect) -> None:
-    """Refuse a first line that holds values: a file without names of columns."""
-    if any(is_number(cell, dialect) and not cell.strip().isdigit() for cell in rows[0]):
-        raise InvalidData(
-            f"{path.name!r}, line {(dialect.skip or 0) + 1} holds numbers where the names "
-            "of columns are expected: put a line with names first."
-        )
 
 
 # Bytes to text

@@ -219,14 +219,12 @@ def _check_status(status: int, question: Question, folder: Path, remedy: str) ->
     if status == _OUT_OF_MEMORY or status < 0:
         raise limits.memory_error(remedy)
     if status:
-        # A library that finds no memory ends with a status of its loader's: before the
-        # question is read under an outer limit alone, afterwards under any.
-        has_begun = not (folder / _QUESTION).exists()
-        if has_begun or limits.is_memory_bounded():
+        if not (folder / _QUESTION).exists():  # a library found no memory to load
             raise limits.memory_error(remedy)
         raise InvalidData(
             f"The process that reads {limits.name!r} did not begin (status {status}). "
-            "Free memory on this machine and try again, or install Coterie anew."
+            "Free memory on this machine, raise its 'ulimit' and try again, or install "
+            "Coterie anew."
         )
 
 

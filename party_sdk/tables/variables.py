@@ -95,7 +95,13 @@ class Variable:
             "title": self.title,
             "description": self.description,
             "decimals": read("decimals", _parse_whole),
-            "categories": read("levels", lambda text: _parse_levels(text, kind)) or (),
+            "categories": read(
+                "levels",
+                lambda text: tuple(
+                    _parse_level(each, kind) for each in split_texts(text)
+                ),
+            )
+            or (),
             "categoriesOrdered": read("ordered", _parse_truth) or False,
             "missingValues": read("missing", split_texts),
         }
@@ -153,10 +159,6 @@ def join_texts(texts: Any) -> str:
 def _write_level(value: str, label: str) -> str:
     kept = value.replace("\\", "\\\\").replace("=", "\\=")
     return kept if label == value else f"{kept}={label}"
-
-
-def _parse_levels(text: str, kind: str) -> tuple[Level, ...]:
-    return tuple(_parse_level(each, kind) for each in split_texts(text))
 
 
 def _parse_level(text: str, kind: str) -> Level:

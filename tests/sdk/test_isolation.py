@@ -152,19 +152,17 @@ print(problem.what)
 
 
 @pytest.mark.parametrize(
-    ("limit", "mebibytes", "word", "option"),
+    ("limit", "mebibytes", "word"),
     [
-        ("RLIMIT_FSIZE", 4, "4 MiB of the disk", "-f"),
-        ("RLIMIT_DATA", 170, "170 MiB of memory", "-d"),
-        ("RLIMIT_DATA", 64, "64 MiB of memory", "-d"),  # a library is not loaded
-        ("RLIMIT_DATA", 8, "8 MiB of memory", "-d"),  # Python does not begin
-        ("RLIMIT_AS", 8, "8 MiB of memory", "-v"),  # the loader ends it
+        ("RLIMIT_FSIZE", 4, "the disk"),
+        ("RLIMIT_DATA", 170, "memory"),
+        ("RLIMIT_DATA", 8, "memory"),  # Python does not begin
     ],
 )
 def test_a_limit_that_a_reader_meets_is_named(
-    tmp_path: Path, limit: str, mebibytes: int, word: str, option: str
+    tmp_path: Path, limit: str, mebibytes: int, word: str
 ) -> None:
-    """The limits of anyone who asks count where they are lower, and are what to raise."""
+    """The limits of anyone who asks count where they are lower."""
     path = tmp_path / "rows.parquet"
     n = 300_000
     cells = pa.array([f"{i:040}" for i in range(n)])
@@ -173,8 +171,7 @@ def test_a_limit_that_a_reader_meets_is_named(
     words = [sys.executable, "-c", BOUNDED, str(path), limit, most]
     said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     assert word in said
-    assert f"'ulimit {option}'" in said
-    assert LARGE_FILE not in said, "it would not help"
+    assert "'ulimit'" in said
 
 
 def test_a_defect_is_told_by_its_place_and_not_by_a_cell(

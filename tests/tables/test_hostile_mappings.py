@@ -250,9 +250,9 @@ def test_a_mapping_of_a_long_form_is_refused_in_a_sentence(tmp_path: Path) -> No
     mapping = TableMapping.model_validate(said)
     form = LongForm("patient", "item", "count")
     with pytest.raises(InvalidData):
-        open_long(path, form, mapping=mapping)
+        open_long(path, form, how=How(mapping=mapping))
     path.write_text("patient,item,n\na,x,1\nb,y,3\n")
-    found = open_long(path, form, mapping=mapping)
+    found = open_long(path, form, how=How(mapping=mapping))
     assert found.sparse.toarray().tolist() == [[2.0, 0.0], [0.0, 6.0]]
 
 

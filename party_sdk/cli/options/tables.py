@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from party_sdk.results.output_files import try_outputs
 
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
-    from party_sdk.admission.table_admission import SlotFields
     from party_sdk.tables import How
     from party_sdk.tables.mapping import TableMapping
 
@@ -110,26 +109,21 @@ def unmapped_reading_options(command: Command) -> Command:
     return id_option(run_with_reading)
 
 
-class GivenTable(NamedTable):
-    """A table as the command line names it, which says what its rows are."""
+def _say_rows(table: NamedTable, data: DataSource) -> None:
+    """Say how many rows a table has, what names them, and what to look at."""
+    from party_sdk.tables import Table
 
-    def open(
-        self, agreed: SlotFields | None = None, columns: Sequence[str] | None = None
-    ) -> DataSource:
-        """Return its rows, and say what they are; see :class:`NamedTable`."""
-        from party_sdk.tables import Table
-
-        data = NamedTable.open(self, agreed, columns)
-        if not isinstance(data, Table):
-            _show(data, f"named by {(self.long_form or '').partition(',')[0]!r}")
-            return data
-        if self.table_mapping is not None:
+    named = f"named by {(table.long_form or '').partition(',')[0]!r}"
+    warnings: tuple[str, ...] = ()
+    if isinstance(data, Table):
+        names, warnings = ", ".join(map(repr, data.naming)), data.report.warnings
+        named = f"named by {names}" if names else "not named"
+        if table.how.mapping is not None:
             say("read by a mapping of this table", err=True)
-        names = ", ".join(map(repr, data.naming))
-        _show(data, f"named by {names}" if names else "not named")
-        for warning in data.report.warnings:
-            say(f"warning: {warning}", err=True)
-        return data
+    shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
+    say(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)
+    for warning in warnings:
+        say(f"warning: {warning}", err=True)
 
 
 def data_options(command: Command) -> Command:
@@ -176,14 +170,13 @@ def _data_options(command: Command, *, required: bool) -> Command:
             return command(*args, rows=None, **rest)
         outputs = [rest.get(name) for name in ("labels", "picture", "html")]
         try_outputs(outputs, Path(path), force=rest.get("force", False))
-        rows = GivenTable(
-            path=path, how=how, long_form=long_form, objects_file=objects_file
+        rows = NamedTable(
+            path=path,
+            how=how,
+            long_form=long_form,
+            objects_file=objects_file,
+            on_open=_say_rows,
         )
         return command(*args, rows=rows, **rest)
 
     return run_with_table
-
-
-def _show(data: DataSource, named: str) -> None:
-    shown = [*data.columns[:20], *(["…"] if len(data.columns) > 20 else [])]
-    say(f"{data.n_rows} rows, {named}; columns {', '.join(shown)}", err=True)

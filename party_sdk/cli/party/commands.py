@@ -43,9 +43,9 @@ from party_sdk.home.policy import Policy, describe_quota, match_keys_at, quota_o
 from party_sdk.results.cautions import oddities
 
 if TYPE_CHECKING:
+    from party_sdk.admission.table_files import NamedTable
     from party_sdk.application.asker import Asks
     from party_sdk.application.home import Home
-    from party_sdk.cli.options.tables import GivenTable
     from party_sdk.party.participant import Party
     from party_sdk.results.results import Result
     from party_sdk.tables.mapping import TableMapping
@@ -151,7 +151,7 @@ for _command in (rehearse, predict, export):
 def run(
     session: str,
     slot: str | None,
-    rows: GivenTable,
+    rows: NamedTable,
     labels: Path,
     picture: Path | None,
     policy: Policy,
@@ -192,7 +192,7 @@ def run(
 def check(
     context: click.Context,
     invitation: str,
-    rows: GivenTable,
+    rows: NamedTable,
     here: Home,
     *,
     as_json: bool,
@@ -316,7 +316,7 @@ _INTERRUPTED = 130  # as shells say it
 def take_part(
     here: Home,
     member: Party,
-    rows: GivenTable,
+    rows: NamedTable,
     labels: Path,
     picture: Path | None,
     *,

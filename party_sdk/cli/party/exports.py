@@ -16,8 +16,8 @@ from party_sdk.cli.terminal.output_files import force_option
 from party_sdk.results.output_files import keep_others, try_outputs, write_whole
 
 if TYPE_CHECKING:
+    from party_sdk.admission.table_files import NamedTable
     from party_sdk.application.home import Home
-    from party_sdk.cli.options.tables import GivenTable
 
 
 @click.command()
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def export(
     session: str,
     slot: str | None,
-    rows: GivenTable,
+    rows: NamedTable,
     file: Path,
     here: Home,
     *,

@@ -19,8 +19,8 @@ from party_sdk.results.output_files import keep_others
 
 if TYPE_CHECKING:
     from coterie_pages.models import NewRowsSummary, VariableDrift
+    from party_sdk.admission.table_files import NamedTable
     from party_sdk.application.home import Home
-    from party_sdk.cli.options.tables import GivenTable
 
 _MOST_VARIABLES: Final = 12
 
@@ -36,7 +36,7 @@ _MOST_VARIABLES: Final = 12
 def predict(
     session_id: str,
     slot: str,
-    rows: GivenTable,
+    rows: NamedTable,
     labels: Path,
     choices: Mapping[str, Any],
     here: Home,

@@ -31,8 +31,8 @@ from party_sdk.results.output_files import (
 )
 
 if TYPE_CHECKING:
+    from party_sdk.admission.table_files import NamedTable
     from party_sdk.application.home import Home
-    from party_sdk.cli.options.tables import GivenTable
 
 
 @click.command()
@@ -92,7 +92,7 @@ def terms(
 def report(
     session: str,
     slot: str | None,
-    rows: GivenTable | None,
+    rows: NamedTable | None,
     manifest: Path | None,
     html: Path | None,
     here: Home,

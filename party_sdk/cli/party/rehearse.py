@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from party_sdk.admission.table_files import NamedTable
 from party_sdk.cli.options.arguments import read_invitation
 from party_sdk.cli.options.policy import choice_option
-from party_sdk.cli.options.tables import GivenTable, data_options
+from party_sdk.cli.options.tables import data_options
 from party_sdk.cli.options.terms import read_terms_file
 from party_sdk.cli.party.party_options import here_options
 from party_sdk.cli.terminal.output import json_option, say, show_notes
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 @json_option
 def rehearse(
     invitation: str,
-    rows: GivenTable,
+    rows: NamedTable,
     terms_file: Path | None,
     slot: str | None,
     choices: Mapping[str, Any],

@@ -14,8 +14,8 @@ from party_sdk.cli.terminal.output import json_option, say
 
 if TYPE_CHECKING:
     from coterie_pages.models import OwnRun, RunOverlap
+    from party_sdk.admission.table_files import NamedTable
     from party_sdk.application.home import Home
-    from party_sdk.cli.options.tables import GivenTable
 
 
 @click.command()
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def runs(
     session: str,
     slot: str | None,
-    rows: GivenTable,
+    rows: NamedTable,
     here: Home,
     *,
     as_json: bool,
