@@ -201,11 +201,7 @@ def _build_levels(
     found: Sequence[str], labels: Mapping[float, str]
 ) -> tuple[Level, ...]:
     """Return the labels of integers as levels, if every value that occurs has one."""
-    codes = {
-        value: text
-        for value, text in labels.items()
-        if (isinstance(value, int | float) and float(value).is_integer())
-    }
+    codes = {value: text for value, text in labels.items() if float(value).is_integer()}
     if not codes or not {float(text) for text in found} <= set(codes):
         return ()
     return tuple(
