@@ -235,7 +235,7 @@ def test_parameters_that_do_not_fit_are_exit_code_5(
     assert said in refused.stderr
 
 
-@pytest.mark.parametrize("command", ["show", "watch", "cancel", "report", "audit"])
+@pytest.mark.parametrize("command", ["show", "cancel", "report", "audit"])
 def test_the_id_of_a_session_is_not_empty(online: Terminal, command: str) -> None:
     assert "is empty" in online("session", command, "", expect=2).stderr
 
