@@ -40,7 +40,6 @@ from party_sdk.cli.terminal.output_files import (
     tell_labels,
 )
 from party_sdk.home.policy import Policy, describe_quota, match_keys_at, quota_options
-from party_sdk.results.cautions import oddities
 
 if TYPE_CHECKING:
     from party_sdk.admission.table_files import NamedTable
@@ -350,7 +349,7 @@ def _show(member: Party, result: Result, labels: Path, unlinked: Sequence[str]) 
     from coterie_pages.result_texts import rows_without_cluster
     from coterie_pages.views.result_views import outcomes_in
     from party_sdk.reports.run_reports import linked_rows
-    from party_sdk.results.cautions import result_cautions
+    from party_sdk.results.cautions import oddities, result_cautions
 
     if linked := linked_rows(member.terms, member.invitation.slot, result):
         say(f"linked rows: {linked}")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from clustering_protocols.wire.answers import RunLine
 from party_sdk.cli.terminal.output import align_columns
+
+if TYPE_CHECKING:
+    from clustering_protocols.wire.answers import RunLine
 
 _BESIDE: Final = frozenset({"n_clusters", "gap_error", "gap_of_one"})
 _HOW: Final = frozenset({"n_iter", "converged"})
