@@ -29,7 +29,7 @@ LOOPBACK: Verdict = RIGHT
 """Whether the key for an analyst on this machine stays on this machine."""
 PASSWORD_OF_PROXY: Verdict = RIGHT
 """Whether an error says that the proxy asks for a password."""
-EXAMPLE: Verdict = BROKEN
+EXAMPLE: Verdict = RIGHT
 """Whether the first command of the first page ends well without the linkage extra."""
 NAMESAKES: dict[int, Verdict] = {0: RIGHT, 1: BROKEN}
 """By pairs of namesakes in 400 rows: whether name and birth date are proposed as a key."""
