@@ -55,11 +55,15 @@ def closes_at_once(patch: Patch) -> Lies:
     """After the first update, as if the centroids rested."""
     lies: Lies = []
 
-    def close(session: Any, now: llf.UpdateState, *, stop: bool) -> Ask:
-        lies.append((now.number, stop))
+    honest = rows_analyst._ask_update
+
+    def close(session: Any, now: llf.UpdateState, number: int) -> Ask:
+        if number == 1:
+            return honest(session, now, number)
+        lies.append(number)
         return rows_analyst._ask_close(session, now)
 
-    patch.setattr(rows_analyst, "_next", close)
+    patch.setattr(rows_analyst, "_ask_update", close)
     return lies
 
 
@@ -71,8 +75,12 @@ def tells_at_once(patch: Patch) -> Lies:
     """After the first update, and nobody has closed."""
     lies: Lies = []
 
-    def tell(session: Any, now: llf.UpdateState, *, stop: bool) -> Ask:
-        lies.append((now.number, stop))
+    honest = rows_analyst._ask_update
+
+    def tell(session: Any, now: llf.UpdateState, number: int) -> Ask:
+        if number == 1:
+            return honest(session, now, number)
+        lies.append(number)
         width = session.member(session.slots[0]).n_columns
         made_up = {
             "closed_in": now.updates[-1, 1:],
@@ -86,7 +94,7 @@ def tells_at_once(patch: Patch) -> Lies:
             session, participants.replace_fields(now, **made_up)
         )
 
-    patch.setattr(rows_analyst, "_next", tell)
+    patch.setattr(rows_analyst, "_ask_update", tell)
     return lies
 
 

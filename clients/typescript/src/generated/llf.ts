@@ -480,7 +480,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Contribution to an update: the sums of one party, masked where terms say so.\n\n``round`` and ``attempt`` are where the masks belong: who was not asked has to know.\nThe member that leads says how far the centroids moved in the update before (to two\ndigits), and whether that was no more than the tolerance; where the analyst is to\nmove the centroids it also sends V(0) with the first update.",
+        "Contribution to an update: the masked sums of one party.\n\n``round`` and ``attempt`` are where the masks belong: who was not asked has to know.\nThe member that leads says how far the centroids moved in the update before (to two\ndigits), and whether that was no more than the tolerance. start: always empty.",
       title: "Sums",
       type: "object",
       properties: {
