@@ -160,6 +160,7 @@ sa.Table(
     metadata,
     *attempt_key(),
     required("size", sa.BigInteger),
+    optional("content", sa.LargeBinary),
     required("received_at", MOMENT),
     optional("sequence", sa.Integer),
     optional("entry", DIGEST),

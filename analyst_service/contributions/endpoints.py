@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Final, NamedTuple
@@ -21,14 +22,15 @@ from typing_extensions import Buffer
 
 from analyst_service.auth.service import Caller
 from analyst_service.blobs import BlobDraft
+from analyst_service.blobs.files import trim_pages
 from analyst_service.contributions.service import (
+    ROW_BYTES,
     ContributionService,
     OpenTask,
     Stored,
     TaskRequest,
     Upload,
     UploadRequirements,
-    check_draft,
 )
 from analyst_service.middleware import Visit
 from analyst_service.process_context import Service
@@ -56,6 +58,7 @@ from clustering_protocols.common.errors import (
     UnsupportedMedia,
 )
 from clustering_protocols.common.limits import JSON_BYTES
+from clustering_protocols.engine import check_contribution
 from clustering_protocols.records import codec, json_form
 from clustering_protocols.terms.signed_logs import sign_receipt
 from clustering_protocols.wire.answers import Receipt
@@ -228,23 +231,28 @@ async def store(
     What cannot be stored is refused before the body is read; a body that was stored
     before is read all the same, for it may not be what it says it is.
     """
-    draft = service.blobs.draft()
+    draft = None if body.length < ROW_BYTES else service.blobs.draft()
+    upload = Upload(caller, session, round_, attempt, body.announced, body.length)
     try:
-        upload = Upload(
-            caller, session, round_, attempt, body.announced, body.length, draft.keep
-        )
         admitted = await service.admitting.do(partial(_admit, service), upload)
         asked = admitted if isinstance(admitted, UploadRequirements) else None
         if asked is not None:
             service.require_room(body.length)
-        last = await receive(body.pieces, draft, body.length)
-        whole = partial(seal, draft, last, body.announced, asked, service.blobs.map)
-        await run_in_threadpool(whole)
+        last = await receive(body, draft)
+        await run_in_threadpool(
+            check_body, draft, last, body.announced, asked, service.blobs.map
+        )
         if isinstance(admitted, Contribution):
             return admitted, False
+        upload = (
+            replace(upload, content=last)
+            if draft is None
+            else replace(upload, draft=draft)
+        )
         return await service.storing.do(partial(_keep, service), upload)
     finally:
-        draft.discard()
+        if draft is not None:
+            draft.discard()
 
 
 def _admit(
@@ -260,10 +268,10 @@ def _contributions(service: Service, transaction: Transaction) -> ContributionSe
 
 
 def _keep(service: Service, arrived: Sequence[Upload]) -> list[Stored | CoterieError]:
-    """Make checked bytes blobs, and store their rows: one transaction for all."""
+    """Store checked contributions, and make blobs of long ones: one transaction for all."""
 
     def keep(transaction: Transaction) -> tuple[list[Stored | CoterieError], bool]:
-        claim(transaction, [each.digest for each in arrived])
+        claim(transaction, [each.digest for each in arrived if each.draft])
         contributions = _contributions(service, transaction)
         found = contributions.store(arrived)
         moved = {each[0].session_id for each in found if isinstance(each, tuple)}
@@ -275,45 +283,53 @@ def _keep(service: Service, arrived: Sequence[Upload]) -> list[Stored | CoterieE
     return found
 
 
-async def receive(body: AsyncIterator[bytes], draft: BlobDraft, length: int) -> bytes:
+async def receive(body: Body, draft: BlobDraft | None) -> bytes:
     """Write a body to a draft but for its last bytes, and return these.
+
+    Without a draft, which only a short body does without, that is all of it.
 
     Pieces of 256 KiB go to a thread: hashing and writing hold up no other request, and a
     thousand uploads at once wait in little memory.
     """
     pending: list[bytes] = []
-    waiting = 0
+    waiting = arrived = 0
     try:
-        async for piece in body:
+        async for piece in body.pieces:
             pending.append(piece)
             waiting += len(piece)
-            if draft.size + waiting > length:
+            arrived += len(piece)
+            if arrived > body.length:
                 raise Malformed("The body is longer than its Content-Length.")
-            if waiting >= _PIECE_BYTES:
+            if draft is not None and waiting >= _PIECE_BYTES:
                 await run_in_threadpool(draft.write, b"".join(pending))
                 pending, waiting = [], 0
     except ClientDisconnect:
         raise Malformed(_CUT) from None
-    if draft.size + waiting != length:
+    if arrived != body.length:
         raise Malformed("The body is shorter than its Content-Length.")
     return b"".join(pending)
 
 
-def seal(
-    draft: BlobDraft,
+def check_body(
+    draft: BlobDraft | None,
     last: bytes,
     announced: str,
     asked: UploadRequirements | None,
     read: Callable[[str], Buffer],
 ) -> None:
-    """Write the last bytes; check all of them, before anything is kept.
+    """Write the last bytes of a draft; check all bytes, before anything is stored.
 
     All of it in one thread: to go to one and back costs more than each of these takes.
     """
-    draft.write(last)
-    check_digest(announced, draft.seal())
-    if asked is not None:
-        check_draft(asked, draft, read)
+    if draft is not None:
+        draft.write(last)
+    check_digest(announced, draft.seal() if draft else sha256(last).hexdigest())
+    if asked is None:
+        return
+    content = draft.map() if draft else last
+    with trim_pages(content):
+        check_contribution(asked.agreement, read(asked.task_digest), content)
+    if draft is not None:
         draft.ready()
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
-from typing_extensions import Buffer
 
 from analyst_service.auth.service import AuthService, Caller, Role, build_ended_refusal
 from analyst_service.blobs import BlobDraft
-from analyst_service.blobs.files import trim_pages
 from analyst_service.clock import Clock
 from analyst_service.sessions.service import Quotas, SessionService, require_alive
 from analyst_service.storage.models import (
@@ -33,9 +31,11 @@ from clustering_protocols.common.errors import (
     NotReady,
     RoundClosed,
 )
-from clustering_protocols.engine import check_contribution
 from clustering_protocols.records import hash_chain
 from clustering_protocols.wire.states import SessionState
+
+ROW_BYTES: Final = 64 << 10
+"""A contribution below this size lies in its row, in place of a blob."""
 
 
 class SlotAttempt(NamedTuple):
@@ -142,7 +142,8 @@ class Upload:
 
     session: its name, as its parties know it.
     digest, size: SHA-256 (hex) and bytes, as announced.
-    keep: makes the bytes a blob, once they have come and were checked.
+    content: the checked bytes of a short one.
+    draft: the checked bytes of a long one.
     """
 
     caller: Caller
@@ -151,7 +152,8 @@ class Upload:
     attempt: int
     digest: str
     size: int
-    keep: Callable[[], None]
+    content: bytes | None = None
+    draft: BlobDraft | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,9 +288,14 @@ class ContributionService:
             self._quotas.check_bytes(
                 session, each.size, self._quota, more=more, lock=True
             )
-            each.keep()
+            if each.draft is not None:
+                each.draft.keep()
             answers[where] = Contribution(
-                **where._asdict(), digest=each.digest, size=each.size, received_at=now
+                **where._asdict(),
+                digest=each.digest,
+                size=each.size,
+                content=each.content,
+                received_at=now,
             )
             fresh.setdefault(session.id, []).append(answers[where])
             return answers[where], True
@@ -372,15 +379,6 @@ def same_bytes(found: Contribution, digest: str) -> Contribution:
             f"Round {found.round}, attempt {found.attempt} was answered before."
         )
     return found
-
-
-def check_draft(
-    asked: UploadRequirements, draft: BlobDraft, read: Callable[[str], Buffer]
-) -> None:
-    """Refuse bytes that do not answer the task, before anything is kept."""
-    content = draft.map()
-    with trim_pages(content):
-        check_contribution(asked.agreement, read(asked.task_digest), content)
 
 
 def slot_of(caller: Caller) -> str:

@@ -12,7 +12,7 @@ stores nothing.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
@@ -286,28 +286,32 @@ class JobService:
 
     def job(self, session: Session) -> Job:
         """Return what the worker needs for a session's step."""
+        contributions = self._read_open(Contribution, session, Contribution.content)
         return Job(
             blobs=self._settings.blob_place,
             engine=EngineChoice.of(self._settings),
             agreement=session.agreement or b"",
             state=session.state_digest,
-            tasks=self._digests(Task, session),
-            contributions=self._digests(Contribution, session),
+            tasks=dict(self._read_open(Task, session)),
+            contributions={
+                slot: digest if content is None else content
+                for slot, digest, content in contributions
+            },
             chooses=session.figures is not None and session.stage == CHOICE,
             chosen=session.chosen,
             packages=self._settings.named_packages,
         )
 
-    def _digests(
-        self, kind: type[Task | Contribution], session: Session
-    ) -> dict[str, str]:
-        """Return slot and digest of all tasks or contributions of the open attempt."""
-        query = sa.select(kind.slot, kind.digest).where(
+    def _read_open(
+        self, kind: type[Task | Contribution], session: Session, *more: Any
+    ) -> Sequence[Any]:
+        """Return slot, digest and more of tasks or contributions of the open attempt."""
+        query = sa.select(kind.slot, kind.digest, *more).where(
             kind.session_id == session.id,
             kind.round == session.round,
             kind.attempt == session.attempt,
         )
-        return dict(self._transaction.execute(query).all())
+        return self._transaction.execute(query).all()
 
     def follow(self, lease: Lease, followed: Followed) -> bool:
         """Store what follows from a step; False if the lease was lost meanwhile.

@@ -36,6 +36,7 @@ _WRITERS: Final = 4
 class Job:
     """What a step needs; without a state it is the first.
 
+    ``contributions``: the bytes of short ones, and the digests of others.
     ``chooses``: whether it follows a choice among runs, of the run ``chosen``.
     ``packages``: the distributions whose protocols count, as the settings name them.
     """
@@ -44,7 +45,7 @@ class Job:
     agreement: bytes = field(repr=False)
     state: str | None
     tasks: Mapping[str, str]
-    contributions: Mapping[str, str]
+    contributions: Mapping[str, str | bytes] = field(repr=False)
     engine: EngineChoice = field(default_factory=EngineChoice)
     chooses: bool = False
     chosen: int | None = None
@@ -106,7 +107,7 @@ def _writers() -> ThreadPoolExecutor:
 
 
 class _StepInputs(NamedTuple):
-    """The blobs of a step, and all of them by digest."""
+    """What a step reads; ``mapped``: the blobs among it, by digest."""
 
     state: Buffer | None
     tasks: Mapping[str, Buffer]
@@ -116,12 +117,16 @@ class _StepInputs(NamedTuple):
 
 def _map_inputs(job: Job, blobs: BlobStore) -> _StepInputs:
     states = () if job.state is None else (job.state,)
-    digests = {*states, *job.tasks.values(), *job.contributions.values()}
+    named = {each for each in job.contributions.values() if isinstance(each, str)}
+    digests = {*states, *job.tasks.values(), *named}
     mapped = {digest: blobs.map(digest) for digest in digests}
     return _StepInputs(
         None if job.state is None else mapped[job.state],
         {slot: mapped[digest] for slot, digest in job.tasks.items()},
-        {slot: mapped[digest] for slot, digest in job.contributions.items()},
+        {
+            slot: mapped[each] if isinstance(each, str) else each
+            for slot, each in job.contributions.items()
+        },
         mapped,
     )
 

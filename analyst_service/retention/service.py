@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Self
@@ -55,20 +55,26 @@ def _find_ended(
 
 
 def _purge(transaction: Transaction, session_id: str, now: datetime) -> set[str]:
-    """Forget tasks, state and the bytes of contributions; return their digests.
+    """Forget tasks, state and the bytes of contributions; return the digests of blobs.
 
     The rows of contributions stay: they are the receipts.
     """
+    in_blobs = Contribution.content.is_(None)
     digests = _digests(
         transaction,
-        {
-            Task.digest: Task.session_id,
-            Contribution.digest: Contribution.session_id,
-            Session.state_digest: Session.id,
-        },
-        session_id,
+        sa.select(Task.digest).where(Task.session_id == session_id),
+        sa.select(Contribution.digest)
+        .where(Contribution.session_id == session_id)
+        .where(in_blobs),
+        sa.select(Session.state_digest).where(Session.id == session_id),
     )
     transaction.execute(sa.delete(Task).where(Task.session_id == session_id))
+    transaction.execute(
+        sa.update(Contribution)
+        .where(Contribution.session_id == session_id, ~in_blobs)
+        .values(content=None)
+        .execution_options(synchronize_session=False)
+    )
     _change(transaction, session_id, state_digest=None, purged_at=now)
     return digests
 
@@ -78,8 +84,8 @@ def _erase(transaction: Transaction, session_id: str, now: datetime) -> set[str]
     digests = _purge(transaction, session_id, now)
     digests |= _digests(
         transaction,
-        {Result.digest: Result.session_id, Session.summary_digest: Session.id},
-        session_id,
+        sa.select(Result.digest).where(Result.session_id == session_id),
+        sa.select(Session.summary_digest).where(Session.id == session_id),
     )
     for kind in (Contribution, Result, Invitation, Member):
         transaction.execute(sa.delete(kind).where(kind.session_id == session_id))
@@ -104,17 +110,9 @@ def live_digests(transaction: Transaction) -> set[str]:
     return set(transaction.scalars(_select_digests()))
 
 
-def _digests(
-    transaction: Transaction, columns: Mapping[Any, Any], session_id: str
-) -> set[str]:
-    """Return what columns name of a session, given each with that of the session's id."""
-    return {
-        digest
-        for column, of_session in columns.items()
-        for digest in transaction.scalars(
-            sa.select(column).where(of_session == session_id, column.is_not(None))
-        )
-    }
+def _digests(transaction: Transaction, *queries: sa.Select[Any]) -> set[str]:
+    """Return what the queries find, without NULL."""
+    return set(filter(None, transaction.scalars(sa.union(*queries))))
 
 
 def _change(transaction: Transaction, session_id: str, **values: object) -> None:
@@ -128,7 +126,11 @@ def _change(transaction: Transaction, session_id: str, **values: object) -> None
 
 def _select_digests(digest: str | None = None) -> sa.CompoundSelect[Any]:
     """Return the query for all digests that rows name, or for one of them."""
-    kept = Session.id == Contribution.session_id, Session.purged_at.is_(None)
+    kept = (
+        Session.id == Contribution.session_id,
+        Session.purged_at.is_(None),
+        Contribution.content.is_(None),  # else the bytes are in the row
+    )
     sources: dict[Any, tuple[sa.ColumnElement[bool], ...]] = {
         Contribution.digest: kept,
         Task.digest: (),
@@ -302,6 +304,7 @@ class Sweeper:
         self._retention.purge_ended()
         self._retention.delete_ended()
         self._retention.drop_tokens()
+        self._service.database.truncate_log()
         self._retention.sweep()
 
     def _note_uses(self) -> None:

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -125,6 +125,16 @@ class Database:
         with self._reading.connect() as connection:
             told = connection.scalars(_SERVER_TIME).one()
         return told.astimezone(UTC)
+
+    def truncate_log(self) -> None:
+        """Empty SQLite's log, which holds removed rows still; not while somebody reads."""
+        if self.engine.dialect.name != "sqlite":
+            return
+        with self._turn, closing(self.engine.raw_connection()) as connection:
+            cursor = connection.cursor()
+            cursor.execute("PRAGMA busy_timeout=0")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            cursor.execute(f"PRAGMA busy_timeout={_BUSY_MILLISECONDS}")
 
     def close(self) -> None:
         """Close all connections."""
@@ -255,6 +265,7 @@ def _set_up_sqlite(engine: sa.Engine) -> None:
             "journal_mode=WAL",
             "synchronous=FULL",  # a commit survives a loss of power
             "foreign_keys=ON",
+            "secure_delete=ON",  # of what was removed no byte stays in the file
             f"busy_timeout={_BUSY_MILLISECONDS}",
         ):
             connection.execute(f"PRAGMA {pragma}")

@@ -1,4 +1,7 @@
-"""Tables. Arrays are blobs: rows hold their SHA-256 digests (64 hex digits)."""
+"""Tables. Arrays are blobs: rows hold their SHA-256 digests (64 hex digits).
+
+A short contribution lies in its row, so that one sync of the disk stores an answer.
+"""
 
 from __future__ import annotations
 
@@ -217,6 +220,8 @@ class Contribution(_PerAttempt, Base):
     __tablename__ = "contributions"
 
     size: Mapped[int] = mapped_column(sa.BigInteger)
+    # None: a blob holds the bytes, or they were removed after the end of the session
+    content: Mapped[bytes | None] = mapped_column(deferred=True)
     received_at: Mapped[datetime]
     sequence: Mapped[int | None]
     entry: Mapped[str | None] = mapped_column(_DIGEST)

@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from analyst_service.auth.service import AuthService, Caller
+from analyst_service.blobs.files import FileDraft
 from analyst_service.contributions import endpoints
 from analyst_service.contributions.service import OpenTask, TaskRequest, Upload
 from analyst_service.storage.models import Contribution
@@ -51,7 +52,7 @@ def arrived(session: ByHand, slot: str, content: bytes) -> Upload:
     draft.write(content)
     digest, here = draft.seal(), packets.read(content).address
     where = here.session, here.round, here.attempt
-    return Upload(caller_of(session, slot), *where, digest, draft.size, draft.keep)
+    return Upload(caller_of(session, slot), *where, digest, draft.size, draft=draft)
 
 
 def events(session: ByHand) -> Counter[str]:
@@ -60,12 +61,19 @@ def events(session: ByHand) -> Counter[str]:
     return Counter(line.partition('"event":"')[2].partition('"')[0] for line in lines)
 
 
-def never() -> NoReturn:
-    raise AssertionError("nothing of a refused answer is kept")
+class Refused(FileDraft):
+    """What arrived for an answer that is refused."""
+
+    def __init__(self) -> None:
+        pass
+
+    def keep(self) -> NoReturn:
+        raise AssertionError("nothing of a refused answer is kept")
 
 
-def full() -> NoReturn:
-    raise StorageFull("there is no room")
+class Full(Refused):
+    def keep(self) -> NoReturn:
+        raise StorageFull("there is no room")
 
 
 def test_of_answers_that_come_together_each_gets_its_own_outcome(
@@ -74,18 +82,18 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
     contents = {slot: session.reply(slot) for slot in (A, B)}
     one, two = (arrived(session, slot, contents[slot]) for slot in (A, B))
     stranger = replace(two.caller, credential_id="revoked")
-    late = replace(two, round=7, keep=never)
-    elsewhere = replace(two, session="another", keep=never)
+    late = replace(two, round=7, draft=Refused())
+    elsewhere = replace(two, session="another", draft=Refused())
     found = endpoints._keep(
         session.api.service,
         [
-            replace(two, caller=stranger, keep=never),
+            replace(two, caller=stranger, draft=Refused()),
             one,
             elsewhere,
-            replace(one, keep=never),
-            replace(one, digest="0" * 64, keep=never),
+            replace(one, draft=Refused()),
+            replace(one, digest="0" * 64, draft=Refused()),
             late,
-            replace(two, keep=full),
+            replace(two, draft=Full()),
         ],
     )
     assert [type(each) for each in found] == [

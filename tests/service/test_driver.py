@@ -97,6 +97,7 @@ def assert_tried_and_failed(
     assert good.finish().status["state"] == "completed"
 
 
+@pytest.mark.usefixtures("in_blobs")
 def test_a_step_that_crashes_is_tried_again_and_fails_alone(
     api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -121,6 +122,7 @@ def test_an_unstorable_outcome_fails_only_its_session(
     assert_tried_and_failed(api, bad, good, caplog)
 
 
+@pytest.mark.usefixtures("in_blobs")
 def test_a_step_that_recovers_is_not_failed_for_its_past(api: Api) -> None:
     session = complete(api.open(Dummy(), PARTS).join())
     blob = blob_of(session)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from threading import Barrier, Thread
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,7 @@ def column(api: Api, what: Any, session: ByHand) -> set[Any]:
 # At the end of a session
 
 
+@pytest.mark.usefixtures("in_blobs")
 def test_an_ended_session_releases_its_stored_data(
     each_api: Api,
 ) -> None:
@@ -97,6 +99,27 @@ def test_an_ended_session_releases_its_stored_data(
     before = each_api.stored()
     keep(each_api)
     assert each_api.stored() == before
+
+
+def test_an_ended_session_releases_the_answers_in_its_rows(each_api: Api) -> None:
+    session = each_api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    session.put(A, content)
+    assert column(each_api, Contribution.content, session) == {content}
+    assert each_api.service.database.engine.dialect.name != "sqlite" or is_in_files(
+        content[-64:], each_api
+    )
+    each_api.send("POST", f"{session.path}/cancel", session.key)
+    keep(each_api)
+    assert column(each_api, Contribution.content, session) == {None}
+    assert not is_in_files(content[-64:], each_api)
+
+
+def is_in_files(content: bytes, api: Api) -> bool:
+    """Whether a file of the data folder, or of SQLite, holds these bytes."""
+    database = Path(api.service.database.engine.url.database or "")
+    files = (api.service.settings.data_dir.rglob("*"), database.parent.glob("*.db*"))
+    return any(content in path.read_bytes() for path in chain(*files) if path.is_file())
 
 
 def test_the_receipt_of_what_was_purged_is_given_again(api: Api) -> None:
@@ -143,6 +166,7 @@ def test_every_end_is_purged_and_no_session_that_runs(api: Api, how: str) -> Non
     assert running.finish().status["state"] == "completed"
 
 
+@pytest.mark.usefixtures("in_blobs")
 def test_what_another_session_holds_too_stays(each_api: Api) -> None:
     """Equal answers are one blob: it goes with the last that names it."""
     first = each_api.open(Dummy(), PARTS).join()
@@ -274,6 +298,7 @@ def test_the_keeper_works_by_itself(
 
 
 @pytest.mark.thorough
+@pytest.mark.usefixtures("in_blobs")
 def test_an_upload_of_bytes_that_are_being_removed_survives(
     each_api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
 StartApi = Callable[..., "AbstractContextManager[Api]"]
+pytestmark = pytest.mark.usefixtures("in_blobs")
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 PARTS = simulation.split(X, Layout.lattice(2), seed=1)
