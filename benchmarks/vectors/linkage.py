@@ -30,6 +30,11 @@ _PEOPLE: Final = (
     ("Ida", "Grün-Weiß", "none"),
     ("Olga\u001f2", "Bach", "1970-01-02"),
 )
+_STAND_INS: Final = [
+    *(join((f"name {n}", f"1970-01-{n:02}")) for n in range(1, 10)),
+    *(join((f"name {n}", "1900-01-01")) for n in range(10, 14)),
+    join(("Unknown", "1970-02-01")),
+]
 _KEYS: Final[dict[str, list[str]]] = {
     "several keys of several columns": [
         "given, family | sorted-names + birth | date",
@@ -59,6 +64,10 @@ def build_layer() -> Layer:
             build_case(f"dates: {step}", "11", "match-values", _values(_DATES, [key]))
             for step in ("date", "year", "month", "day", "year-month", "month-day")
             for key in [f"birth | {step}"]
+        ),
+        build_case(
+            "cells that stand for no value",
+            *("11", "match-values", _values(_STAND_INS, ["name + birth | date"])),
         ),
         build_case(
             "values that too many rows share",

@@ -19,6 +19,7 @@ from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
     key_values,
 )
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.shared_stages.alignment.stand_ins import unnamed_warning
 from clustering_protocols.shared_stages.imputation.stage import prepare_rows
 from clustering_protocols.shared_stages.row_selection import (
     Arrival,
@@ -196,6 +197,11 @@ def key_warnings(found: Sequence[KeyValues]) -> list[str]:
         for each in found
         if each.n_filled < _FEW * len(each.values)
     ]
+    if n_stand_ins := max((each.n_stand_ins for each in found), default=0):
+        told.append(
+            f"{n_stand_ins} rows have a cell that stands for no value, such as 'unknown' "
+            "or 1900-01-01 in many rows: match keys with it do not link them"
+        )
     rows = zip(*(each.values for each in found), strict=True)
     n_bare = sum(not any(row) for row in rows)
     if n_bare:
@@ -209,8 +215,8 @@ def key_warnings(found: Sequence[KeyValues]) -> list[str]:
 def id_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     """Return how many ids look like the session's, where some do not, and what mends it.
 
-    Of match keys: those of which few rows have a value. Nothing where the terms have
-    neither, or nobody else holds the same rows.
+    Also how many stand for none. Of match keys: those of which few rows have a value.
+    Nothing where nobody else holds the same rows.
     """
     params = check_terms(terms)
     if not isinstance(params, AlignedParams):
@@ -220,8 +226,8 @@ def id_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     if not shares_rows(terms, slot):
         return []
     expected = params.alignment.id_patterns
-    if not expected or data.ids is None:
-        return []
-    found = id_patterns.fit(expected, data.ids, params.alignment.normalisation)
-    said = found.sentence(expected)
-    return [said] if said else []
+    warnings = [unnamed_warning(data.ids)]
+    if expected and data.ids is not None:
+        found = id_patterns.fit(expected, data.ids, params.alignment.normalisation)
+        warnings.append(found.sentence(expected))
+    return list(filter(None, warnings))

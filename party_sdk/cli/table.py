@@ -96,14 +96,16 @@ def table(
         context.exit(INPUT_UNUSABLE if found.n_open else 0)
     if terms_file is not None or slot is not None or force:
         raise click.UsageError("--terms, --slot and --force go with --propose.")
+    from clustering_protocols.shared_stages.alignment.stand_ins import unnamed_warning
     from party_sdk.tables import examine
     from party_sdk.tables.mapping import read_mapping
 
     if mapping_file is not None:
         how = replace(how, mapping=read_mapping(mapping_file))
     report, read = examine(file, how)
-    if read is not None and (same := read.same_ids()):
-        report = report.model_copy(update={"warnings": (*report.warnings, same)})
+    if read is not None:
+        of_ids = filter(None, (read.same_ids(), unnamed_warning(read.ids)))
+        report = report.model_copy(update={"warnings": (*report.warnings, *of_ids)})
     show_report(report, as_json=as_json)
     unfit = read is not None and bool(read.unfit) and how.schema is None
     if report.problems or unfit:

@@ -26,6 +26,7 @@ from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Layout
+from party_sdk.admission.table_admission import id_warnings
 from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
 from party_sdk.lab.parties import (
     AgreedFields,
@@ -295,7 +296,11 @@ def play(
         whole=put_together(held, simulated, measured),
         warnings=tuple(
             dict.fromkeys(
-                [*_cautions(simulated, fidelity), *_of_objectives(objectives)]
+                [
+                    *_of_ids(simulated, held),
+                    *_cautions(simulated, fidelity),
+                    *_of_objectives(objectives),
+                ]
             )
         ),
     )
@@ -328,6 +333,12 @@ def _tabulate(
             kind = None if all(known) else np.float64
             table[called] = np.array(column, dtype=kind)
     return table
+
+
+def _of_ids(simulated: SimulationResult, held: Deal) -> Iterator[str]:
+    for slot in held.layout.names:
+        terms = simulated.trace.session.terms
+        yield from id_warnings(terms, slot, held.parts.data[slot])
 
 
 def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[str]:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from pyarrow import compute
 from pydantic import BaseModel, ConfigDict
 
+from clustering_protocols.shared_stages.alignment.stand_ins import means_nothing
 from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Level, Schema, normal
 from party_sdk.tables.cells import read_date, read_number, split_limit
@@ -44,7 +45,6 @@ from party_sdk.tables.words import (
     fold_words,
     meaning_of_level,
     meanings_of_column,
-    means_nothing,
 )
 
 MOST_LEVELS: Final = 50

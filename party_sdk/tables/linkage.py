@@ -127,12 +127,20 @@ def propose_match_keys(table: Any, how: How) -> tuple[KeyPreview, ...]:
     """
     roles = person_columns(column_names(table, how))
     keys = candidate_keys(roles)
+    if _is_german(roles):
+        keys = [key.replace("soundex", "cologne") for key in keys]
     if not keys:
         raise InvalidData(
             "No columns name people: a key takes names, a birth date, an address. Rename "
             "columns, or write keys yourself, e.g. 'surname | soundex + birth_date | date'."
         )
     return preview_of(table, how, keys)
+
+
+def _is_german(roles: Mapping[str, str]) -> bool:
+    """Return whether names are of a table with German headings: Mueller is Müller there."""
+    named = {fold(roles.get(role, "")) for role in ("given", "surname")}
+    return bool(named & {"vorname", "nachname", "familienname"})
 
 
 def preview_of(table: Any, how: How, keys: Sequence[str]) -> tuple[KeyPreview, ...]:
@@ -180,6 +188,7 @@ def preview_keys(found: Sequence[KeyValues]) -> tuple[KeyPreview, ...]:
             n_rows=len(each.values),
             n_filled=each.n_filled,
             n_unique=each.n_unique,
+            n_stand_ins=each.n_stand_ins,
             first=tuple(each.show(row) for row in range(len(each.values))[:_N_FIRST]),
         )
         for each in found

@@ -13,6 +13,7 @@ from clustering_protocols.common.errors import InvalidData
 
 MOST_SHOWN: Final = 10
 _LEAST_UNIQUE: Final = 0.998
+_NAMESAKES: Final = 4  # two pairs, in a table of any size
 _LEAST_FILLED: Final = 0.05
 HEADER: Final = "repeats the names of columns: delete this row"
 _LONGEST_FORM: Final = 24
@@ -118,6 +119,7 @@ class KeyPreview(BaseModel):
 
     n_filled: how many of the rows have a value.
     n_unique: of these, how many have one that no other row has.
+    n_stand_ins: how many have none because a cell stands for no value.
     first: the values of the first rows; empty where one is missing, or shared.
     """
 
@@ -127,6 +129,7 @@ class KeyPreview(BaseModel):
     n_rows: int
     n_filled: int
     n_unique: int
+    n_stand_ins: int = 0
     first: tuple[str, ...] = Field(default=(), repr=False)
 
     @property
@@ -142,15 +145,20 @@ class KeyPreview(BaseModel):
     @property
     def serves(self) -> bool:
         """Return whether the key is proposed: rows have a value, nearly each its own."""
-        return self.completeness >= _LEAST_FILLED and self.uniqueness >= _LEAST_UNIQUE
+        n_shared = self.n_filled - self.n_unique
+        nearly_unique = self.uniqueness >= _LEAST_UNIQUE or n_shared <= _NAMESAKES
+        return self.completeness >= _LEAST_FILLED and nearly_unique
 
     @property
     def sentence(self) -> str:
         """Return its figures as people read them."""
-        return (
+        shown = (
             f"{self.n_filled:,} of {self.n_rows:,} rows have a value, {self.n_unique:,} "
             "of these one that no other row has"
         )
+        if not self.n_stand_ins:
+            return shown
+        return f"{shown}; in {self.n_stand_ins:,} a cell stands for no value"
 
     @property
     def first_values(self) -> str:

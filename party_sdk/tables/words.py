@@ -1,4 +1,4 @@
-"""Words that tables have for the same thing, in six languages, and for no value at all.
+"""Words that tables have for the same thing, in six languages.
 
 English, German, French, Spanish, Italian and Dutch.
 """
@@ -39,12 +39,6 @@ _COLUMNS: Final = {
     "insulin": "insulin insuline insulina",
     "date": "date datum fecha data",
 }
-_NONE: Final = (
-    "k.a.|ka|k.a|keine angabe|unbekannt|fehlend|fehlt|nicht bekannt|entfällt|-|--|.|..|?|??"
-    "|n/a|na|n.a.|n.a|nd|n.d.|none|null|nan|unknown|not known|missing|not available"
-    "|not done|inconnu|non connu|manquant|nc|desconocido|no consta|sin dato|sconosciuto"
-    "|non noto|onbekend|niet bekend|#n/a|#null!|#wert!|#value!"
-)
 
 
 def fold(text: str) -> str:
@@ -65,7 +59,6 @@ def _index(table: dict[str, str]) -> dict[str, str]:
 
 _OF_LEVELS: Final = _index(_LEVELS)
 _OF_COLUMNS: Final = _index(_COLUMNS)
-_OF_NONE: Final = frozenset(_NONE.split("|"))
 
 
 def meaning_of_level(text: str) -> str | None:
@@ -77,8 +70,3 @@ def meanings_of_column(text: str) -> frozenset[str]:
     """Return what the words of a column's name speak of."""
     words = {fold(text), *fold_words(text)}
     return frozenset(_OF_COLUMNS[word] for word in words if word in _OF_COLUMNS)
-
-
-def means_nothing(text: str) -> bool:
-    """Return whether a cell says that there is no value."""
-    return " ".join(text.casefold().split()) in _OF_NONE

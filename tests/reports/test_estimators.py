@@ -25,7 +25,12 @@ from tests.attacks.honest_sessions import house_in, play
 
 POINTS: dict[int, Verdict] = {0: RIGHT, 1: BROKEN}
 """By the number of three sites that write 9.370 for 9370: whether the clusters hold."""
-STAND_INS: dict[str, Verdict] = {"P999": RIGHT, "unknown": BROKEN, "NA": BROKEN}
+STAND_INS: dict[str, Verdict] = {
+    "P999": RIGHT,
+    "unknown": RIGHT,
+    "NA": RIGHT,
+    "00000000": RIGHT,
+}
 """By the id that two other people have at two parties: the first is their own."""
 INDEX: dict[str, Verdict] = {
     "other order": BROKEN,
@@ -81,9 +86,9 @@ def test_a_word_for_no_id_links_no_people(stand_in: str) -> None:
     two = pd.DataFrame(X[:, 2:], columns=["c", "d"]).assign(pid=ids[1]).iloc[order]
     alignment = {"method": "ecdh", "minimum_share": 0.1}
     how: dict[str, Any] = {"layout": "columns", "id_column": "pid"}
-    model = FederatedKMeans(
-        2, random_state=0, params={"alignment": alignment}, **how
-    ).fit([one, two])
+    model = FederatedKMeans(2, random_state=0, params={"alignment": alignment}, **how)
+    model, told = fitted(model, [one, two])
+    assert any("stands for none" in each for each in told) == (stand_in != "P999")
     n_linked = {int((np.asarray(labels) >= 0).sum()) for labels in model.labels_}
     check(right(n_linked == {38}), STAND_INS[stand_in])
 

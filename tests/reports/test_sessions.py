@@ -32,7 +32,7 @@ from tests.attacks.honest_sessions import completed, house_in, numbers, play
 OTHER_UNITS = Refused(Problem.GUARD_REFUSED, "other units")
 UNITS: dict[str, Verdict] = {"drop": OTHER_UNITS, "mean": BROKEN, "median": BROKEN}
 """By what is done with gaps: whether a party with HbA1c in % is stopped."""
-STAND_IN_DATES: dict[str, Verdict] = {"": RIGHT, "1900-01-01": BROKEN}
+STAND_IN_DATES: dict[str, Verdict] = {"": RIGHT, "1900-01-01": RIGHT}
 """By the unknown birth date of two namesakes: whether they stay two people."""
 STOPPED_AFTER_JOINING: Verdict = BROKEN
 """Whether the coordinator reads which party its own guard stopped."""

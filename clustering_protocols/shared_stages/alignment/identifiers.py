@@ -94,15 +94,20 @@ def all_compared(names: Iterable[str], steps: Collection[Step]) -> Iterator[str]
 
 
 def identify(
-    names: Sequence[str], steps: Collection[Step], duplicates: Duplicates
+    names: Sequence[str],
+    steps: Collection[Step],
+    duplicates: Duplicates,
+    unnamed: Collection[int] = frozenset(),
 ) -> IdentifiedRows:
-    """Return the different ids of rows, in the order of the rows.
+    """Return the different ids of rows but the unnamed ones, in the order of the rows.
 
     Raises InvalidData if a row has an empty id, or two rows have one, unless ``first``
         counts alone. The text names rows, counted from 1, and no id.
     """
     seen: dict[str, int] = {}
     for row, name in enumerate(all_compared(names, steps)):
+        if row in unnamed:
+            continue
         if '""' in name and "" in json.loads(name):
             raise InvalidData(f"Row {row + 1} has no id after normalisation.")
         first = seen.setdefault(name, row)

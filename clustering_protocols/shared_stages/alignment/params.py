@@ -42,6 +42,7 @@ from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
     columns_of,
 )
 from clustering_protocols.shared_stages.alignment.overlap import MINIMUM_SHARE
+from clustering_protocols.shared_stages.alignment.stand_ins import unnamed_rows
 
 _NO_IDS: Final = (
     "Other parties hold the same rows, and ids say which is which: name their column as "
@@ -168,11 +169,14 @@ class Alignment(Params):
     def identify(self, data: DataSource) -> IdentifiedRows:
         """Return the different ids of a party's rows.
 
+        With ``ecdh`` a row whose id is a word for no value takes no part.
+
         Raises InvalidData if rows have no ids, or two have one, as the terms say.
         """
         if data.ids is None:
             raise InvalidData(_NO_IDS + _OR_POSITION * (self.method == "declared"))
-        return identify(data.ids, self.normalisation, self.duplicates)
+        unnamed = set(unnamed_rows(data.ids)) if self.method == "ecdh" else set()
+        return identify(data.ids, self.normalisation, self.duplicates, unnamed)
 
 
 class AlignedParams(Params):

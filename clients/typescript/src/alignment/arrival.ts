@@ -7,6 +7,7 @@ import { refuse } from "../wire/problems.ts";
 import { normalisedId } from "./identifiers.ts";
 import { keyValues } from "./match-keys/key-values.ts";
 import type { Alignment } from "./params.ts";
+import { unnamedRows } from "./stand-ins.ts";
 
 /** `rows`: numbers of the party's own rows, in the order in which they take part. */
 export interface Arrival {
@@ -76,10 +77,12 @@ function ownRows(
 /** Refuses empty ids, and equal ones unless the first of them counts. */
 export function identify(
   names: readonly string[],
-  { normalisation, duplicates }: Alignment,
+  { method, normalisation, duplicates }: Alignment,
 ): Identified {
   const seen = new Map<string, number>();
+  const unnamed = method === "ecdh" ? unnamedRows(names) : new Set<number>();
   names.forEach((name, row) => {
+    if (unnamed.has(row)) return;
     const id = normalisedId(name, normalisation);
     if (id.includes('""')) {
       refuse("invalid-data", `Row ${row + 1} has no id after normalisation.`);

@@ -1,7 +1,8 @@
 """A party's rows as values of match keys, and which of them may be compared.
 
-A row has no value of a key where a cell is empty, or nothing is left of it. A value that
-two rows of one party share says of neither which it is, so that neither is compared.
+A row has no value of a key where a cell is empty or stands for no value, or nothing is
+left of it. A value that two rows of one party share says of neither which it is, so that
+neither is compared.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from clustering_protocols.shared_stages.alignment.match_keys.match_key import (
     read_match_key,
 )
 from clustering_protocols.shared_stages.alignment.match_keys.steps import step_function
+from clustering_protocols.shared_stages.alignment.stand_ins import without_stand_ins
 
 _BETWEEN: Final = "\x1f"
 
@@ -34,11 +36,13 @@ class KeyValues:
 
     values: None where a row has none, also of those that rows share.
     n_filled: how many rows have a value.
+    n_stand_ins: how many have none because a cell stands for no value.
     """
 
     key: str
     values: Sequence[str | None] = field(repr=False)
     n_filled: int
+    n_stand_ins: int = 0
 
     @property
     def n_unique(self) -> int:
@@ -67,9 +71,20 @@ def key_values(
     """
     parts = [read_match_key(key) for key in keys]
     cells = _read_cells(names, columns_of(keys), normalisation)
-    columns = {p: _part_values(p, cells) for key in parts for p in key}
+    values = {column: without_stand_ins(texts) for column, texts in cells.items()}
+    stand_ins = {
+        column: {
+            row for row, text in enumerate(cells[column]) if text and not kept[row]
+        }
+        for column, kept in values.items()
+    }
+    columns = {p: _part_values(p, values) for key in parts for p in key}
     return [
-        _compare([columns[part] for part in key_parts], key)
+        _compare(
+            [columns[part] for part in key_parts],
+            key,
+            len(set().union(*(stand_ins[column] for column in columns_of([key])))),
+        )
         for key, key_parts in zip(keys, parts, strict=True)
     ]
 
@@ -123,9 +138,9 @@ def _each_once(texts: Sequence[str], form: Callable[[str], str]) -> list[str]:
     return [made[text] for text in texts]
 
 
-def _compare(columns: Sequence[Sequence[str]], key: str) -> KeyValues:
+def _compare(columns: Sequence[Sequence[str]], key: str, n_stand_ins: int) -> KeyValues:
     rows = zip(*columns, strict=True)
     values = [_BETWEEN.join(row) if all(row) else None for row in rows]
     counted = Counter(value for value in values if value is not None)
     alone = [v if v is not None and counted[v] == 1 else None for v in values]
-    return KeyValues(key, alone, counted.total())
+    return KeyValues(key, alone, counted.total(), n_stand_ins)

@@ -1,13 +1,15 @@
 /**
  * A party's rows as values of match keys, and which of them may be compared.
  *
- * A row has no value of a key where a cell is empty, or nothing is left of it. A value
- * that two rows of one party share says of neither which it is: neither is compared.
+ * A row has no value of a key where a cell is empty or stands for no value, or nothing
+ * is left of it. A value that two rows of one party share says of neither which it is:
+ * neither is compared.
  */
 
 import { refuse } from "../../wire/problems.ts";
 import { normalForm, partsOf } from "../identifiers.ts";
 import type { Alignment } from "../params.ts";
+import { withoutStandIns } from "../stand-ins.ts";
 import { columnsOf, nameOfPart, partsOfKeys, type KeyPart } from "./match-key.ts";
 import { takeStep } from "./steps.ts";
 
@@ -47,13 +49,8 @@ function readCells(
   return new Map(
     columns.map((column, place) => {
       const form = (text: string) => normalForm(text, steps);
-      return [
-        column,
-        eachOnce(
-          rows.map((row) => row[place]!),
-          form,
-        ),
-      ];
+      const cells = rows.map((row) => row[place]!);
+      return [column, withoutStandIns(eachOnce(cells, form))];
     }),
   );
 }

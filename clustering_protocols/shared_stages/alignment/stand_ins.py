@@ -1,0 +1,94 @@
+"""Cells that stand for no value: words such as ``unknown``, and dates such as 1900-01-01.
+
+Two parties that write the same stand-in would otherwise link people who have nothing else
+in common. What counts as one depends on a party's own table alone, and nothing is sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from clustering_protocols.shared_stages.alignment.identifiers import parts_of
+from clustering_protocols.shared_stages.alignment.match_keys.dates import read_date
+
+_SPELLINGS: Final = (
+    "k.a.|ka|k.a|keine angabe|unbekannt|unbek.|fehlend|fehlt|nicht bekannt|entfällt|-"
+    "|--|.|..|?|??|n/a|na|<na>|n.a.|n.a|nd|n.d.|none|null|nil|nan|nat|unk|unknown"
+    "|not known|missing|not available|not done|inconnu|inconnue|non connu|manquant|nc"
+    "|desconocido|no consta|sin dato|sconosciuto|non noto|onbekend|niet bekend|#n/a"
+    "|#null!|#wert!|#value!"
+)
+_WORDS: Final = frozenset(_SPELLINGS.split("|"))
+
+_MOST_STAND_INS: Final = 3
+_LEAST_ROWS, _TIMES = 4, 3
+_ALONE: Final = 0.9
+_NO_NAME: Final = re.compile(r"[\d@]")  # names are often frequent, and mean a person
+
+
+def means_nothing(text: str) -> bool:
+    """Return whether a cell says that there is no value."""
+    return " ".join(text.casefold().split()) in _WORDS
+
+
+def unnamed_rows(ids: Sequence[str]) -> list[int]:
+    """Return the rows whose id, or a part of it, is a word for no value.
+
+    So are zeros alone (``00000000``), unless ids count from them.
+    """
+    everything: frozenset[str] | None = None
+    rows = []
+    for row, name in enumerate(ids):
+        if len(name) > 1 and not name.strip("0"):
+            everything = everything or frozenset(ids)
+            if f"{name[:-1]}1" not in everything:
+                rows.append(row)
+        elif any(map(means_nothing, parts_of(name))):
+            rows.append(row)
+    return rows
+
+
+def unnamed_warning(ids: Sequence[str] | None) -> str:
+    """Return how many rows have an id that stands for none; empty where none has."""
+    n = 0 if ids is None else len(unnamed_rows(ids))
+    if not n:
+        return ""
+    return (
+        f"{n:,} {'row has an id that stands' if n == 1 else 'rows have ids that stand'} "
+        "for none, such as 'unknown' or 0000: an intersection links them to nobody."
+    )
+
+
+def without_stand_ins(texts: Sequence[str]) -> list[str]:
+    """Return the cells of a column, and an empty text in place of each stand-in."""
+    stand_ins = frequent_stand_ins(texts)
+    stand_ins |= {text for text in set(texts) if means_nothing(text)}
+    return ["" if text in stand_ins else text for text in texts]
+
+
+def frequent_stand_ins(texts: Iterable[str]) -> frozenset[str]:
+    """Return up to three cells that are far more frequent than all others of a column.
+
+    They hold a digit or an at sign, and stand in four rows and in three times as many as
+    the next frequent cell, together in half of the rows at most. Unless they are dates,
+    nearly all other cells are different: a postcode may be frequent by nature.
+    """
+    counts = Counter(filter(None, texts)).most_common()
+    for n in range(min(_MOST_STAND_INS, len(counts) - 1), 0, -1):
+        frequent, others = counts[:n], counts[n:]
+        n_others = sum(count for _, count in others)
+        apart = frequent[-1][1] >= max(_LEAST_ROWS, _TIMES * others[0][1] + 1)
+        if not apart or sum(count for _, count in frequent) > n_others:
+            continue
+        n_alone = sum(count == 1 for _, count in others)
+        if not all(
+            read_date(text) is not None
+            or (_NO_NAME.search(text) and n_alone >= _ALONE * n_others)
+            for text, _ in frequent
+        ):
+            continue
+        return frozenset(text for text, _ in frequent)
+    return frozenset()

@@ -1,0 +1,119 @@
+"""Cells that stand for no value name nobody; frequent names, towns and days still do."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.numerics.data_source import MatrixSource
+from clustering_protocols.shared_stages.alignment.identifiers import join
+from clustering_protocols.shared_stages.alignment.match_keys.key_values import (
+    key_values,
+)
+from clustering_protocols.shared_stages.alignment.params import Alignment
+from clustering_protocols.shared_stages.alignment.stand_ins import (
+    frequent_stand_ins,
+    unnamed_rows,
+    unnamed_warning,
+)
+from party_sdk.tables.linkage import candidate_keys, person_columns, propose_match_keys
+from party_sdk.tables.read_options import How
+
+USUAL = Alignment().normalisation
+
+
+def birth_dates(n: int, seed: int = 0) -> list[str]:
+    days = np.random.default_rng(seed).integers(0, 20_000, n)
+    return [str(np.datetime64("1945-01-01") + int(day)) for day in days]
+
+
+@pytest.mark.parametrize("word", ["unknown", "NaN", "NA", " null ", "N/A", "Unbekannt"])
+def test_words_for_no_value_are_no_ids(word: str) -> None:
+    assert unnamed_rows(["P1", word, join(["a", word]), "Nadia"]) == [1, 2]
+
+
+def test_zeros_alone_are_no_id_unless_ids_count_from_them() -> None:
+    assert unnamed_rows(["00000000", "00004711", "0"]) == [0]
+    assert unnamed_rows(["000", "001", "002"]) == []
+
+
+def test_rows_without_an_id_are_counted_and_never_named() -> None:
+    assert unnamed_warning(["a", "b"]) == ""
+    assert unnamed_warning(["a", "unknown", "NULL"]).startswith("2 rows have ids")
+
+
+@pytest.mark.parametrize(
+    ("stand_in", "n"),
+    [("1900-01-01", 4), ("01.01.1900", 8), ("2999-01-01", 4), ("0000", 9)],
+)
+@pytest.mark.parametrize("n_rows", [60, 800])
+def test_a_value_in_far_more_rows_than_all_others_is_none(
+    stand_in: str, n: int, n_rows: int
+) -> None:
+    n = max(n, n_rows // 20)
+    texts = birth_dates(n_rows) if len(stand_in) > 4 else list(map(str, range(n_rows)))
+    assert frequent_stand_ins([stand_in] * n + texts) == {stand_in}
+
+
+def test_several_dates_for_none_are_found_in_a_large_table() -> None:
+    texts = birth_dates(60_000) + ["1900-01-01"] * 2_000 + ["1901-01-01"] * 1_000
+    assert frequent_stand_ins(texts) == {"1900-01-01", "1901-01-01"}
+    assert not frequent_stand_ins(birth_dates(60_000))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["anna"] * 5 + [f"name {'x' * n}" for n in range(30)],
+        ["10115"] * 300 + [f"{12000 + n}" for n in range(30)],
+        ["10115"] * 90 + [f"{12000 + n % 20}" for n in range(120)],
+        ["2015-03-01"] * 3 + birth_dates(40),
+        ["1900-01-01"] * 40,
+    ],
+    ids=["a name", "the own town", "villages", "triplets", "one value"],
+)
+def test_what_is_frequent_by_nature_still_names(texts: list[str]) -> None:
+    assert not frequent_stand_ins(texts)
+
+
+def test_a_key_counts_rows_that_a_stand_in_leaves_without_a_value() -> None:
+    dates = [*birth_dates(40), *["1900-01-01"] * 4]
+    rows = [join((f"name {chr(97 + n)}", date)) for n, date in enumerate(dates)]
+    rows.append(join(("unknown", "1950-01-01")))
+    by_date, by_name = key_values(rows, ["name + birth | date", "name"], USUAL)
+    assert by_date.values[40:] == [None] * 5
+    assert (by_date.n_stand_ins, by_name.n_stand_ins) == (5, 1)
+    assert by_name.values[40] is not None
+
+
+def test_an_intersection_leaves_rows_without_ids_out() -> None:
+    data = MatrixSource(np.zeros((3, 1)), ids=["a", "unknown", "c"])
+    assert Alignment(method="ecdh").identify(data).rows.tolist() == [0, 2]
+    assert len(Alignment().identify(data).ids) == 3
+    with pytest.raises(InvalidData, match="Row 2 has no id"):
+        Alignment(method="ecdh").identify(
+            MatrixSource(np.zeros((3, 1)), ids=["a", "", "c"])
+        )
+
+
+def test_phonetics_of_german_names_are_proposed_for_german_headings() -> None:
+    assert candidate_keys(person_columns(["Nachname", "Vorname", "Geburtsdatum"]))
+    table = pd.DataFrame(
+        {
+            "Nachname": ["Müller", "Schmitz", "Weiß"],
+            "Vorname": ["Anna", "Jörg", "Uwe"],
+            "Geburtsdatum": birth_dates(3),
+        }
+    )
+    german = [each.key for each in propose_match_keys(table, How())]
+    english = [
+        each.key
+        for each in propose_match_keys(
+            table.set_axis(["surname", "given", "birth"], axis=1), How()
+        )
+    ]
+    assert any("cologne" in key for key in german)
+    assert not any("soundex" in key for key in german)
+    assert any("soundex" in key for key in english)
