@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.schema import Schema
     from clustering_protocols.terms.terms import Layout, Terms
 
+_OUTLIERS = 2
+"""As many rows or fewer are no cluster."""
+
 
 def of_terms(terms: Terms) -> list[str]:
     """Return what follows from terms; widths are known where a dictionary says them."""
@@ -93,7 +96,28 @@ def of_result(
                 f"Clusters coincide: {alike} of {k} with one of a lower number, which "
                 f"has their rows. {known.apart}"
             )
+    counts = [] if sizes is None else list(sizes)
+    if not found:
+        found += _of_sizes(counts)
     if figures is not None and figures.converged is False:
         after = "" if figures.n_iter is None else f" after {figures.n_iter} updates"
         found.append(f"Clusters still moved{after}: raise max_iter.")
-    return [*found, *known.cautions_of(params, layout, [] if sizes is None else sizes)]
+    return [*found, *known.cautions_of(params, layout, counts)]
+
+
+def _of_sizes(sizes: Sequence[int]) -> list[str]:
+    """Return sentences on clusters of no row, and of one or two."""
+    empty, tiny = sizes.count(0), sum(0 < size <= _OUTLIERS for size in sizes)
+    found = []
+    if empty:
+        found.append(
+            f"{empty} of {len(sizes)} clusters have no row: ask for fewer clusters, or "
+            "for more starts (n_init)."
+        )
+    if tiny and len(sizes) > 1:
+        found.append(
+            f"{tiny} of {len(sizes)} clusters have one or two rows: outliers? Correct or "
+            "leave out such rows (a column's declared range finds them), or take 'omnifc' "
+            "with kmedoids or hdbscan, which outliers pull less."
+        )
+    return found

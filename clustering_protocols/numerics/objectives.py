@@ -1,4 +1,4 @@
-"""What a clustering came to, by its own objective, beside the pooled method's best."""
+"""A clustering beside the best of ten pooled starts: its objective and its labels."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ class Objectives(NamedTuple):
 
     own: of the session's result.
     pooled: of the best of ten starts of the pooled method, as one would run it.
+    agreement: adjusted Rand index between the session's labels and those of that run.
+        Objectives may be equal where labels are not: where several clusterings are
+        nearly as good, or a small cluster was missed. None where clusters of that run
+        coincide, whose labels tell nothing.
     same_rules: of the best of ten starts of the pooled method that obeys the rules of the
         session (clusters of few rows that stay, dimensions that are left out); None where
         there are no such rules, or none applied.
@@ -19,6 +23,7 @@ class Objectives(NamedTuple):
 
     own: float
     pooled: float
+    agreement: float | None
     same_rules: float | None = None
 
     @property

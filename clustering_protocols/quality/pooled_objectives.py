@@ -12,6 +12,7 @@ from clustering_protocols.algorithms.kmeans import Clustering, draw_starts, kmea
 from clustering_protocols.algorithms.kmedoids import draw_medoids, kmedoids
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import generator
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
 N_INIT: Final = 10
@@ -49,7 +50,9 @@ def of_kmeans(
     reduced: float64 (n, w); the same rows with dimensions left out, by the rules.
     """
     rules = None if reduced is None else inertia(Z, cluster(reduced, k).labels)
-    return Objectives(inertia(Z, labels), cluster(Z, k).inertia, rules)
+    best = cluster(Z, k)
+    agreement = adjusted_rand(best.labels, labels)
+    return Objectives(inertia(Z, labels), best.inertia, agreement, rules)
 
 
 def fuzzy_cost(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
@@ -64,7 +67,10 @@ def fuzzy_cost(Z: FloatArray, U: FloatArray, fuzziness: float) -> float:
 def of_fuzzy(Z: FloatArray, U: FloatArray, fuzziness: float) -> Objectives:
     """Return Σ μ^m d² of memberships U (n, k) and of fuzzy c-means."""
     best = fuzzy_cmeans(Z, draw(Z, U.shape[1]), fuzziness, _MAX_ITER)
-    return Objectives(fuzzy_cost(Z, U, fuzziness), best.objective)
+    agreement = None
+    if not best.n_coinciding:
+        agreement = adjusted_rand(best.labels, U.argmax(axis=1))
+    return Objectives(fuzzy_cost(Z, U, fuzziness), best.objective, agreement)
 
 
 def of_medoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | None:
@@ -72,8 +78,12 @@ def of_medoids(Z: FloatArray, labels: IntArray, k: int) -> Objectives | None:
     if len(Z) > _MOST_ROWS:
         return None
     starts = draw_medoids(len(Z), k, N_INIT, generator(0, "objective", "medoids"))
-    found = kmedoids(pdist(Z), starts, _MAX_ITER)
-    return Objectives(_medoid_cost(Z, labels), _medoid_cost(Z, found.labels))
+    best = kmedoids(pdist(Z), starts, _MAX_ITER)
+    return Objectives(
+        _medoid_cost(Z, labels),
+        _medoid_cost(Z, best.labels),
+        adjusted_rand(best.labels, labels),
+    )
 
 
 def _medoid_cost(Z: FloatArray, labels: IntArray) -> float:

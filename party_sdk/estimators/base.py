@@ -258,8 +258,10 @@ class FederatedClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.n_clusters_ = session.n_clusters
         self.quality_ = session.quality
         self.fidelity_ = session.fidelity
+        self.pooled_agreement_ = session.pooled_agreement
         self.objective_ratio_ = session.objective_ratio
         self.objective_ratio_same_rules_ = session.objective_ratio_same_rules
+        self.site_agreement_ = session.site_agreement
         self.n_features_in_ = len(whole.columns)
         if whole.named:
             self.feature_names_in_ = np.asarray(whole.columns, dtype=object)

@@ -78,12 +78,18 @@ class FederatedKMeans(CentreDistances):
     fidelity_ : float or None
         The adjusted Rand index between these labels and those of the same clustering of
         the pooled tables from the same start; 1 means that nothing was lost.
+    pooled_agreement_ : float or None
+        The adjusted Rand index between these labels and those of the best of ten pooled
+        starts.
     objective_ratio_ : float or None
         What the clustering minimises, over that of the pooled method with ten starts: what
         a pooled analysis would have given. 1 is as good, more is worse.
     objective_ratio_same_rules_ : float or None
         The same over the pooled method that obeys the session's rules: clusters of few
         rows that stay, dimensions that are left out.
+    site_agreement_ : float or None
+        How much the clusters tell of the row groups: 1 all, about 0 nothing; None where
+        all tables hold the same rows.
     n_features_in_ : int
         Columns of all column groups together.
     feature_names_in_ : array of str of shape (n_features_in_,)

@@ -37,6 +37,7 @@ from party_sdk.lab.parties import (
     has_names,
     layout_of_one,
 )
+from party_sdk.results.cautions import site_agreement, site_effects
 from party_sdk.results.label_files import naming_of
 from party_sdk.results.manifests import describe_session, describe_table, digest_matrix
 from party_sdk.results.results import Result
@@ -44,7 +45,8 @@ from party_sdk.tables import IdColumns, open_table
 
 _P = TypeVar("_P", bound=Params)
 _LOSSLESS = 0.95
-_AS_GOOD = 1.05
+_AS_GOOD = 1.02
+_SAME_CLUSTERS = 0.8
 
 
 class SimulatedRun(NamedTuple):
@@ -75,6 +77,9 @@ class SimulatedSession:
         that was dealt out it is that of the whole table.
     objectives: what the clustering minimises, of the session and of the pooled method
         with ten starts; None where it minimises nothing, or nothing can be pooled.
+    site_agreement: how much the clusters tell of the row groups, at most 1, about 0
+        where they tell nothing; None where all parties hold the same rows. See
+        :func:`~party_sdk.results.cautions.site_agreement`.
     costs: seconds and bytes sent of the analyst and of each party.
     warnings: what may have spoilt the result; each was a ``UserWarning`` of
         :func:`simulate`.
@@ -94,6 +99,7 @@ class SimulatedSession:
     chosen: int
     fidelity: float | None
     objectives: Objectives | None
+    site_agreement: float | None
     rounds: int
     costs: Mapping[str, Cost] = field(repr=False)
     whole: Whole = field(repr=False)
@@ -109,6 +115,11 @@ class SimulatedSession:
     def objective_ratio_same_rules(self) -> float | None:
         """Return the same over the pooled method that obeys the session's rules."""
         return self.objectives and self.objectives.ratio_same_rules
+
+    @property
+    def pooled_agreement(self) -> float | None:
+        """Return the adjusted Rand index to the best of ten pooled starts."""
+        return self.objectives and self.objectives.agreement
 
 
 def simulate(
@@ -155,9 +166,10 @@ def simulate(
 
     Raises CoterieError: with what a session of these parties would end with.
 
-    Warns with UserWarning: of what may have spoilt the result: clusters that coincide,
-        that kept their place or still moved, parties of few columns that leave a
-        dimension out, much noise.
+    Warns with UserWarning: of what may have spoilt the result: clusters that follow the
+        sites, that coincide, kept their place or still moved, a pooled analysis that
+        finds better or other ones, parties of few columns that leave a dimension out,
+        much noise.
     """
     params, dealt = _open_tables(
         params,
@@ -275,6 +287,7 @@ def play(
     runs = session_terms.runs_of(params, evaluation)
     numbers = [getattr(run, "n_clusters", None) for run in runs]
     results = tuple(_result(held, simulated, slot) for slot in names)
+    sites = _rows_of_sites(held.layout, results)
     # of one run some protocols tell the coordinator alone, to fewer digits
     told = results[0].figures or simulated.figures or (None,) * len(numbers)
     played = SimulatedSession(
@@ -291,12 +304,14 @@ def play(
         chosen=simulated.chosen,
         fidelity=fidelity,
         objectives=objectives,
+        site_agreement=site_agreement(sites),
         rounds=simulated.rounds,
         costs=simulated.costs,
         whole=put_together(held, simulated, measured),
         warnings=tuple(
             dict.fromkeys(
                 [
+                    *site_effects(sites),
                     *_of_ids(simulated, held),
                     *_cautions(simulated, fidelity),
                     *_of_objectives(objectives),
@@ -363,16 +378,37 @@ def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[s
         )
 
 
-def _of_objectives(found: Objectives | None) -> Iterator[str]:
-    """Yield a sentence where a pooled analysis by the same rules would do better.
+def _rows_of_sites(layout: Layout, results: Sequence[Result]) -> IntArray:
+    """Return int64 (sites, k): rows of each row group in each cluster."""
+    slots = [group[0] for group in layout.row_groups]
+    by_slot = dict(zip(layout.names, results, strict=True))
+    clustered = [by_slot[slot].labels[by_slot[slot].labels >= 0] for slot in slots]
+    k = 1 + max((int(labels.max(initial=-1)) for labels in clustered), default=-1)
+    return np.array([np.bincount(labels, minlength=k) for labels in clustered])
 
-    What the rules themselves cost has sentences of its own.
-    """
-    ratio = None if found is None else found.ratio_same_rules
-    if ratio is not None and ratio > _AS_GOOD:
+
+def _of_objectives(compared: Objectives | None) -> Iterator[str]:
+    """Yield sentences where the pooled method finds better clusters, or others."""
+    if compared is None or compared.ratio is None:
+        return
+    ratio, same_rules = compared.ratio, compared.ratio_same_rules
+    if ratio > _AS_GOOD:
+        by_rules = ""
+        if same_rules is not None and same_rules != ratio:
+            by_rules = (
+                f"; {same_rules:.2f} times where the pooled method obeys the session's "
+                "rules (objective_ratio_same_rules)"
+            )
         yield (
             f"The objective is {ratio:.2f} times that of the pooled method with ten "
-            "starts (objective ratio)."
+            f"starts (objective_ratio){by_rules}."
+        )
+    elif compared.agreement is not None and compared.agreement < _SAME_CLUSTERS:
+        yield (
+            f"The clusters are others than those of the pooled method with ten starts: "
+            f"pooled_agreement {compared.agreement:.2f}, at an objective_ratio of "
+            f"{ratio:.3f}. Several clusterings are nearly as good, or a small cluster "
+            "was missed: compare the sizes, and try more starts (n_init)."
         )
 
 
@@ -464,8 +500,10 @@ def build_manifest(
             "labels_sha256": digest_matrix(labels),
             "figures": None if figures is None else figures.model_dump(mode="json"),
             "fidelity": played.fidelity,
+            "pooled_agreement": played.pooled_agreement,
             "objective_ratio": played.objective_ratio,
             "objective_ratio_same_rules": played.objective_ratio_same_rules,
+            "site_agreement": played.site_agreement,
             "rounds": played.rounds,
         },
     }

@@ -83,6 +83,7 @@ def test_python_of_the_readme_runs_as_printed(
     assert len(reader["labelled"]) == len(reader["tables"][0])
 
 
+@pytest.mark.filterwarnings("ignore:The clusters follow the institutions")
 def test_python_of_its_own_page_runs_up_to_other_machines(
     reader: dict[str, Any],
 ) -> None:

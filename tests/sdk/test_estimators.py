@@ -183,6 +183,8 @@ def test_co_clustering_finds_planted_blocks() -> None:
 # Sentences
 
 ROWS = [X[:75], X[75:]]
+SORTED = pytest.mark.filterwarnings("ignore:The clusters follow the institutions")
+"""Iris comes sorted by its kinds: its first and second half are sites of their own."""
 
 
 @pytest.mark.parametrize(
@@ -247,6 +249,7 @@ def test_what_does_not_fit_is_a_value_error_of_one_sentence(
     assert refused.value.problem.slug.startswith("invalid-")
 
 
+@SORTED
 def test_new_rows_are_labelled_only_with_a_predictor() -> None:
     shut = FederatedKMeans(3, layout="rows", random_state=0).fit(ROWS)
     for name in ("predict", "transform", "score"):
@@ -363,6 +366,7 @@ def test_what_may_label_is_known_before_a_session() -> None:
     assert hasattr(FederatedKMeans(3, protocol="llf"), "score")
 
 
+@SORTED
 def test_a_generator_draws_the_seed_of_each_session() -> None:
     first, second = (
         FederatedKMeans(3, layout="rows", random_state=np.random.default_rng(4))
@@ -402,6 +406,7 @@ def test_results_of_a_dealt_table_name_its_own_rows(layout: Any) -> None:
             assert result.naming == tuple(more.values())
 
 
+@pytest.mark.filterwarnings("ignore:1 of 3 clusters have one or two rows:UserWarning")
 def test_choices_and_switches_of_guards_are_taken() -> None:
     far = np.vstack([X, [5100.0, 1.0, 1.0, 1.0]])
     with pytest.raises(CannotCluster, match="allow_other_units"):

@@ -17,6 +17,7 @@ from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import KeyedStream, public_stream
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.examples import BY_MATCH_KEYS
 from clustering_protocols.shared_stages.alignment.params import Alignment
@@ -105,13 +106,14 @@ def objectives(
     It is maximised and above 0: own and pooled change places, so that a ratio above 1 is
     the worse result here too.
     """
-    del clustered
     known = trace.memories[trace.session.slots[0]].get(messages.Memberships)
     if known is None or not params.is_global:
         return None
     ten = params.model_copy(update={"n_init": _N_INIT})
     own = float(known.criteria[lanes.best(known)])
-    return Objectives(run(ten, X, None).criterion, own)
+    best = run(ten, X, None)
+    agreement = adjusted_rand(best.objects.argmax(axis=1), clustered[0])
+    return Objectives(best.criterion, own, agreement)
 
 
 def examples() -> Sequence[Example[CoClustering]]:

@@ -18,6 +18,7 @@ from clustering_protocols.algorithms.coincidence import equalise_coordinates
 from clustering_protocols.contract import Example, Trace
 from clustering_protocols.numerics.objectives import Objectives
 from clustering_protocols.numerics.randomness import KeyedStream, generator
+from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.quality import pooled_objectives
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.shared_stages.alignment.examples import BY_MATCH_KEYS
@@ -188,19 +189,20 @@ def objectives(
     k = params.n_clusters
     plain = pooled_objectives.cluster(Z, k)
     own = pooled_objectives.inertia(Z, labels)
+    agreement = adjusted_rand(plain.labels, labels)
     rows_split = _n_columns(trace.session) == 1
     least = params.least_rows_moved if rows_split else 1
     smallest = min(
         np.bincount(each, minlength=k).min() for each in (plain.labels, labels)
     )
     if smallest >= least:
-        return Objectives(own, plain.inertia)
+        return Objectives(own, plain.inertia, agreement)
     runs = [
         _updates(params, Z, _start_by_rules(Z, k, lane), trace).labels
         for lane in range(pooled_objectives.N_INIT)
     ]
     best = min(pooled_objectives.inertia(Z, found) for found in runs)
-    return Objectives(own, plain.inertia, best)
+    return Objectives(own, plain.inertia, agreement, best)
 
 
 def _start_by_rules(Z: FloatArray, k: int, lane: int) -> FloatArray:

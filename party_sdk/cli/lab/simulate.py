@@ -128,9 +128,17 @@ def _print(report: Mapping[str, Any]) -> None:
         click.echo(f"fidelity  {report['fidelity']:.4f}   {equal}")
     if report["objective_ratio"] is not None:
         same = report["objective_ratio_same_rules"]
+        if report["pooled_agreement"] is not None:
+            beside = "(with the best of ten pooled starts)"
+            click.echo(f"agreement {report['pooled_agreement']:.4f}   {beside}")
         click.echo(
-            f"objective {report['objective_ratio']:.4f}   (over pooled clustering with ten "
-            f"starts; {same:.4f} over pooled clustering under the same rules)"
+            f"objective {report['objective_ratio']:.4f}   (over the best of ten pooled starts; "
+            f"{same:.4f} over pooled clustering under the same rules)"
+        )
+    if report["site_agreement"] is not None:
+        click.echo(
+            f"sites     {report['site_agreement']:.4f}   (0: clusters tell nothing of the "
+            "site, 1: all)"
         )
     for name in report.get("truth", {}):
         here, pooled = report["truth"][name], report["pooled_truth"][name]
