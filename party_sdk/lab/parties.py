@@ -9,6 +9,7 @@ from itertools import combinations, pairwise
 from numbers import Integral
 from typing import Any, Literal, TypeAlias, TypeGuard
 
+import narwhals as nw
 import numpy as np
 from pydantic import ValidationError
 
@@ -255,6 +256,8 @@ def bring_tables(
             )
         ]
     data = dict(zip(layout.names, opened, strict=True))
+    if id_column is None:
+        _check_indexes(dict(zip(layout.names, tables, strict=True)), layout)
     for number, (table, slot) in enumerate(zip(tables, layout.slots, strict=True), 1):
         first = data[layout.column_group(slot.column)[0]].columns
         own = data[slot.name]
@@ -271,6 +274,38 @@ def bring_tables(
         named=all(map(has_names, data.values())),
         agreed=agreed,
     )
+
+
+def _check_indexes(tables: Mapping[str, Any], layout: Layout) -> None:
+    """Refuse tables of the same rows whose indexes say that their order differs.
+
+    A default index says nothing beside labels of another kind.
+
+    Raises InvalidData.
+    """
+    numbers = {slot: number for number, slot in enumerate(tables, 1)}
+    for members in layout.row_groups:
+        indexes = {
+            slot: tables[slot].index
+            for slot in members
+            if nw.dependencies.is_pandas_dataframe(tables[slot])
+        }
+        for one, other in combinations(indexes, 2):
+            mine, yours = indexes[one], indexes[other]
+            is_default = _counts_rows(mine) or _counts_rows(yours)
+            if mine.equals(yours) or (is_default and set(mine).isdisjoint(yours)):
+                continue
+            raise InvalidData(
+                f"Tables {numbers[one]} and {numbers[other]} hold the same rows, and "
+                "their indexes differ: name the column of ids, or the index, as "
+                "id_column; or take the indexes off with reset_index(drop=True) if row "
+                "n of one is row n of the other."
+            )
+
+
+def _counts_rows(index: Any) -> bool:
+    """Return whether an index of pandas is the default one."""
+    return bool(np.array_equal(index, np.arange(len(index))))
 
 
 def has_names(source: DataSource) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import mmap
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
-from pyarrow import compute
+from pyarrow import compute, types
 
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import normal
@@ -87,13 +87,20 @@ class ArrowSource:
         """Add nothing: every row was read."""
 
 
-def frame_source(table: Any) -> ArrowSource:
+def frame_source(table: Any, naming: Sequence[str] = ()) -> ArrowSource:
     """Return a table of pandas, polars or pyarrow in memory as a source.
+
+    naming: columns that name the rows; an index of pandas that has one of these names
+        is read as such a column.
 
     Raises InvalidData if it is none, or a column cannot be read.
     """
     import narwhals as nw  # not above: files need none
 
+    if nw.dependencies.is_pandas_dataframe(table):
+        levels = [name for name in table.index.names if name in naming]
+        if levels := [name for name in levels if name not in table.columns]:
+            table = table.reset_index(level=levels)
     try:
         frame = nw.from_native(table, eager_only=True)
     except TypeError:
@@ -110,8 +117,28 @@ def frame_source(table: Any) -> ArrowSource:
         arrow: pa.Table = frame.to_arrow().select(places)
     except (pa.ArrowException, TypeError, ValueError):
         raise InvalidData(_explain_unknown_kind(frame)) from None
+    arrow = pa.table(
+        [_in_own_zone(column, column.type) for column in arrow.columns],
+        [str(place) for place in places],
+    )
     kinds = [kind_of(kind) for kind in arrow.schema.types]
     return ArrowSource(names, kinds, arrow, {place: place for place in places})
+
+
+def _in_own_zone(cells: Any, kind: pa.DataType) -> Any:
+    """Return timestamps as clocks of their zone show them; other cells as they are.
+
+    cells: instants are counted in UTC where ``kind`` alone has the zone.
+    """
+    if not types.is_timestamp(kind) or kind.tz is None:
+        return cells
+    try:
+        return compute.local_timestamp(compute.cast(cells, kind, safe=False))
+    except pa.ArrowInvalid:
+        raise InvalidData(
+            "A column holds timestamps of a time zone that this machine does not know: "
+            "write them as dates."
+        ) from None
 
 
 def _explain_unknown_kind(frame: Any) -> str:
@@ -145,7 +172,9 @@ def parquet_source(path: Path, unpacked: Unpacked, copy: Path) -> ArrowSource:
     if table.num_columns != n_chosen or len(unpacked.kinds) != len(names.all):
         raise unusable(path)
     places = dict(zip(unpacked.chosen, range(n_chosen), strict=True))
-    return ArrowSource(names, unpacked.kinds, table, places)
+    source = ArrowSource(names, unpacked.kinds, table, places)
+    source.warnings = unpacked.warnings
+    return source
 
 
 def unpack_parquet(
@@ -171,13 +200,38 @@ def unpack_parquet(
             names = [described[place][0] for place in chosen]
             _check_size(connection, path, limits, names, n_texts)
             casts = [(place, _cast(described[place][1])) for place in chosen]
+            zones = _zoned_types(connection, path, described)
+            own = [zones.get(place) for place in chosen]
             none = pa.RecordBatchReader.from_batches(pa.schema([]), [])
             rows = duck.read_parquet(connection, path, casts) if casts else none
-            _write_stream(rows, copy, path)
+            _write_stream(rows, own, copy, path)
     except duckdb.Error as error:
         raise duck.unreadable(path, error) from None
     all_names = tuple(name for name, _ in described)
-    return Unpacked(names=all_names, kinds=tuple(kinds), chosen=tuple(chosen))
+    in_utc = [described[place][0] for place in chosen if zones.get(place) == _UTC]
+    return Unpacked(
+        names=all_names,
+        kinds=tuple(kinds),
+        chosen=tuple(chosen),
+        warnings=tuple(
+            f"{name!r}: the days of its timestamps are those of UTC." for name in in_utc
+        ),
+    )
+
+
+def _zoned_types(
+    connection: duckdb.DuckDBPyConnection,
+    path: Path,
+    described: Sequence[tuple[str, str]],
+) -> dict[int, pa.DataType]:
+    """Return the type of each column of instants, whose zone Arrow's schema may name."""
+    kinds = [kind for _, kind in described]
+    places = [i for i, kind in enumerate(kinds) if kind == "TIMESTAMP WITH TIME ZONE"]
+    stored = duck.arrow_schema(connection, path) if places else None
+    zones: list[str | None] = [None] * len(kinds)
+    if stored is not None and len(stored) == len(kinds):
+        zones = [getattr(kind, "tz", None) for kind in stored.types]
+    return {place: pa.timestamp("us", zones[place] or "UTC") for place in places}
 
 
 def _check_size(
@@ -194,20 +248,29 @@ def _check_size(
     limits.check_unpacked(n_bytes, f"{path.name!r} takes", remedy)
 
 
-def _write_stream(batches: pa.RecordBatchReader, copy: Path, path: Path) -> None:
+def _write_stream(
+    batches: pa.RecordBatchReader,
+    zoned: Sequence[pa.DataType | None],
+    copy: Path,
+    path: Path,
+) -> None:
     with (
         copy.open("wb") as file,
         pa.ipc.new_stream(file, batches.schema) as stream,
     ):
         for batch in batches:
-            for column in batch.columns:
+            columns = [
+                column if kind is None else _in_own_zone(column, kind)
+                for column, kind in zip(batch.columns, zoned, strict=True)
+            ]
+            for column in columns:
                 if pa.types.is_string(column.type):
                     longest = compute.max(compute.binary_length(column)).as_py()
                     if (longest or 0) > MOST_CELL:
                         raise InvalidData(
                             f"{path.name!r} holds a cell of more than two mebibytes."
                         )
-            stream.write_batch(batch)
+            stream.write_batch(pa.record_batch(columns, batches.schema))
 
 
 def _kind(name: str) -> Kind:
@@ -227,3 +290,6 @@ def _cast(name: str) -> str:
     if _kind(name) == "words" or "HUGE" in name:
         return "VARCHAR"
     return "TIMESTAMP" if name.startswith("TIMESTAMP") else name
+
+
+_UTC: Final = pa.timestamp("us", "UTC")

@@ -6,6 +6,7 @@ columns are called by position. So nothing of an operator's file becomes a state
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ def open_database(
     }
     with duckdb.connect(":memory:", config=config) as connection:
         connection.execute("SET enable_progress_bar = false")
+        # instants become the same timestamps on every machine
+        connection.execute("SET TimeZone = 'UTC'")
         connection.execute(f"SET allowed_paths = [{_literal(str(path))}]")
         connection.execute(f"SET allowed_directories = [{_literal(f'{folder}/')}]")
         connection.execute("SET enable_external_access = false")
@@ -133,6 +136,16 @@ def parquet_columns(
     ).fetchall()
     names = own if len(own) == len(described) else [line[0] for line in described]
     return [(name, line[1]) for name, line in zip(names, described, strict=True)]
+
+
+def arrow_schema(connection: duckdb.DuckDBPyConnection, path: Path) -> pa.Schema | None:
+    """Return the schema that Arrow wrote beside that of Parquet, if it did."""
+    query = "SELECT value FROM parquet_kv_metadata($path) WHERE key = 'ARROW:schema'"
+    stored = connection.execute(query, {"path": literally(path)}).fetchall()
+    try:
+        return pa.ipc.read_schema(pa.py_buffer(b64decode(stored[0][0])))
+    except (IndexError, ValueError, OSError):  # Arrow's errors are such too
+        return None
 
 
 def _outer(nodes: Sequence[tuple[str, int | None]]) -> list[str]:

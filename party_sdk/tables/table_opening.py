@@ -190,7 +190,7 @@ def _open_unmapped(
 ) -> Iterator[Source]:
     path = file_of(table)
     if path is None:
-        yield frame_source(table)
+        yield frame_source(table, (*how.id_columns, *how.match_columns))
         return
     before = _state(path)
     yield _open_file(path, how, folder, columns)

@@ -33,8 +33,8 @@ STAND_INS: dict[str, Verdict] = {
 }
 """By the id that two other people have at two parties: the first is their own."""
 INDEX: dict[str, Verdict] = {
-    "other order": BROKEN,
-    "its name as the id": BROKEN,
+    "other order": RIGHT,
+    "its name as the id": RIGHT,
     "a column": RIGHT,
     "a session": Refused(Problem.INVALID_DATA, "ids say which is which"),
 }
