@@ -23,6 +23,8 @@ _ENDINGS: Final[dict[str, FileKind]] = {
 
 LARGE_FILE: Final = "large-file"
 """What lifts these limits: of memory to half of the machine's."""
+CELL_LINES: Final = "cell-lines"
+"""What admits cells of text files that hold lines which look like rows."""
 MOST_UNPACKED: Final = 1 << 30
 """Bytes that a file may unpack to, and of each file that a reader's process writes."""
 MOST_MEMORY: Final = 4 << 30

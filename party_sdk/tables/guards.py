@@ -12,13 +12,13 @@ import pyarrow as pa
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from party_sdk.tables.columns import Column
-from party_sdk.tables.files import LARGE_FILE
+from party_sdk.tables.files import CELL_LINES, LARGE_FILE
 from party_sdk.tables.names import UNNAMED, maybe_truth
 
 RUNNING: Final = "running-number"
 LARGE: Final = "large-integers"
 TOTALS: Final = "totals-row"
-SWITCHES: Final = (RUNNING, LARGE, TOTALS, LARGE_FILE)
+SWITCHES: Final = (RUNNING, LARGE, TOTALS, CELL_LINES, LARGE_FILE)
 """Guards that a party may switch off for a table, by ``--allow``."""
 
 MOST_MAGNITUDE: Final = 1e150

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -94,8 +94,28 @@ class FileLines:
         """Return how many rows the file has, as far as quotation marks show."""
         return sum(1 for _ in self._records()) - 1
 
+    def swallowing(self, is_row: Callable[[str], bool]) -> Iterator[tuple[int, int]]:
+        """Yield first and last line of each row that holds two lines or more like rows.
+
+        Two stray quotation marks make one cell of all that lies between.
+        """
+        lines: list[str] = []
+        for begin, end in self._spans(lines.append):
+            if sum(map(is_row, lines)) > 1:
+                yield begin, end
+            lines.clear()
+
     def _records(self) -> Iterator[int]:
-        quotes, begin, named = 0, 0, False
+        return (begin for begin, _ in self._spans())
+
+    def _spans(
+        self, see: Callable[[str], None] | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """Yield the first and the last line of each row, the names' too.
+
+        see: called with the lines of rows that take several.
+        """
+        quotes, begin, named, first = 0, 0, False, ""
         opening: Any = gzip.open if self.kind == "gzip" else open
         with (
             opening(self.path, "rb") as file,
@@ -112,14 +132,19 @@ class FileLines:
                 if not begin:
                     if piece == "\n" and not (self.one_column and named):
                         continue
-                    begin, named = line, True
+                    begin, named, first = line, True, piece
+                elif see is not None:
+                    if first:
+                        see(first)
+                    see(piece)
+                    first = ""
                 if line not in self.whole:
                     quotes += piece.count(self.quote)
                 if is_line and quotes % 2 == 0:
-                    yield begin
+                    yield begin, line
                     begin = 0
             if begin and quotes % 2 == 0:
-                yield begin
+                yield begin, number
 
 
 @dataclass(frozen=True, slots=True)

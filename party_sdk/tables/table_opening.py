@@ -27,7 +27,7 @@ from party_sdk.tables.arrow_tables import frame_source, parquet_source
 from party_sdk.tables.cells import is_date
 from party_sdk.tables.columns import Column, is_numeric, numbers, texts
 from party_sdk.tables.dialect import from_mapping
-from party_sdk.tables.files import LARGE_FILE, STATISTICS, Limits, kind_of
+from party_sdk.tables.files import LARGE_FILE, STATISTICS, kind_of
 from party_sdk.tables.mapped_source import MappedSource
 from party_sdk.tables.mapping import TableMapping, load_mapping
 from party_sdk.tables.names import IdColumns
@@ -203,7 +203,7 @@ def _open_file(
 ) -> Source:
     kind, dialect = kind_of(path), how.file_dialect
     if kind in {"text", "gzip"}:
-        return TextSource(path, kind, dialect, folder, Limits.of(path, how.allow))
+        return TextSource(path, kind, dialect, folder, how.allow)
     if columns is not None:
         columns = [normal(name) for name in columns]
         if how.mapping is not None:

@@ -30,12 +30,12 @@ from party_sdk.tables.cells import (
 )
 from party_sdk.tables.columns import EARLY, Column, numbers
 from party_sdk.tables.dialect import Dialect
-from party_sdk.tables.files import UNPACK, FileKind, Limits
+from party_sdk.tables.files import CELL_LINES, UNPACK, FileKind, Limits
 from party_sdk.tables.names import Names
 from party_sdk.tables.report import HEADER, Finding, Findings, form
 from party_sdk.tables.row_places import FileLines, NumberedRows, Places, RemainingRows
 from party_sdk.tables.source import Batch, Cells
-from party_sdk.tables.text_format import detect, records
+from party_sdk.tables.text_format import detect, records, split_lines
 
 _SAMPLE_BYTES: Final = 1 << 18
 _LONGEST_HEAD: Final = 1 << 24
@@ -77,17 +77,23 @@ class TextSource:
     kind: {"text", "gzip"}.
     given: what the operator says; the rest is found in the file.
     folder: for a copy, where DuckDB cannot read the file itself.
-    limits: what a compressed file may unpack to.
+    allow: guards that are switched off.
     """
 
     def __init__(
-        self, path: Path, kind: FileKind, given: Dialect, folder: Path, limits: Limits
+        self,
+        path: Path,
+        kind: FileKind,
+        given: Dialect,
+        folder: Path,
+        allow: Sequence[str] = (),
     ) -> None:
         head = _read_head(path, kind)
         encoding = given.encoding or _find_encoding(path, kind, head)
         text = _decode_head(path, head, encoding, is_given=given.encoding is not None)
         self._path, self._kind = path, kind
-        self._folder, self._limits = folder, limits
+        self._folder, self._limits = folder, Limits.of(path, allow)
+        self._cells_hold_lines = CELL_LINES in allow
         self._longest = max(map(len, head.splitlines()), default=0)
         self.dialect, warnings = detect(text, replace(given, encoding=encoding))
         rows = records(text, self.dialect)
@@ -118,7 +124,7 @@ class TextSource:
             self._decode()
         self._rejects: list[duck.Reject] = []
         self._wrong: list[_WrongCell] = []
-        self._n_wrong = 0
+        self._n_wrong = self._n_read = 0
 
     def _decode(self) -> None:
         self._read = self._folder / "decoded.csv"
@@ -242,7 +248,10 @@ class TextSource:
         plan = duck.ReadPlan(self.dialect, width, places, self._longest)
         try:
             with duck.open_database(path, self._folder, width) as connection:
-                yield from duck.read_text(connection, path, plan)
+                self._n_read = 0
+                for batch in duck.read_text(connection, path, plan):
+                    self._n_read += len(batch)
+                    yield batch
                 self._rejects = duck.read_rejects(connection)
         except duckdb.OutOfMemoryException:
             raise InvalidData(f"{width:,} columns take too much memory.") from None
@@ -252,7 +261,7 @@ class TextSource:
     def tell(self, columns: Sequence[Column], findings: Findings) -> None:
         """Add what the last pass did not read: lines that DuckDB rejected, and cells."""
         del columns
-        found = self._rejected_findings()
+        found = [*self._rejected_findings(), *self._swallowed_rows()]
         if (places := self.read_places()) is not None:
             rows = sorted({cell.row for cell in self._wrong})
             lines = dict(zip(rows, places.of(rows), strict=True))
@@ -280,6 +289,44 @@ class TextSource:
             what = _REJECTED.get(reject.why, "this line cannot be read")
             found.setdefault(line, what.format(len(self.names.all)))
         return [Finding(line=line, what=what) for line, what in found.items()]
+
+    def _swallowed_rows(self) -> Iterator[Finding]:
+        """Yield the cells that hold lines which are rows by themselves."""
+        if self._cells_hold_lines or self._has_a_row_a_line():
+            return
+        for first, last in self._lines_of_file().swallowing(self._is_row):
+            yield Finding(
+                line=first,
+                what=f"quotation marks make one cell of the rows up to line {last}: "
+                f"delete the marks, or --allow {CELL_LINES} if they hold a text",
+            )
+
+    def _has_a_row_a_line(self) -> bool:
+        """Return whether no cell of the last pass can hold the end of a line."""
+        with self._read.open("rb") as file:
+            pieces = iter(lambda: file.read(_PIECE), b"")
+            quote = self.dialect.quote.encode()
+            if not any(quote in piece for piece in pieces):
+                return True
+            file.seek(0)
+            n_ends = sum(
+                piece.count(b"\n") for piece in iter(lambda: file.read(_PIECE), b"")
+            )
+        n_rows = self._n_read + len(self._rejects)
+        return n_ends <= (self.dialect.skip or 0) + 1 + n_rows
+
+    def _is_row(self, line: str) -> bool:
+        """Return whether a line has the usual cells: as many, and of the same kinds."""
+        dialect, width = self.dialect, len(self.kinds)
+        cells = line.replace(dialect.quote, "").split(dialect.delimiter or ",")
+        if len(cells) != width:  # perhaps marks of its own hold a delimiter
+            cells = next(iter(split_lines([line], dialect)), [])
+        return 1 < len(cells) == width and all(
+            kind in {"words", "nothing"}
+            or cell.strip() in dialect.codes
+            or guess([cell], dialect) != "words"
+            for kind, cell in zip(self.kinds, cells, strict=True)
+        )
 
     def _lines(self, positions: Sequence[int]) -> list[int]:
         """Return the lines on which positions in bytes lie; these are ascending."""
@@ -320,7 +367,7 @@ class CopiedSource(TextSource):
             dates=given.dates,
             missing=given.missing,
         )
-        super().__init__(copy, "text", dialect, copy.parent, Limits(copy.name))
+        super().__init__(copy, "text", dialect, copy.parent)
         self._rows, self._chosen = rows, chosen
 
     @property
@@ -335,6 +382,42 @@ class CopiedSource(TextSource):
         decimal = {"decimal": dialect.decimal} if dialect.decimal != "." else {}
         dates = {"dates": dialect.dates} if dialect.dates else {}
         return self._chosen | decimal | dates
+
+    def _swallowed_rows(self) -> Iterator[Finding]:
+        """Yield the cells that hold lines which are rows by themselves."""
+        if self._cells_hold_lines or self._has_a_row_a_line():
+            return
+        for first, last in self._lines_of_file().swallowing(self._is_row):
+            yield Finding(
+                line=first,
+                what=f"quotation marks make one cell of the rows up to line {last}: "
+                f"delete the marks, or --allow {CELL_LINES} if they hold a text",
+            )
+
+    def _has_a_row_a_line(self) -> bool:
+        """Return whether no cell of the last pass can hold the end of a line."""
+        with self._read.open("rb") as file:
+            pieces = iter(lambda: file.read(_PIECE), b"")
+            quote = self.dialect.quote.encode()
+            if not any(quote in piece for piece in pieces):
+                return True
+            file.seek(0)
+            n_ends = sum(
+                piece.count(b"\n") for piece in iter(lambda: file.read(_PIECE), b"")
+            )
+        n_rows = self._n_read + len(self._rejects)
+        return n_ends <= (self.dialect.skip or 0) + 1 + n_rows
+
+    def _is_row(self, line: str) -> bool:
+        """Return whether a line has the usual cells: as many, and of the same kinds."""
+        dialect = self.dialect
+        cells = line.replace(dialect.quote, "").split(dialect.delimiter or ",")
+        return 1 < len(cells) == len(self.kinds) and all(
+            kind in {"words", "nothing"}
+            or cell.strip() in dialect.codes
+            or guess([cell], dialect) != "words"
+            for kind, cell in zip(self.kinds, cells, strict=True)
+        )
 
     def _lines(self, positions: Sequence[int]) -> list[int]:
         return self._rows.of([line - 2 for line in super()._lines(positions)])

@@ -54,14 +54,16 @@ def _records(text: str, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
 
     They end before a huge field: the reader of the whole file names its line.
     """
-    reader = csv.reader(
-        _lines(text)[dialect.skip or 0 :],
-        delimiter=dialect.delimiter or ",",
-        quotechar=dialect.quote,
-    )
+    reader = split_lines(_lines(text)[dialect.skip or 0 :], dialect)
     with suppress(csv.Error):
         for cells in reader:
             yield reader.line_num, cells
+
+
+def split_lines(lines: Iterable[str], dialect: Dialect) -> Any:
+    """Return a reader of lines as cells; its ``line_num`` counts them."""
+    delimiter = dialect.delimiter or ","
+    return csv.reader(lines, delimiter=delimiter, quotechar=dialect.quote)
 
 
 def _lines(text: str) -> list[str]:

@@ -80,7 +80,8 @@ def unmapped_reading_options(command: Command) -> Command:
         "--allow",
         multiple=True,
         metavar="GUARD",
-        help="Switch a guard off: running-number, large-integers, totals-row or large-file.",
+        help="Switch a guard off: running-number, large-integers, totals-row, "
+        "cell-lines or large-file.",
     )
     @functools.wraps(command)
     def run_with_reading(

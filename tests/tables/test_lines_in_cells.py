@@ -1,0 +1,85 @@
+"""A quoted cell may hold lines; it may not hold rows without a word."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from party_sdk.tables import How, examine
+
+HOW = How(columns=("age", "crp"))
+
+
+def rows(n: int = 20, delimiter: str = ",", note: str = "ok") -> list[str]:
+    return [
+        delimiter.join([f"P{i:02}", f"{20 + i * 7 % 61}", f"{i * 3 % 17}.5", note])
+        for i in range(n)
+    ]
+
+
+def write(path: Path, lines: list[str], delimiter: str = ",", end: str = "\n") -> Path:
+    names = delimiter.join(["pid", "age", "crp", "note"])
+    content = end.join([names, *lines, ""]).encode()
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize(("first", "last"), [(5, 12), (5, 6), (0, 19)])
+def test_rows_between_stray_marks_are_refused(
+    tmp_path: Path, delimiter: str, end: str, name: str, first: int, last: int
+) -> None:
+    lines = rows(delimiter=delimiter)
+    lines[first] = lines[first].replace("ok", '"poor')
+    lines[last] = lines[last].replace("ok", 'sleep"')
+    path = write(tmp_path / name, lines, delimiter, end)
+    report, table = examine(path, HOW)
+    assert table is None
+    [problem] = report.problems
+    assert problem.line == first + 2
+    assert f"line {last + 2}" in problem.what
+    assert "quotation marks" in problem.what
+
+
+@pytest.mark.parametrize("place", ["first column", "column of its own"])
+def test_marks_in_other_columns_count_too(tmp_path: Path, place: str) -> None:
+    lines = rows()
+    if place == "first column":
+        lines[3], lines[9] = f'"{lines[3]}', lines[9].replace("P09", 'P09"')
+    else:
+        lines[3], lines[9] = lines[3].replace("ok", '"'), lines[9].replace("ok", '"')
+    report, table = examine(write(tmp_path / "a.csv", lines), HOW)
+    assert table is None
+    assert any(p.line == 5 and "quotation" in p.what for p in report.problems)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "first line\nsecond line",
+        "tired, weak, pale\nand, after a week, better",
+        "line\n\nline\nP7, perhaps 12, and more, said he",
+        'she said ""no""\nand left',
+    ],
+)
+def test_a_note_of_several_lines_is_read(tmp_path: Path, note: str) -> None:
+    lines = rows()
+    lines[7] = lines[7].replace("ok", f'"{note}"')
+    report, table = examine(write(tmp_path / "a.csv", lines), HOW)
+    assert not report.problems
+    assert table is not None
+    assert table.n_rows == 20
+
+
+def test_an_operator_may_say_that_a_note_holds_lines_like_rows(tmp_path: Path) -> None:
+    lines = rows()
+    lines[7] = lines[7].replace("ok", '"copied:\nP01,21,1.5,ok"')
+    path = write(tmp_path / "a.csv", lines)
+    assert examine(path, HOW)[1] is None
+    report, table = examine(path, How(columns=HOW.columns, allow=["cell-lines"]))
+    assert table is not None, report.problems
+    assert table.n_rows == 20
