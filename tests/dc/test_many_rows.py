@@ -52,6 +52,7 @@ def test_a_result_says_when_small_groups_of_rows_were_clustered(n: int) -> None:
         assert adjusted_rand(y[parts.held[name]], outcome.labels) == 1.0
 
 
+@pytest.mark.unused_seam("draw")
 def test_up_to_the_limit_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(*_: object) -> None:
         raise AssertionError("rows were drawn")

@@ -196,6 +196,7 @@ FOUND = {
 }
 
 
+@pytest.mark.unused_seam("seal")
 @pytest.mark.parametrize("what", FOUND)
 def test_what_was_found_once_is_refused(what: str) -> None:
     name, seed, how = FOUND[what]

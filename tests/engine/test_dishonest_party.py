@@ -121,6 +121,7 @@ def drawn(rng: random.Random, whole: Recorded) -> tuple[Spoiling, Recorded, str]
             return how, session, liar
 
 
+@pytest.mark.unused_seam("seal")
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
 def test_a_lie_ends_the_session_by_name_or_not_at_all(name: str, example: int) -> None:
@@ -128,6 +129,7 @@ def test_a_lie_ends_the_session_by_name_or_not_at_all(name: str, example: int) -
     run(name, example, seed, thorough(ci=6, nightly=100))
 
 
+@pytest.mark.unused_seam("seal")
 @pytest.mark.parametrize(("name", "example"), EXAMPLES)
 @pytest.mark.parametrize("value", some([1e308, LARGEST], ci=1))
 def test_numbers_beyond_any_row_end_by_name_or_not_at_all(

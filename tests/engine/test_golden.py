@@ -18,10 +18,11 @@ from tests.engine.golden.comparing import first_differences
 from tests.engine.golden.recording import Golden, recorded
 
 
-def test_sessions_send_what_is_kept_of_them() -> None:
+@pytest.mark.parametrize("options", [(), ("--killed",)], ids=["kept", "killed"])
+def test_sessions_send_what_is_kept_of_them(options: tuple[str, ...]) -> None:
     """In one process: each has to import all that computes, which takes the longest."""
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.engine.golden"],
+        [sys.executable, "-m", "tests.engine.golden", *options],
         env=baseline.environment(),
         capture_output=True,
         text=True,

@@ -156,6 +156,7 @@ def test_members_alone_read_what_is_released_to_members() -> None:
     assert b"difference" not in sent
 
 
+@pytest.mark.unused_seam("_check_opening")
 def test_profiles_need_a_dictionary_and_all_parties() -> None:
     source = {
         name: MatrixSource(X[i::3], columns=NAMES)
@@ -352,6 +353,7 @@ def test_a_singleton_cluster_is_merged_in_the_profile() -> None:
         assert field.mean[-1] != pytest.approx(row[NAMES.index(field.name)], abs=1e-6)
 
 
+@pytest.mark.unused_seam("_check_opening")
 @pytest.mark.threat(107)
 def test_no_linear_programme_narrows_a_rare_level_down() -> None:
     """What is told outside, with the sizes of lines and the shares of all rows."""

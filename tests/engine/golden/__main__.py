@@ -10,8 +10,9 @@ from tests.engine.golden import baseline
 if not baseline.is_ours():  # before anything imports numpy
     baseline.start_again()
 
-from clustering_protocols import catalogue
+from clustering_protocols import catalogue, simulation
 from tests.engine.golden import files
+from tests.engine.golden.recording import Forgetful
 
 
 def main() -> int:
@@ -24,12 +25,18 @@ def main() -> int:
         action="store_true",
         help="play under the terms that are drawn up now: every secret changes",
     )
+    parser.add_argument(
+        "--killed",
+        action="store_true",
+        help="let every role forget all but its bytes before every answer and step",
+    )
     chosen = parser.parse_args()
     differ = False
     for protocol in chosen.protocols or catalogue.catalogue():
         if chosen.write:
             files.write(protocol, new_terms=chosen.new_terms)
-        found = files.compare(protocol)
+        kind = Forgetful if chosen.killed else simulation.Session
+        found = files.compare(protocol, kind)
         differ |= bool(found.differences)
         said = found.differences or [f"{protocol}: {found.n_records} records, as kept"]
         sys.stdout.write("\n".join(said) + "\n")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from clustering_protocols import simulation
 from tests.engine.golden.baseline import TESTS, computed_by
 from tests.engine.golden.cases import cases
 from tests.engine.golden.comparing import first_differences
@@ -27,7 +28,9 @@ def path_of(protocol: str) -> Path:
     return FOLDER / f"{protocol}.json"
 
 
-def compare(protocol: str) -> Compared:
+def compare(
+    protocol: str, kind: type[simulation.Session] = simulation.Session
+) -> Compared:
     """Play the sessions of a protocol; return where they differ from the file."""
     file = json.loads(path_of(protocol).read_text())
     exactly = file["computed by"] == computed_by()
@@ -37,7 +40,7 @@ def compare(protocol: str) -> Compared:
         where = "nowhere kept" if name in known else "no example any more"
         found.append(f"{protocol} {name}: {where}")
     for name in known.keys() & kept.keys():
-        now = recorded(known[name], kept[name]["terms"])
+        now = recorded(known[name], kept[name]["terms"], kind)
         n_records += len(now["records"])
         for each in first_differences(kept[name], now, exactly=exactly):
             found.append(f"{protocol} {name}: {each}")  # noqa: PERF401  two loops

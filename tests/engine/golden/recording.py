@@ -12,7 +12,7 @@ import numpy as np
 import rfc8785
 from support.examples import begun
 
-from clustering_protocols import session_terms, simulation
+from clustering_protocols import engine, session_terms, simulation
 from clustering_protocols.contract import Example, Outcome
 from clustering_protocols.engine import packets
 from clustering_protocols.records import codec, hash_chain
@@ -26,12 +26,36 @@ from tests.engine.sealing import Sealed, read_before_sealing
 Golden = dict[str, Any]
 
 
-def recorded(example: Example[Any], played: Mapping[str, Any] | None = None) -> Golden:
+class Forgetful(simulation.Session):
+    """A session whose roles lose all but their bytes before every answer and step."""
+
+    def ask(self, slot: str, task: bytes) -> engine.TaskOutcome:
+        """Answer from the bytes of memory and journal."""
+        self.kill()
+        return super().ask(slot, task)
+
+    def advance(self, contributions: Mapping[str, bytes]) -> None:
+        """Step from the bytes of the state."""
+        self.kill()
+        super().advance(contributions)
+
+    def conclude(self, results: Mapping[str, bytes]) -> dict[str, Outcome]:
+        """Read results with the bytes of memory and journal."""
+        self.kill()
+        return super().conclude(results)
+
+
+def recorded(
+    example: Example[Any],
+    played: Mapping[str, Any] | None = None,
+    kind: type[simulation.Session] = simulation.Session,
+) -> Golden:
     """Return what is kept of a session: its terms, and by part what follows from them.
 
     played: the terms to play it under; by default those that are drawn up today.
         Everything secret is bound to the terms: under the same ones, all that follows
         is the same.
+    kind: of session, where its roles are to do something else between rounds.
     """
     drawn_up: list[bytes] = []
     draw_up = session_terms.draw_up
@@ -41,7 +65,7 @@ def recorded(example: Example[Any], played: Mapping[str, Any] | None = None) -> 
         return drawn_up[0] if played is None else rfc8785.dumps(dict(played))
 
     with patch.object(session_terms, "draw_up", kept), read_before_sealing() as sealed:
-        session = begun(example, SEED, simulation.Session)
+        session = begun(example, SEED, kind)
         session.to_the_end()
     now = json.loads(drawn_up[0])
     terms = now if played is None else dict(played)
