@@ -36,9 +36,8 @@ _CALLS: Final = {
     "lasting_stream": (0, "purpose"),
     "stream": (0, "purpose"),
     "MaskedSum": (1, "name"),
+    "Sum": (0, "name"),
 }
-_PASSED_ON: Final = {"SumStage": "MaskedSum"}
-"""What takes the name of sums and hands it on, always by its keyword."""
 _HEAD: Final = (
     "# Versions, purposes and names are written by: python -m benchmarks.spec\n"
     "# The sentence of a label ('use') is written by hand.\n"
@@ -102,7 +101,7 @@ def found_names() -> dict[str, list[tuple[str, str]]]:
         for node in ast.walk(tree):
             if not isinstance(node, ast.Call):
                 continue
-            function = _PASSED_ON.get(_name(node), _name(node))
+            function = _name(node)
             if function in _CALLS:
                 given = _argument(node, *_CALLS[function])
                 if given is not None:

@@ -28,9 +28,7 @@ from clustering_protocols.contract.row_history import MOST_ROWS, most_following
 from clustering_protocols.contract.selection import OUTSIDE, Selection
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import IntArray, WordArray
-from clustering_protocols.shared_stages.imputation.stage import PartialFillings
-from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments
-from clustering_protocols.shared_stages.statistics.moments import PartialMoments
+from clustering_protocols.shared_stages.sums import RowsSummed
 from clustering_protocols.terms.terms import Terms
 from party_sdk.disclosures.column_sketches import have_one_in_common
 from party_sdk.disclosures.row_marks import RowMarks
@@ -42,9 +40,6 @@ from party_sdk.home.files import (
 )
 
 MOST_BYTES: Final = 1 << 26
-
-_MOMENTS: Final = (OwnMoments, PartialMoments)
-"""Memory of a party that has told sums over all its rows, for means and spreads."""
 
 
 class KnownRows(NamedTuple):
@@ -152,18 +147,11 @@ def history_of(
     return history if history.n_sums else None
 
 
-def _pools_over_all(memory: Memory) -> bool:
-    """Return whether a party has told sums over all its rows, or over all values."""
-    fillings = memory.get(PartialFillings)
-    shared = fillings is not None and not len(fillings.own)  # else it fills alone
-    return shared or any(memory.get(kind) is not None for kind in _MOMENTS)
-
-
 def _partitions(
     memory: Memory, terms: Terms, slot: str, n_rows: int
 ) -> Iterator[IntArray]:
     """Yield the clusters of rows that take part, for each time that they are added up."""
-    if _pools_over_all(memory):
+    if memory.get(RowsSummed) is not None:
         yield np.zeros(n_rows, dtype=np.int64)
     labelled = memory.get(Assignment)
     adds_up = terms.layout.adds_up(terms.layout.slot(slot).column)

@@ -28,13 +28,13 @@ from clustering_protocols.protocols.llf import (
     messages,
     row_audit,
     rows_party,
-    start_selection,
     steadiness,
 )
 from clustering_protocols.protocols.llf.params import LlfContext
 from clustering_protocols.protocols.llf.rows_round import RowsRound
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.shared_stages.checked_sums import CheckedSum
+from clustering_protocols.shared_stages.sums import SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout
@@ -321,19 +321,25 @@ def test_each_comparison_is_made_of_every_total(what: str, name: str) -> None:
 
 @pytest.mark.parametrize("what", ["own", "rows"])
 def test_false_sums_of_a_second_start_are_refused(what: str) -> None:
-    true = start_selection._choose_start
+    true = CheckedSum.read
 
-    def choose(here: RowsRound, known: messages.StartComparison) -> Any:
-        words, size = known.total, here.encoding.n_words
-        lanes = here.context.recall(messages.LaneStarts).centroids
-        _, own = here.encoding.decode(known.own[size : 2 * size])
+    def read(
+        self: CheckedSum, context: LlfContext, total: Any, of: Any, fits: Any
+    ) -> WordArray:
+        words = true(self, context, total, of, fits)
+        if of.name != "race":
+            return words
+        encoding = RowsRound.of(context).encoding
+        size = encoding.n_words
+        lanes = context.recall(messages.RacingStarts).centroids
+        own_words = context.recall(SumTotals).own
+        _, own = encoding.decode(own_words[size : 2 * size])
         second = bent(words[size : 2 * size], own, lanes[1], what)
-        total = np.concatenate([words[:size], second, words[2 * size :]])
-        return true(here, known.model_copy(update={"total": total}))
+        return np.concatenate([words[:size], second, words[2 * size :]])
 
     parts = simulation.split(load_wine().data, LAYOUT, 0).data
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(start_selection, "_choose_start", choose)
+        patch.setattr(CheckedSum, "read", read)
         refused = ended(Session(Llf(n_clusters=3, n_init=3), LAYOUT, parts, 0))
     assert isinstance(refused, ProtocolFailed)
     assert SAID[what] in str(refused)

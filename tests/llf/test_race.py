@@ -22,7 +22,7 @@ from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.shared_stages.sum_stage import AddUp
+from clustering_protocols.shared_stages.sums import AddUp, SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 from tests.llf.llf_sessions import SEED, blobs, plus, rows
@@ -48,7 +48,7 @@ def lanes_of(s: Session) -> FloatArray:
     """Return all starts, as they stand between the two rounds of the race."""
     s.until(AddUp)
     s.turn()
-    return s.recall("r2c1", messages.LaneStarts).centroids
+    return s.recall("r2c1", messages.RacingStarts).centroids
 
 
 def objective(
@@ -158,7 +158,10 @@ def test_nothing_is_kept_of_a_start_that_was_dropped(init: Any) -> None:
         for V in lanes:
             there = V[0].tobytes() in stored
             assert there == np.array_equal(V, kept)
-        assert s.recall(slot, messages.LaneStarts).centroids.shape == (0, 4, 2)
+        for kind in (messages.LaneStarts, messages.RacingStarts):
+            starts = s.memories[slot].get(kind)
+            assert starts is None or starts.centroids.shape == (0, 4, 2)
+        assert not s.recall(slot, SumTotals).totals.size
         proposed = s.memories[slot].get(messages.ProposedByAll)
         assert proposed is None or not proposed.centroids.size
 
@@ -192,7 +195,7 @@ def test_subtracting_sums_of_starts_reveals_few_more_rows(name: str) -> None:
         while s.open.stage != "race":
             s.turn()
         s.turn()
-        lanes = s.recall("r1c1", messages.LaneStarts).centroids
+        lanes = s.recall("r1c1", messages.RacingStarts).centroids
         s.until(messages.Update)
         V = s.recall("r1c1", messages.StartCentroids).centroids
         others = np.vstack([matrix(parts[slot]) for slot in ("r2c1", "r3c1")])

@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.protocols.llf import LosslessFederated as Llf, messages
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.sum_stage import AddUp
+from clustering_protocols.shared_stages.sums import AddUp
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 from tests.llf.llf_sessions import (

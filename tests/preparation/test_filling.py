@@ -32,7 +32,7 @@ from clustering_protocols.shared_stages.imputation.stage import (
     prepare_rows,
 )
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
-from clustering_protocols.shared_stages.sum_stage import AddUp
+from clustering_protocols.shared_stages.sums import AddUp, RowsSummed
 from clustering_protocols.terms.preparation import ColumnPlan, Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema
 from clustering_protocols.terms.terms import Layout
@@ -238,6 +238,28 @@ def test_a_total_of_fillings_that_is_no_sum_stops_every_party() -> None:
         bent = packets.encode(replace(packet, arrays={**packet.arrays, "total": total}))
         with pytest.raises((ProtocolFailed, TaskRefused)):
             ran.answer(slot, bent)
+
+
+@pytest.mark.parametrize(("cells", "summed"), [((2, 1), True), ((1, 2), False)])
+def test_only_a_party_that_sends_shares_notes_that_its_rows_were_summed(
+    cells: tuple[int, int],
+    summed: bool,  # noqa: FBT001  a case
+) -> None:
+    X, (schemas, preparations) = gappy(), of_columns("mean", cells[1])
+    layout = Layout.lattice(*cells)
+    parts = simulation.split(X, layout, 1, dictionary=schemas)
+    ran = simulation.Session(
+        LosslessFederated(n_clusters=2, allow_two_parties=True),
+        *(layout, parts.data),
+        seed=1,
+        dictionary=schemas,
+        preparation=preparations,
+    )
+    ran.until(AddUp)
+    assert ran.open.stage == NAME
+    ran.turn()
+    for memory in ran.memories.values():
+        assert (memory.get(RowsSummed) is not None) == summed
 
 
 def test_ties_go_to_the_lowest_level_as_in_scikit_learn() -> None:

@@ -26,7 +26,7 @@ from clustering_protocols.protocols.dc import Anchor, DataCollaboration
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics import moments, pooling
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
-from clustering_protocols.shared_stages.sum_stage import AddUp
+from clustering_protocols.shared_stages.sums import AddUp
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout, SessionRequest, Slot
 

@@ -37,7 +37,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.secrecy.keys import PartyKeys
 from clustering_protocols.secrecy.masks import add_all
-from clustering_protocols.shared_stages import sum_stage
+from clustering_protocols.shared_stages import sums
 from clustering_protocols.shared_stages.statistics import moments
 from clustering_protocols.terms import roster_entries
 from clustering_protocols.terms.agreements import Member
@@ -149,10 +149,10 @@ def adds_to_moments(phase: int) -> Liar:
 
     def liar(patch: Patch) -> Lies:
         lies: Lies = []
-        honest = sum_stage.PhasesAnalyst.step
+        honest = sums.SumAnalyst.step
 
         def step(
-            role: Any, session: SessionContext, state: sum_stage.AddingUp, given: Any
+            role: Any, session: SessionContext, state: sums.AddingUp, given: Any
         ) -> Ask | Reopen | Finish:
             move = honest(role, session, state, given)
             if not isinstance(move, Ask) or state.phase + 1 != phase:
@@ -160,14 +160,14 @@ def adds_to_moments(phase: int) -> Liar:
             lies.append(phase)
             return replace(move, tasks={s: _bent(t) for s, t in move.tasks.items()})
 
-        patch.setattr(sum_stage.PhasesAnalyst, "step", step)
+        patch.setattr(sums.SumAnalyst, "step", step)
         return lies
 
     return liar
 
 
-def _bent(task: Record) -> sum_stage.AddUp:
-    asked = sum_stage.AddUp.narrow(task)
+def _bent(task: Record) -> sums.AddUp:
+    asked = sums.AddUp.narrow(task)
     total: WordArray = np.array(asked.total)
     if asked.phase in {2, 4}:  # counted powers, and a tag: their sum stays as it is
         counts = total[:-1].reshape(-1, moments.POWERS.size)
@@ -175,7 +175,7 @@ def _bent(task: Record) -> sum_stage.AddUp:
         counts[1:, -1] += np.uint64(1)
     else:
         total[1:-1] += np.uint64(1 << 61)
-    return sum_stage.AddUp(phase=asked.phase, total=total)
+    return sums.AddUp(phase=asked.phase, total=total)
 
 
 # One party is told something else than the others

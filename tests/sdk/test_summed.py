@@ -25,8 +25,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.session_terms import draw_up
-from clustering_protocols.shared_stages.imputation.stage import PartialFillings
-from clustering_protocols.shared_stages.statistics.moments import PartialMoments
+from clustering_protocols.shared_stages.sums import RowsSummed
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.release import Release
@@ -210,31 +209,15 @@ def terms_of(params: Params, *, readers: Any = None) -> Terms:
     return read_terms(draw_up("s", proposal))
 
 
-def partial_moments() -> PartialMoments:
-    none, means = np.empty(0, dtype=np.int64), np.empty(0)
-    return PartialMoments(
-        phase=1, transcript="", powers=none, mean=means, deviation_powers=none
-    )
-
-
-def partial_fillings(own: Sequence[int] = ()) -> PartialFillings:
-    none = np.empty(0, dtype=np.int64)
-    told = np.array(own, dtype=np.uint64)
-    return PartialFillings(phase=1, transcript="", first=none, own=told)
-
-
 DC = DataCollaboration(n_clusters=2)
 LABELLED = Assignment(labels=np.array([0, 0, 1]), chosen=0, result="")
 
 
 @pytest.mark.threat(140)
-@pytest.mark.parametrize("kept", [partial_moments(), partial_fillings()])
-def test_what_is_pooled_of_all_rows_is_a_sum_over_them(kept: Any) -> None:
+def test_what_is_pooled_of_all_rows_is_a_sum_over_them() -> None:
     terms = terms_of(DC)
-    alone = Memory().remember([partial_fillings([1])])  # nothing of these is sent
-    for nothing in (Memory(), alone):
-        assert history_of(nothing, terms, "r1c1", 5) is None
-    memory = Memory().remember([kept])
+    assert history_of(Memory(), terms, "r1c1", 5) is None
+    memory = Memory().remember([RowsSummed()])
     found = history_of(memory, terms, "r1c1", 5)
     assert found is not None
     assert (found.n_sums, found.all_rows, found.labels.tolist()) == (1, True, [[0]])
@@ -243,7 +226,7 @@ def test_what_is_pooled_of_all_rows_is_a_sum_over_them(kept: Any) -> None:
 def test_sums_of_a_profile_are_of_the_rows_that_take_part() -> None:
     """Of an intersection: others stand in no sum."""
     chosen = Selection(rows=np.array([1, 2, 4]), n_rows={})
-    memory = Memory().remember([partial_moments(), chosen, LABELLED])
+    memory = Memory().remember([RowsSummed(), chosen, LABELLED])
     found = history_of(memory, terms_of(DC, readers="members"), "r1c1", 5)
     assert found is not None
     stood = found.labels[:, found.of_row].tolist()

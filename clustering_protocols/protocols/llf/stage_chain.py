@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from clustering_protocols.contract import AnalystRole, Exchange, PartyRole, Stage
-from clustering_protocols.shared_stages import secrets, sum_stage
+from clustering_protocols.shared_stages import secrets, sums
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.terms.terms import Layout
 
@@ -57,7 +57,7 @@ def _race() -> Stage:
         name="race",
         analyst=_make_race_analyst,
         party=_make_race_party,
-        exchanges=(sum_stage.exchange(2),),
+        exchanges=(sums.exchange(1),),
         each_run=True,
     )
 
@@ -134,15 +134,15 @@ def _make_start_party() -> PartyRole[Any, Any, Any, Any]:
 
 
 def _make_race_analyst() -> AnalystRole[Any, Any, Any]:
-    from .start_selection import analyst
+    from .start_selection import PROGRAM
 
-    return analyst()
+    return sums.SumAnalyst(PROGRAM)
 
 
 def _make_race_party() -> PartyRole[Any, Any, Any, Any]:
-    from .start_selection import RaceParty
+    from .start_selection import PROGRAM
 
-    return RaceParty()
+    return sums.SumParty(PROGRAM)
 
 
 def _make_column_start_analyst() -> AnalystRole[Any, Any, Any]:

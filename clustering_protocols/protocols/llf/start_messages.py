@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
 
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.sum_stage import SumState
 
 
 def _no_words() -> WordArray:
@@ -96,19 +94,12 @@ class LaneStarts(Record):
     centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
 
 
-class StartComparison(SumState):
-    """Memory: the sum by which starts are compared, and what it came to.
-
-    total: ring elements, until a start is chosen; so is what this party added.
-    """
+class RacingStarts(Record):
+    """Memory: V(0) of each start as its update begins with it, until one is chosen."""
 
     kind = "racing"
 
-    total: Annotated[WordArray, Spec("total")] = Field(default_factory=_no_words)
-
-    def without_sums(self) -> StartComparison:
-        """Return the same without what was added."""
-        return self.model_copy(update={"own": self.own[:0], "total": self.total[:0]})
+    centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
 
 
 class StartCentroids(Record):

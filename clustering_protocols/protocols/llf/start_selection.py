@@ -17,77 +17,94 @@ of equals) and keeps nothing of the others. The analyst reads nothing of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Final, cast
 
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
-from clustering_protocols.contract import PartyRole, Reply, SessionContext
+from clustering_protocols.contract import SessionContext
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.checked_sums import CheckedSum
-from clustering_protocols.shared_stages.sum_stage import (
-    AddUp,
-    Groups,
-    Phase,
-    PhasesAnalyst,
-    Share,
-    SumStage,
+from clustering_protocols.shared_stages.sums import (
+    Findings,
+    Sum,
+    SumProgram,
+    Sums,
     members,
-    no_share,
 )
 
 from . import messages, row_audit, starts, steadiness
 from .centroids import check_weights, move, rows_of
 from .features import batches, check_ranges
 from .final_labels import assign_rows
-from .params import FROM_PARTIES, LlfContext, LlfSession, LosslessFederated
+from .params import FROM_PARTIES, LlfContext, LlfSession
 from .rows_party import local_sums
 from .rows_round import RowsRound
 
 Updates = list[tuple[FloatArray, FloatArray]]
 
-LAST_PHASE: Final = 2
 _DIGITS: Final = 9
 """Values that agree to so many are equal, so that no rounding decides who wins."""
 
 
-def analyst() -> PhasesAnalyst:
-    """Return the analyst's role: it adds up one sum, which it hands back."""
-    return PhasesAnalyst(LAST_PHASE, _all_slots, _n_words)
+def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
+    """Choose the start that is best after one update; forget the others."""
+    here = RowsRound.of(context)
+    racing = context.memory.get(messages.RacingStarts)
+    lanes = _lanes(here) if racing is None else racing.centroids
+    objectives = _objectives(here, lanes)
 
-
-def _all_slots(session: SessionContext) -> Groups:
-    return [tuple(session.slots)]
-
-
-def _n_words(session: SessionContext, slot: str, phase: int) -> int:
-    """Return the size of a share: for each start an update and one number; a tag."""
-    if phase == LAST_PHASE:
-        return 0
-    params = cast("LlfSession", session).params
-    width = session.member(slot).n_columns
-    return params.n_init * (params.n_clusters * (width + 1) + 1) + 1
-
-
-class RaceParty(PartyRole[LosslessFederated, AddUp]):
-    """Adds up one update of each start, and keeps the best."""
-
-    def reply(self, context: LlfContext, task: AddUp, data: DataSource) -> Reply:
-        """Return the share of phase 1; choose in phase 2."""
-        known = _SUMS.follow(context, task.phase, task, task.total)
-        here = RowsRound.of(context)
-        if task.phase == LAST_PHASE:
-            return Reply(contribution=no_share(), remember=_choose_start(here, known))
+    def begin() -> list[Record]:
         check_ranges(context, data)
-        lanes = _lanes(here)
         history = row_audit.audit_sums(here, data, list(lanes), 0)
-        words, known = _SUMS.add(context, known, data)
-        kept = messages.LaneStarts(centroids=lanes)
-        return Reply(contribution=Share(words=words), remember=[kept, known, *history])
+        return [messages.RacingStarts(centroids=lanes), *history]
+
+    def add_lanes() -> WordArray:
+        sums = [here.encoding.encode(*local_sums(here, data, V)) for V in lanes]
+        values = np.array([_objective(here, data, V) for V in lanes])
+        return np.concatenate([*sums, objectives.encode(values)])
+
+    def split(words: WordArray) -> tuple[WordArray, WordArray]:
+        """Return the elements of each start's update, and of the values around each."""
+        updates = words[: -len(lanes)].reshape(len(lanes), here.encoding.n_words)
+        return updates, words[-len(lanes) :]
+
+    def decode_updates(words: WordArray) -> Updates:
+        return list(map(here.encoding.decode, split(words)[0]))
+
+    def fits(words: WordArray) -> bool:
+        updates, values = split(words)
+        return objectives.fits(values) and all(map(here.encoding.fits, updates))
+
+    updates, values = yield from Sum(
+        "race",
+        local=add_lanes,
+        fits=fits,
+        decode=lambda words: (
+            decode_updates(words),
+            objectives.decode(split(words)[1]),
+        ),
+        compare=lambda total, own: _check_updates(
+            here, decode_updates(total), decode_updates(own)
+        ),
+        remember=begin,
+    )
+    after = [_value(here, *lane) for lane in zip(lanes, updates, values, strict=True)]
+    best = int(np.argmin(after))  # the first of equals
+    sums, weights = updates[best]
+    first = messages.Centroids(
+        number=0,
+        centroids=lanes[best],
+        moved=None,
+        members=list(members(context)),
+        sums=sums,
+        weights=weights,
+    )
+    start = messages.StartCentroids(centroids=lanes[best])
+    return Findings([start, first, *_forget_starts(context)])
 
 
 def _lanes(here: RowsRound) -> FloatArray:
@@ -101,19 +118,6 @@ def _lanes(here: RowsRound) -> FloatArray:
             for lane in range(params.n_init)
         ]
     return np.array([equalise_coordinates(V, here.scale.step) for V in lanes])
-
-
-def _words(
-    context: LlfContext, _known: messages.StartComparison, data: DataSource
-) -> WordArray:
-    here = RowsRound.of(context)
-    lanes = _lanes(here)
-    code, parts = _objectives(here, lanes), []
-    for V in lanes:
-        sums, weights = local_sums(here, data, V)
-        parts.append(here.encoding.encode(sums, weights))
-    objectives = np.array([_objective(here, data, V) for V in lanes])
-    return np.concatenate([*parts, code.encode(objectives)])
 
 
 def _objectives(here: RowsRound, lanes: FloatArray) -> FixedPoint:
@@ -133,34 +137,32 @@ def _objective(here: RowsRound, data: DataSource, V: FloatArray) -> float:
     return found
 
 
-def _choose_hiding(context: LlfContext) -> CheckedSum:
-    params = context.session.params
-    return CheckedSum(scope="column", minimum_members=params.least_parties)
+def _value(
+    here: RowsRound,
+    V: FloatArray,
+    update: tuple[FloatArray, FloatArray],
+    before: float,
+) -> float:
+    """Return what a start comes to with its update, to nine digits."""
+    (sums, weights), params = update, here.params
+    n_rows = rows_of(here.context.session, here.context.session.slots)
+    check_weights(params, weights, n_rows)
+    still = np.zeros_like(V)
+    moved = move(V, sums, weights, still, here.scale.step, params.least_rows_moved)
+    gained = float(weights @ np.square(moved.centroids - V).sum(axis=1))
+    return float(f"{before - gained:.{_DIGITS}g}")
 
 
-def _choose_start(here: RowsRound, known: messages.StartComparison) -> list[Record]:
-    """Return what to remember: the best start, and nothing of the others."""
-    context, words = here.context, known.total
-    lanes = context.recall(messages.LaneStarts).centroids
-    updates = _updates(here, lanes, words)
-    _check_updates(here, updates, _updates(here, lanes, known.own))
-    values = list(_values(here, lanes, updates, words))
-    best = int(np.argmin(values))  # the first of equals
-    forgotten: list[Record] = [messages.LaneStarts(centroids=lanes[:0])]
+def _forget_starts(context: LlfContext) -> list[Record]:
+    """Return the records of all starts, without the starts."""
+    none = context.recall(messages.RacingStarts).centroids[:0]
+    emptied: list[Record] = [messages.RacingStarts(centroids=none)]
+    if context.memory.get(messages.LaneStarts) is not None:
+        emptied.append(messages.LaneStarts(centroids=none))
     proposed = context.memory.get(messages.ProposedByAll)
     if proposed is not None:
-        forgotten.append(proposed.drop_clusters())
-    forgotten.append(known.without_sums())
-    sums, weights = updates[best]
-    first = messages.Centroids(
-        number=0,
-        centroids=lanes[best],
-        moved=None,
-        members=list(members(context)),
-        sums=sums,
-        weights=weights,
-    )
-    return [messages.StartCentroids(centroids=lanes[best]), first, *forgotten]
+        emptied.append(proposed.drop_clusters())
+    return emptied
 
 
 def _check_updates(here: RowsRound, updates: Updates, own: Updates) -> None:
@@ -181,53 +183,22 @@ def _check_updates(here: RowsRound, updates: Updates, own: Updates) -> None:
     steadiness.check_same_rows(others, first, here.slack)
 
 
-def _fits(
-    context: LlfContext, _known: messages.StartComparison, words: WordArray
-) -> bool:
-    """Return whether the total is as small as it must be, for each start."""
-    here = RowsRound.of(context)
-    lanes = context.recall(messages.LaneStarts).centroids
-    updates = words[: -len(lanes)].reshape(len(lanes), here.encoding.n_words)
-    objectives = _objectives(here, lanes).fits(words[-len(lanes) :])
-    return objectives and all(map(here.encoding.fits, updates))
+def _all_slots(session: SessionContext) -> list[tuple[str, ...]]:
+    return [tuple(session.slots)]
 
 
-def _learn(
-    _context: LlfContext, _known: messages.StartComparison, words: WordArray
-) -> Mapping[str, object]:
-    return {"total": words}
+def _sizes(session: SessionContext, slot: str) -> list[int]:
+    """Return the size of the sum: for each start an update, and one number."""
+    params = cast("LlfSession", session).params
+    width = session.member(slot).n_columns
+    return [params.n_init * (params.n_clusters * (width + 1) + 1)]
 
 
-def _updates(here: RowsRound, lanes: FloatArray, words: WordArray) -> Updates:
-    """Return sums (k, F) and weights (k,) of each start."""
-    updates = words[: -len(lanes)].reshape(len(lanes), -1)
-    return [here.encoding.decode(update) for update in updates]
+def _choose_hiding(context: LlfContext) -> CheckedSum:
+    params = context.session.params
+    return CheckedSum(scope="column", minimum_members=params.least_parties)
 
 
-def _values(
-    here: RowsRound, lanes: FloatArray, updates: Updates, words: WordArray
-) -> Iterator[float]:
-    """Yield what each start comes to with its update, to nine digits."""
-    session, params = here.context.session, here.params
-    n_rows, least = rows_of(session, session.slots), params.least_rows_moved
-    before = _objectives(here, lanes).decode(words[-len(lanes) :])
-    for V, (sums, weights), value in zip(lanes, updates, before, strict=True):
-        check_weights(params, weights, n_rows)
-        still = np.zeros_like(V)
-        after = move(V, sums, weights, still, here.scale.step, least).centroids
-        gained = float(weights @ np.square(after - V).sum(axis=1))
-        yield float(f"{value - gained:.{_DIGITS}g}")
-
-
-def _share_size(context: LlfContext, known: messages.StartComparison) -> int:
-    return _n_words(context.session, context.slot.name, known.phase)
-
-
-_SUMS: Final = SumStage(
-    name="race",
-    phases=[Phase(_words, _fits, _learn)],
-    state=messages.StartComparison,
-    n_words=_share_size,
-    hiding=_choose_hiding,
-    keeps_own=True,
+PROGRAM: Final = SumProgram(
+    "race", 1, race_starts, _sizes, _all_slots, hiding=_choose_hiding
 )

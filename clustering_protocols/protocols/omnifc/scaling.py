@@ -8,7 +8,7 @@ from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.numerics.data_source import DataSource, matrix
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
-from clustering_protocols.shared_stages.statistics.moments import PartialMoments
+from clustering_protocols.shared_stages.statistics.moments import PooledReach
 from clustering_protocols.terms.preparation import Ranges
 
 from .feature_scale import Scale, build_declared_scale, factors
@@ -34,9 +34,7 @@ def build_agreed_scale(context: OmniContext, params: OmniFC) -> Scale:
     if params.scaling == "minmax":
         low, high, spread = known.minimum, known.maximum, np.ones(n_features)
     else:
-        reach = 2.0 ** context.recall(PartialMoments).deviation_powers.astype(
-            np.float64
-        )
+        reach = np.ldexp(1.0, context.recall(PooledReach).powers)
         low, high = known.mean - reach, known.mean + reach
         spread = context.session.units(context.slot.name, known.spread)
     return Scale(

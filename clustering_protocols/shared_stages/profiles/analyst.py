@@ -22,15 +22,16 @@ from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles import messages, totals
 from clustering_protocols.shared_stages.profiles.fields import ProfileFields
-from clustering_protocols.shared_stages.sum_stage import add_shares
+from clustering_protocols.shared_stages.sums import add_shares
 
 
-def n_words(session: SessionContext, slot: str, n_clusters: int, which: int) -> int:
-    """Return the size of a share of a sum: its numbers and a tag; 0 of who is alone."""
-    layout, schema = session.layout, session.terms.dictionary_of(slot)
-    if schema is None or not which or not layout.adds_up(layout.slot(slot).column):
-        return 0
-    return 1 + totals.n_numbers(ProfileFields(schema), n_clusters, which)
+def sizes(n_clusters: int, session: SessionContext, slot: str) -> list[int]:
+    """Return how many numbers each of the sums has."""
+    schema = session.terms.dictionary_of(slot)
+    if schema is None:
+        return [0] * totals.N_SUMS
+    fields, sums = ProfileFields(schema), range(1, totals.N_SUMS + 1)
+    return [totals.n_numbers(fields, n_clusters, which) for which in sums]
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,13 @@ def _add(
         group: messages.AddProfile(sum=which, n_clusters=k, total=total)
         for group, total in sums.items()
     }
-    words = {slot: n_words(session, slot, k, which) for slot in session.slots}
+    adds_up, slot_of = session.layout.adds_up, session.layout.slot
+    words = {
+        slot: 1 + sizes(k, session, slot)[which - 1]
+        if adds_up(slot_of(slot).column)
+        else 0
+        for slot in session.slots
+    }
     dims = {slot: {"words": size} for slot, size in words.items()}
     return _each(state, tasks, dims)
 

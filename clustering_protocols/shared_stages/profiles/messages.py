@@ -13,11 +13,10 @@ from clustering_protocols.common.errors import Malformed
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.metrics import Figures
 from clustering_protocols.numerics.profiles import Profile
-from clustering_protocols.records.arrays import ByteArray, IntArray, Spec, WordArray
+from clustering_protocols.records.arrays import ByteArray, Spec, WordArray
 from clustering_protocols.records.readable import ReadableTable
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles.totals import N_SUMS
-from clustering_protocols.shared_stages.sum_stage import SumState
 
 MOST_CLUSTERS: Final = 10_000
 _PROFILES: Final = TypeAdapter(tuple[Profile, ...])
@@ -118,21 +117,12 @@ class ProfilesRead(Record):
     kind = "profiles-read"
 
 
-def _no_numbers() -> IntArray:
-    return np.empty(0, dtype=np.int64)
+class ProfiledClusters(Record):
+    """Memory: of how many clusters a profile is added up."""
 
-
-class ProfileState(SumState):
-    """Memory: where the sums stand; all totals that are known, one behind the other."""
-
-    kind = "profiling"
+    kind = "profiled-clusters"
 
     n_clusters: int
-    sums: Annotated[IntArray, Spec("sums")] = Field(default_factory=_no_numbers)
-
-    def without_sums(self) -> ProfileState:
-        """Return the same without what was added."""
-        return self.model_copy(update={"own": self.own[:0], "sums": self.sums[:0]})
 
 
 class ProfileMemory(Record):

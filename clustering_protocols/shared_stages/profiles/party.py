@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
-from typing import Final
 
 import numpy as np
 
@@ -20,21 +19,17 @@ from clustering_protocols.contract import (
 )
 from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.shared_stages.profiles import messages
-from clustering_protocols.shared_stages.profiles.analyst import n_words
+from clustering_protocols.shared_stages.profiles.analyst import sizes
 from clustering_protocols.shared_stages.profiles.fields import ProfileFields
 from clustering_protocols.shared_stages.profiles.labels import Labelled
 from clustering_protocols.shared_stages.profiles.own_sums import share_of
 from clustering_protocols.shared_stages.profiles.profile import agree, profile_of
-from clustering_protocols.shared_stages.profiles.totals import (
-    N_SUMS,
-    ProfileTotals,
-    n_numbers,
-)
-from clustering_protocols.shared_stages.sum_stage import (
-    Phase,
-    SumStage,
+from clustering_protocols.shared_stages.profiles.totals import N_SUMS, ProfileTotals
+from clustering_protocols.shared_stages.sums import (
+    Sum,
+    SumProgram,
+    Sums,
     members,
     n_rows,
 )
@@ -65,7 +60,7 @@ class ProfilesParty(PartyRole[Params, Task]):
         if isinstance(task, messages.AddProfile):
             return _add(context, task, data)
         if isinstance(task, messages.TellProfile):
-            return _tell(context, task)
+            return _tell(context, task, data)
         return _check_told(context, task)
 
 
@@ -87,24 +82,28 @@ def _take(task: messages.TakeLabels, outcome: Outcome) -> Reply:
 def _add(context: PartyContext, task: messages.AddProfile, data: DataSource) -> Reply:
     if task.n_clusters > sum(map(context.session.n_rows, context.session.slots)):
         raise ProtocolFailed("The analyst reports more clusters than there are rows.")
-    known = _SUMS.follow(
-        context, task.sum, task, task.total, n_clusters=task.n_clusters
-    )
-    if task.n_clusters != known.n_clusters:
+    agreed = context.memory.get(messages.ProfiledClusters)
+    if agreed is not None and task.n_clusters != agreed.n_clusters:
         raise ProtocolFailed("The analyst reports another number of clusters.")
     labels = context.recall(Assignment).labels
-    if labels.max(initial=-1) >= known.n_clusters:
+    if labels.max(initial=-1) >= task.n_clusters:
         raise ProtocolFailed("The analyst reports fewer clusters than there are.")
-    words, known = _SUMS.add(context, known, data)
-    return Reply(contribution=messages.ProfileShare(words=words), remember=[known])
+    turn = _program(task.n_clusters).play(context, data, task.sum, task, task.total)
+    clusters = messages.ProfiledClusters(n_clusters=task.n_clusters)
+    return Reply(
+        contribution=messages.ProfileShare(words=turn.words),
+        remember=[*turn.remember, clusters],
+    )
 
 
-def _tell(context: PartyContext, task: messages.TellProfile) -> Reply:
-    kept = _SUMS.follow(context, N_SUMS + 1, task, task.total)
-    known, alone = _totals(context, kept), _SUMS.is_alone(context)
-    column = context.slot.column
+def _tell(context: PartyContext, task: messages.TellProfile, data: DataSource) -> Reply:
+    clusters = context.recall(messages.ProfiledClusters)
+    program = _program(clusters.n_clusters)
+    turn = program.play(context, data, N_SUMS + 1, task, task.total)
+    totals = turn.outcome
+    alone, column = _is_alone(context), context.slot.column
     exact, rounded = (
-        messages.encode_profiles([profile_of(known, column, own=alone, rounded=each)])
+        messages.encode_profiles([profile_of(totals, column, own=alone, rounded=each)])
         for each in (False, True)
     )
     leads = members(context)[0] == context.slot.name
@@ -112,7 +111,7 @@ def _tell(context: PartyContext, task: messages.TellProfile) -> Reply:
     return Reply(
         contribution=messages.ProfileTold(text=rounded if tells else rounded[:0]),
         remember=[
-            kept.without_sums(),
+            *turn.remember,
             messages.ProfileMemory(exact=exact, rounded=rounded),
         ],
     )
@@ -125,51 +124,48 @@ def _check_told(context: PartyContext, task: messages.ReadProfiles) -> Reply:
     columns = list(filter(layout.adds_up, range(layout.n_column_groups)))
     if [each.column for each in told] != columns:
         raise ProtocolFailed("The analyst reports other profiles than were asked for.")
-    if not _SUMS.is_alone(context):
+    if not _is_alone(context):
         own = messages.one_profile(context.recall(messages.ProfileMemory).rounded)
         if not agree(own, told[columns.index(own.column)]):
             raise ProtocolFailed("Another profile is told than was added up.")
     return Reply(contribution=messages.ProfilesRead(), remember=[task])
 
 
-def _nothing_yet(context: PartyContext, n_clusters: int) -> ProfileTotals:
-    return ProfileTotals(
+def add_up(
+    n_clusters: int, context: PartyContext, data: DataSource
+) -> Sums[ProfileTotals]:
+    """Add up over the column group all that a profile follows from; see :mod:`.totals`."""
+    totals = ProfileTotals(
         fields=ProfileFields(_schema(context)),
         n_clusters=n_clusters,
         n_rows=n_rows(context),
         n_members=len(members(context)),
         smallest=_release(context).min_cluster_rows,
     )
-
-
-def _totals(context: PartyContext, kept: messages.ProfileState) -> ProfileTotals:
-    """Return what is known with the totals of all sums before."""
-    known, begin = _nothing_yet(context, kept.n_clusters), 0
-    for which in range(1, kept.phase):
-        end = begin + n_numbers(known.fields, known.n_clusters, which)
-        known, begin = known.with_sum(kept.sums[begin:end]), end
-    return known
-
-
-def _count(
-    context: PartyContext, kept: messages.ProfileState, data: DataSource
-) -> WordArray:
     labels = context.recall(Assignment).labels
-    return share_of(_totals(context, kept), data, labels).view(np.uint64)
+    for which in range(1, N_SUMS + 1):
+        total = yield from Sum(
+            f"profile-{which}",
+            local=partial(share_of, totals, data, labels),
+            fits=totals.fits,
+            decode=lambda words: words.view(np.int64),
+        )
+        totals = totals.with_sum(total)
+    return totals
 
 
-def _fits(context: PartyContext, kept: messages.ProfileState, words: WordArray) -> bool:
-    return _totals(context, kept).fits(words)
+def _program(n_clusters: int) -> SumProgram[ProfileTotals]:
+    return SumProgram(
+        "profiles",
+        N_SUMS,
+        partial(add_up, n_clusters),
+        partial(sizes, n_clusters),
+        alone_below=MINIMUM_MEMBERS,
+    )
 
 
-def _learn(
-    _context: PartyContext, kept: messages.ProfileState, words: WordArray
-) -> Mapping[str, object]:
-    return {"sums": np.concatenate([kept.sums, words.view(np.int64)])}
-
-
-def _share_size(context: PartyContext, kept: messages.ProfileState) -> int:
-    return n_words(context.session, context.slot.name, kept.n_clusters, kept.phase)
+def _is_alone(context: PartyContext) -> bool:
+    return not context.session.layout.adds_up(context.slot.column)
 
 
 def _release(context: PartyContext) -> Release:
@@ -184,12 +180,3 @@ def _schema(context: PartyContext) -> Schema:
     if schema is None:
         raise ProtocolFailed("The terms describe no fields.")
     return schema
-
-
-_SUMS: Final = SumStage(
-    name="profile-{}",
-    phases=[Phase(_count, _fits, _learn)] * N_SUMS,
-    state=messages.ProfileState,
-    n_words=_share_size,
-    alone_below=MINIMUM_MEMBERS,
-)

@@ -42,6 +42,7 @@ from clustering_protocols.records.arrays import FloatArray, Spec
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.secrets import group_of
 from clustering_protocols.shared_stages.statistics import magnitudes, other_units
+from clustering_protocols.shared_stages.sums import RowsSummed
 
 NAME = "statistics"
 
@@ -229,7 +230,7 @@ class StatisticsParty(PartyRole[Params, Measure | Pool, Moments]):
 
     def _measure(self, context: PartyContext, leader: str, data: DataSource) -> Reply:
         own = measure(data, moments=self.moments, ranges=self.ranges)
-        kept: list[Record] = [OwnMoments.model_validate(dict(own))]
+        kept: list[Record] = [OwnMoments.model_validate(dict(own)), RowsSummed()]
         if context.slot.name != leader:
             sent = PeerMessage(peer=leader, content=own)
             return Reply(

@@ -1,0 +1,423 @@
+"""Sums as programs: what a column group adds up, one blind and checked sum after another.
+
+A program is a generator that reads like its algorithm. It yields a :class:`Sum` and gets
+back what the total over all members decodes to::
+
+    def mean_of_rows(context: PartyContext, data: DataSource) -> Sums[Findings]:
+        n, width = n_rows(context), context.session.member(context.slot.name).n_columns
+        code = FixedPoint.of(np.full(width, n * 1.0))  # values of at most 1
+        total = yield from Sum(
+            "values",
+            local=lambda: code.encode(add_rows(data)),
+            fits=code.fits,
+            decode=code.decode,
+        )
+        return Findings([Means(mean=total / n)])
+
+    PROGRAM = SumProgram(
+        "means", 1, mean_of_rows, lambda session, slot: [session.member(slot).n_columns]
+    )
+
+``PROGRAM.stage()`` is the stage; it needs the secrets of column groups. Each total comes
+with the task of the next sum, so the last task's share is empty:
+
+| round | task → contribution |
+|---|---|
+| 1 to n | `add-up` → `share`: the masked share of a sum |
+| n + 1 | `add-up` → `share`, empty: the program ends with the last total |
+
+The totals are a program's whole state (:class:`SumTotals`). A party runs it anew for every
+task, over the totals that it has, up to the first sum that it has no total of: there
+:attr:`Sum.local` is computed, once. So a program
+
+- reads rows within ``local``, or after its last total, and draws at random nowhere else;
+- yields as many sums as it declares, of the declared sizes: the analyst, who cannot read
+  any, has to know them in advance;
+- raises where a total forbids to go on (``GuardRefused``, ``ProtocolFailed``).
+
+Totals are forgotten as soon as the program ends. What others read later it says itself:
+by :attr:`Findings.remember`, or :attr:`Sum.remember` where it counts from the share on.
+A record that has to be forgotten is remembered again without its content.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, TypeVar
+
+import numpy as np
+from pydantic import Field
+
+from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Exchange,
+    Finish,
+    Params,
+    PartyContext,
+    PartyRole,
+    Reopen,
+    Reply,
+    SessionContext,
+    Stage,
+)
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.records.arrays import IntArray, Spec, WordArray
+from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy.masks import add_tagged
+from clustering_protocols.shared_stages.checked_sums import CheckedSum
+from clustering_protocols.shared_stages.masked_sums import MaskedSum
+from clustering_protocols.shared_stages.secrets import group_of
+
+T = TypeVar("T")
+R = TypeVar("R")
+Groups = Sequence[tuple[str, ...]]
+_NO_WORDS = np.empty(0, dtype=np.uint64)
+
+
+class AddUp(Record):
+    """Task: the number of the sum, from 1, and the total of the one before."""
+
+    kind = "add-up"
+
+    phase: int = Field(ge=1, le=64)
+    total: Annotated[WordArray, Spec("before")]
+
+
+class Share(Record):
+    """Contribution: this party's masked share of a sum."""
+
+    kind = "share"
+    reach = "hidden"
+    meaning = "Sums over your rows, masked: nobody can read them alone."
+
+    words: Annotated[WordArray, Spec("words")]
+
+
+class AddingUp(Record):
+    """The analyst's state."""
+
+    kind = "adding-up"
+
+    phase: int
+
+
+class SumTotals(Record):
+    """Memory: where a program stands.
+
+    number: of the sum whose share was made last; transcript (hex): when.
+    totals: of the sums before, one behind the other; sizes: of each of them.
+    own: own elements of that sum, if they are its total, or will be compared with it.
+    """
+
+    kind = "sum-totals"
+
+    program: str
+    number: int
+    transcript: str
+    sizes: list[int]
+    totals: Annotated[WordArray, Spec("totals")]
+    own: Annotated[WordArray, Spec("own")]
+
+    @property
+    def parts(self) -> list[WordArray]:
+        """Return the total of each sum before."""
+        ends = np.cumsum(self.sizes)
+        return [
+            self.totals[end - n : end] for n, end in zip(self.sizes, ends, strict=True)
+        ]
+
+
+class RowsSummed(Record):
+    """Memory, for a party's own audit: a sum over all its rows has been sent."""
+
+    kind = "rows-summed"
+
+
+@dataclass(frozen=True, slots=True)
+class Sum(Generic[T]):
+    """One sum; ``yield from`` it is what its total decodes to.
+
+    name: masks are bound to it.
+    local: returns own ring elements (m,); int64 ones are read as such.
+    fits: returns whether the members can have sent such a total (m,).
+    decode: returns what the program gets of the total (m,).
+    compare: refuses a total (m,) that own elements (m,) cannot be part of.
+    remember: returns records that count as soon as the share is made; called before
+        ``local``.
+    """
+
+    name: str
+    local: Callable[[], WordArray | IntArray]
+    fits: Callable[[WordArray], bool]
+    decode: Callable[[WordArray], T]
+    compare: Callable[[WordArray, WordArray], None] | None = None
+    remember: Callable[[], Sequence[Record]] = tuple
+
+    def __iter__(self) -> Generator[Sum[Any], Any, T]:
+        total: T = yield self
+        return total
+
+
+Sums = Generator[Sum[Any], Any, R]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a stage of sums ends with; ``doubts`` as in :class:`Reply`."""
+
+    remember: Sequence[Record]
+    doubts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Generic[R]):
+    """What a party does with one task: its share, or what the program ended with."""
+
+    words: WordArray
+    remember: Sequence[Record]
+    result: R | None = None
+
+    @property
+    def outcome(self) -> R:
+        """Return what the program ended with; RuntimeError before its end."""
+        if self.result is None:
+            raise RuntimeError("The program has not ended.")
+        return self.result
+
+
+def _by_columns(_context: PartyContext[Any]) -> CheckedSum:
+    return CheckedSum(scope="column")
+
+
+def _column_groups(session: SessionContext[Any]) -> Groups:
+    return session.layout.column_groups
+
+
+@dataclass(frozen=True)
+class SumProgram(Generic[R]):
+    """A program, and what both sides have to know of it in advance.
+
+    name: of the stage.
+    sizes: returns how many ring elements a slot sends for each of the sums.
+    groups: returns the column groups that take part.
+    hiding: returns how sums are hidden and checked.
+    alone_below: of how many members a group sends nothing: own elements are the total.
+    """
+
+    name: str
+    n_sums: int
+    program: Callable[[PartyContext[Any], DataSource], Sums[R]]
+    sizes: Callable[[SessionContext[Any], str], Sequence[int]]
+    groups: Callable[[SessionContext[Any]], Groups] = _column_groups
+    hiding: Callable[[PartyContext[Any]], CheckedSum] = _by_columns
+    alone_below: int = 0
+
+    def stage(self: SumProgram[Findings], **more: Any) -> Stage:
+        """Return the stage; ``more`` are other attributes of :class:`Stage`."""
+        return Stage(
+            name=self.name,
+            analyst=lambda: SumAnalyst(self),
+            party=lambda: SumParty(self),
+            exchanges=(exchange(self.n_sums),),
+            **more,
+        )
+
+    def n_words(self, session: SessionContext[Any], slot: str, number: int) -> int:
+        """Return the size of a share: its elements and a tag, if anything is sent."""
+        if number > self.n_sums or self.is_alone(session, slot):
+            return 0
+        return 1 + self.sizes(session, slot)[number - 1]
+
+    def is_alone(self, session: SessionContext[Any], slot: str) -> bool:
+        """Return whether a slot's column group is too small to add up."""
+        column = session.layout.slot(slot).column
+        return len(session.layout.column_group(column)) < self.alone_below
+
+    def play(
+        self,
+        context: PartyContext[Any],
+        data: DataSource,
+        number: int,
+        task: Record,
+        total: WordArray,
+    ) -> Turn[R]:
+        """Run the program over all totals known to the sum of this number, or its end.
+
+        task: with the symbol ``before`` for the size of its total.
+
+        Raises ProtocolFailed if the number is out of order, or the total not the sum of
+            what the members sent; InvalidArray if it is of another size.
+        """
+        before = context.memory.get(SumTotals)
+        if before is not None and before.program != self.name:
+            before = None
+        due = 1 if before is None else before.number + 1
+        if number != due or number > self.n_sums + 1:
+            raise ProtocolFailed("The analyst asks for a phase out of order.")
+        run = self.program(context, data)
+        current, totals = next(run), list[WordArray]()
+        if before is None:
+            task.require({"before": 0})
+        else:
+            totals = before.parts
+            for words in totals:
+                current = run.send(current.decode(words))
+            totals.append(self._read(context, before, current, task, total))
+            try:
+                current = run.send(current.decode(totals[-1]))
+            except StopIteration as end:
+                return Turn(_NO_WORDS, [self._at(number, "", [], _NO_WORDS)], end.value)
+        remember = current.remember()
+        own: WordArray = current.local().view(np.uint64)
+        alone = self.is_alone(context.session, context.slot.name)
+        after = self._at(
+            number,
+            context.transcript,
+            totals,
+            own if alone or current.compare else _NO_WORDS,
+        )
+        return Turn(
+            _NO_WORDS if alone else self._share(context, after, current, own),
+            [*remember, after],
+        )
+
+    def _at(
+        self, number: int, transcript: str, totals: Sequence[WordArray], own: WordArray
+    ) -> SumTotals:
+        return SumTotals(
+            program=self.name,
+            number=number,
+            transcript=transcript,
+            sizes=[len(words) for words in totals],
+            totals=np.concatenate([_NO_WORDS, *totals]),
+            own=own,
+        )
+
+    def _share(
+        self,
+        context: PartyContext[Any],
+        at: SumTotals,
+        current: Sum[Any],
+        own: WordArray,
+    ) -> WordArray:
+        return self.hiding(context).share(context, own, _masked(context, at, current))
+
+    def _read(
+        self,
+        context: PartyContext[Any],
+        before: SumTotals,
+        current: Sum[Any],
+        task: Record,
+        total: WordArray,
+    ) -> WordArray:
+        """Return the elements of the total of the sum that is open."""
+        slot = context.slot.name
+        task.require({"before": self.n_words(context.session, slot, before.number)})
+        if self.is_alone(context.session, slot):
+            return before.own
+        of = _masked(context, before, current)
+        words = self.hiding(context).read(context, total, of, current.fits)
+        if current.compare is not None:
+            current.compare(words, before.own)
+        return words
+
+
+def _masked(context: PartyContext[Any], at: SumTotals, current: Sum[Any]) -> MaskedSum:
+    return MaskedSum(
+        members=members(context), name=current.name, transcript=at.transcript
+    )
+
+
+@dataclass(frozen=True)
+class SumParty(PartyRole[Params, AddUp]):
+    """Plays a program, task by task."""
+
+    program: SumProgram[Findings]
+
+    def takes_part(self, context: PartyContext, task: type[Record]) -> bool:
+        """Return whether the party's column group adds anything up."""
+        groups = self.program.groups(context.session)
+        return any(context.slot.name in group for group in groups)
+
+    def reply(self, context: PartyContext, task: AddUp, data: DataSource) -> Reply:
+        """Return the share of the sum in hand, or remember what was found."""
+        turn = self.program.play(context, data, task.phase, task, task.total)
+        findings = turn.result or Findings(())
+        return Reply(
+            contribution=Share(words=turn.words),
+            remember=[*turn.remember, *findings.remember],
+            doubts=findings.doubts,
+        )
+
+
+@dataclass(frozen=True)
+class SumAnalyst(AnalystRole[Params, Share, AddingUp]):
+    """Adds up what it cannot read, and hands each total back with the next task."""
+
+    program: SumProgram[Any]
+
+    state = AddingUp
+
+    def start(self, session: SessionContext) -> Ask | Finish:
+        """Ask for the first sum."""
+        return self._ask(
+            session, 1, dict.fromkeys(self.program.groups(session), _NO_WORDS)
+        )
+
+    def step(
+        self,
+        session: SessionContext,
+        state: AddingUp,
+        contributions: Mapping[str, Share],
+    ) -> Ask | Reopen | Finish:
+        """Hand back the totals with the next task."""
+        if state.phase > self.program.n_sums:
+            return Finish()
+        totals = {
+            group: add_shares([contributions[slot].words for slot in group])
+            for group in self.program.groups(session)
+        }
+        return self._ask(session, state.phase + 1, totals)
+
+    def _ask(
+        self,
+        session: SessionContext,
+        phase: int,
+        totals: Mapping[tuple[str, ...], WordArray],
+    ) -> Ask:
+        tasks = {
+            slot: AddUp(phase=phase, total=total)
+            for group, total in totals.items()
+            for slot in group
+        }
+        return Ask(
+            state=AddingUp(phase=phase),
+            tasks={slot: tasks[slot] for slot in session.slots if slot in tasks},
+            dims={
+                slot: {"words": self.program.n_words(session, slot, phase)}
+                for slot in tasks
+            },
+        )
+
+
+def add_shares(shares: Sequence[WordArray]) -> WordArray:
+    """Return the sum of shares; a party that is alone adds nothing up."""
+    return add_tagged(shares) if shares[0].size else shares[0]
+
+
+def members(context: PartyContext[Any]) -> tuple[str, ...]:
+    """Return who adds up with a party: its column group."""
+    return group_of(context.session.layout, context.slot, "column")
+
+
+def n_rows(context: PartyContext[Any]) -> int:
+    """Return how many rows of a party's column group take part."""
+    return sum(context.session.n_rows(slot) for slot in members(context))
+
+
+def exchange(n_sums: int) -> Exchange:
+    """Return the exchange of a stage with so many sums."""
+    return Exchange(AddUp, Share, n_sums + 1, n_sums + 1, audience="column")
