@@ -26,7 +26,7 @@ def main(folder: Path) -> None:
     invitations = session["invitations"]
     with ThreadPoolExecutor(len(invitations)) as pool:
         list(pool.map(take_part, invitations, invitations.values()))
-    print(json.dumps(list(sys.modules)))
+    sys.stdout.write(json.dumps(list(sys.modules)))
 
 
 if __name__ == "__main__":
