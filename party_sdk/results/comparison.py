@@ -18,7 +18,7 @@ from clustering_protocols.shared_stages.statistics.by_leader import (
     measure,
 )
 from clustering_protocols.shared_stages.statistics.other_units import (
-    Others,
+    Distribution,
     columns_of,
     question,
 )
@@ -56,8 +56,8 @@ class Comparison:
         """Return which columns look like other units than those of the session."""
         plan, dictionary = self.terms.plan(self.slot), self._dictionary
         columns = columns_of(self.rows.columns, plan, dictionary)
-        session = Others(self.trained.mean, self.trained.spread)
-        return question(columns, self._moments, session, "the session's rows")
+        session, new = map(Distribution.of, (self.trained, self._moments))
+        return question(columns, new, session, "the session's rows")
 
     def summarise(self, placement: Placement) -> tuple[FloatArray, NewRowsSummary]:
         """Return the share of columns outside of each row, and what is said of all."""

@@ -17,6 +17,7 @@ from clustering_protocols.shared_stages.statistics.by_leader import (
 )
 from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
 from clustering_protocols.shared_stages.statistics.other_units import (
+    Distribution,
     Measurement,
     columns_of,
     others_of,
@@ -86,7 +87,7 @@ def asked(name: str, own: np.ndarray, *others: np.ndarray, **more: object) -> st
     here = moments(own)
     pooled = pool([here, *map(moments, others)])
     columns = [Measurement(0, name, name, **more)]  # type: ignore[arg-type]
-    return question(columns, here, others_of(here, pooled))
+    return question(columns, Distribution.of(here), others_of(here, pooled))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
@@ -96,6 +97,77 @@ def test_the_others_are_the_pooled_rows_less_the_own(scale: float) -> None:
     found, exact = others_of(own, pool([own, *rest])), np.concatenate(tables[1:])
     np.testing.assert_allclose(found.mean, exact.mean(axis=0), rtol=1e-9)
     np.testing.assert_allclose(found.deviation, exact.std(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("fill", [0.0, 5.0, 300.0])
+def test_filled_gaps_are_taken_out_of_moments(fill: float) -> None:
+    values = rng.normal(5, 2, 60)
+    filled = moments(np.append(values, np.full(23, fill)))
+    found = Distribution.of(filled).without(83, np.array([23]), np.array([fill]))
+    np.testing.assert_allclose(found.mean, values.mean(), rtol=1e-9)
+    np.testing.assert_allclose(found.deviation, values.std(), rtol=1e-9)
+
+
+def test_a_column_of_gaps_alone_says_nothing() -> None:
+    filled = Distribution.of(moments(np.full(10, 7.0)))
+    found = filled.without(10, np.array([10]), np.array([7.0]))
+    assert found.deviation == 0
+
+
+@pytest.mark.parametrize("how", ["mean", "median"])
+@pytest.mark.parametrize("n_parties", [2, 3, 4])
+def test_gaps_at_all_sites_silence_no_alarm(how: str, n_parties: int) -> None:
+    layout = Layout.lattice(n_parties)
+    names = ["hba1c", "age"]
+    data = {}
+    for place, slot in enumerate(layout.names):
+        hba1c = np.array((MMOL[0], MMOL[1], PERCENT[2], MMOL[2])[-n_parties:][place])
+        hba1c[:: 40 if place else 3] = np.nan
+        rows = np.column_stack([hba1c, rng.normal(60, 9, len(hba1c))])
+        data[slot] = MatrixSource(rows, names, gaps=True)
+    bounds = {"constraints": {"minimum": 0, "maximum": 300}}
+    session = simulation.Session(
+        LosslessFederated(n_clusters=2, allow_two_parties=n_parties == 2),
+        layout,
+        data,
+        1,
+        dictionary=[
+            Schema.model_validate({"fields": [{"name": n, **bounds} for n in names]})
+        ],
+        preparation=[Preparation(fields=[{"name": "hba1c", "missing": how}])],
+    )
+    with pytest.raises(GuardRefused, match="HbA1c in"):
+        session.to_the_end()
+
+
+def dealt_by_cluster(seed: int, n_parties: int) -> list[np.ndarray]:
+    """Return lognormal rows of five clusters, most of which lie at one party each."""
+    draw = np.random.default_rng(seed)
+    clusters, centres = draw.integers(0, 5, 600), draw.normal(0, 1, 5)
+    rows = np.exp(centres[clusters] + draw.normal(0, 0.4, 600))
+    shares = draw.dirichlet([0.1] * n_parties, 5)
+    parties = np.array([draw.choice(n_parties, p=shares[each]) for each in clusters])
+    tables = [rows[parties == party] for party in range(n_parties)]
+    return [table for table in tables if len(table) > 4]
+
+
+@pytest.mark.parametrize("n_parties", [3, 10])
+def test_lognormal_clusters_are_no_other_unit(n_parties: int) -> None:
+    alarms, sites = 0, 0
+    for seed in range(60):
+        tables = dealt_by_cluster(seed, n_parties)
+        for place, own in enumerate(tables):
+            others = tables[:place] + tables[place + 1 :]
+            alarms += bool(others and asked("x", own, *others))
+            sites += 1
+    assert alarms <= 0.01 * sites, (alarms, sites)
+
+
+@pytest.mark.parametrize("factor", [1 / 88.4, 88.4, 1000])
+def test_a_lognormal_column_in_another_unit_is_still_found(factor: float) -> None:
+    tables = [rng.lognormal(2, 0.6, 100) for _ in range(3)]
+    assert asked("x", tables[0] * factor, *tables[1:])
+    assert "insulin" in asked("insulin", tables[0] * 6, *tables[1:])
 
 
 def test_nobody_else_is_no_other() -> None:

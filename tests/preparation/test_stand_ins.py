@@ -36,7 +36,8 @@ def test_words_for_no_value_are_no_ids(word: str) -> None:
 
 def test_zeros_alone_are_no_id_unless_ids_count_from_them() -> None:
     assert unnamed_rows(["00000000", "00004711", "0"]) == [0]
-    assert unnamed_rows(["000", "001", "002"]) == []
+    assert unnamed_rows(["000", "003", "002"]) == []
+    assert unnamed_rows(["0000", "0099", "4711"]) == []
 
 
 def test_rows_without_an_id_are_counted_and_never_named() -> None:

@@ -37,18 +37,23 @@ def means_nothing(text: str) -> bool:
 def unnamed_rows(ids: Sequence[str]) -> list[int]:
     """Return the rows whose id, or a part of it, is a word for no value.
 
-    So are zeros alone (``00000000``), unless ids count from them.
+    So are zeros alone (``00000000``), unless another id of their length begins with all
+    but two of them: then ids count from zero.
     """
-    everything: frozenset[str] | None = None
-    rows = []
-    for row, name in enumerate(ids):
-        if len(name) > 1 and not name.strip("0"):
-            everything = everything or frozenset(ids)
-            if f"{name[:-1]}1" not in everything:
-                rows.append(row)
-        elif any(map(means_nothing, parts_of(name))):
-            rows.append(row)
-    return rows
+    zeros = {name for name in ids if len(name) > 1 and not name.strip("0")}
+    stand_ins = {
+        zero
+        for zero in zeros
+        if not any(
+            len(name) == len(zero) and name.startswith(zero[2:]) and name != zero
+            for name in ids
+        )
+    }
+    return [
+        row
+        for row, name in enumerate(ids)
+        if name in stand_ins or any(map(means_nothing, parts_of(name)))
+    ]
 
 
 def unnamed_warning(ids: Sequence[str] | None) -> str:

@@ -15,7 +15,7 @@ adds nothing up and finds the same at home.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 import numpy as np
 
@@ -51,11 +51,48 @@ _LEAST_MEMBERS: Final = 2
 
 
 class Fillings(Record):
-    """Memory: what fills the gaps of each field that has some, in the plan's order."""
+    """Memory: what fills the gaps of each field that has some, in the plan's order.
+
+    n_values: how many values all parties have counted.
+    n_own: how many of its own this party has, whether it counted them or not.
+    """
 
     kind = "fillings"
 
     instead: Annotated[FloatArray, Spec("fills")]
+    n_values: Annotated[IntArray, Spec("fills", low=0)]
+    n_own: Annotated[IntArray, Spec("fills", low=0)]
+
+
+class Gaps(NamedTuple):
+    """What fills the gaps of each column (m,), and how many there are.
+
+    own, others: int64 (m,); of this party, and of all others of its column group.
+    """
+
+    fills: FloatArray
+    own: IntArray
+    others: IntArray
+
+
+def gaps_of(context: PartyContext) -> Gaps | None:
+    """Return the filled gaps of each column that is a number; None where none is."""
+    plan = context.session.terms.plan(context.slot.name)
+    fillings = context.memory.get(Fillings)
+    if plan is None or fillings is None:
+        return None
+    n_own_rows = context.session.n_rows(context.slot.name)
+    counted = np.where(fillings.n_own >= _least(context), fillings.n_own, 0)
+    n_others = n_rows(context) - n_own_rows - (fillings.n_values - counted)
+    width = len(plan.columns)
+    gaps = Gaps(np.zeros(width), np.zeros(width, np.int64), np.zeros(width, np.int64))
+    for number, fill in enumerate(plan.fills):
+        if fill.name in plan.columns:
+            place = plan.columns.index(fill.name)
+            gaps.fills[place] = fillings.instead[number]
+            gaps.own[place] = n_own_rows - fillings.n_own[number]
+            gaps.others[place] = n_others[number]
+    return gaps
 
 
 def prepare_rows(plan: ColumnPlan, data: DataSource, memory: Memory) -> DataSource:
@@ -82,7 +119,7 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
     poolings = [pooling_of(fill) for fill in _plan(context).fills]
     least = context.session.terms.guards.minimum_rows
     alone = len(members(context)) < _LEAST_MEMBERS
-    own_least = 1 if alone else least
+    own_least = _least(context)
 
     def split(words: WordArray, which: int) -> list[IntArray]:
         """Return the numbers of each field."""
@@ -127,7 +164,31 @@ def find_fillings(context: PartyContext, data: DataSource) -> Sums[Findings]:
     )
     triples = zip(poolings, counts, parts, strict=True)
     values = np.array([pooling.value(*both) for pooling, *both in triples])
-    return Findings([Fillings(instead=values)])
+    fillings = Fillings(
+        instead=values,
+        n_values=np.array(
+            [
+                pooling.count(part)
+                for pooling, part in zip(poolings, counts, strict=True)
+            ]
+        ),
+        n_own=_count_values(data, [pooling.fill.place for pooling in poolings]),
+    )
+    return Findings([fillings])
+
+
+def _least(context: PartyContext) -> int:
+    """Return of how many values of a field a party counts any."""
+    alone = len(members(context)) < _LEAST_MEMBERS
+    return 1 if alone else context.session.terms.guards.minimum_rows
+
+
+def _count_values(data: DataSource, places: Sequence[int]) -> IntArray:
+    """Return how many values there are in each of some columns."""
+    n_values = np.zeros(len(places), dtype=np.int64)
+    for batch in data.batches():
+        n_values += np.count_nonzero(~np.isnan(batch[:, places]), axis=0)
+    return n_values
 
 
 def _tally(
@@ -142,9 +203,7 @@ def _tally(
     the others would read the few, whatever they have of it themselves.
     """
     places = [pooling.fill.place for pooling in poolings]
-    n_values = np.zeros(len(places), dtype=np.int64)
-    for batch in data.batches():
-        n_values += np.count_nonzero(~np.isnan(batch[:, places]), axis=0)
+    n_values = _count_values(data, places)
     for batch in data.batches():
         for tally, place, n in zip(tallies, places, n_values, strict=True):
             if tally is not None and n >= least:

@@ -18,11 +18,13 @@ const meansNothing = (text: string) =>
 
 /** The rows whose id, or a part of it, is a word for no value, or zeros alone. */
 export function unnamedRows(ids: readonly string[]): ReadonlySet<number> {
-  const all = new Set(ids);
+  const countsFrom = (zeros: string) =>
+    ids.some(
+      (id) =>
+        id.length === zeros.length && id !== zeros && id.startsWith(zeros.slice(2)),
+    );
   const isUnnamed = (id: string) =>
-    /^00+$/u.test(id)
-      ? !all.has(`${id.slice(0, -1)}1`)
-      : partsOf(id).some(meansNothing);
+    /^00+$/u.test(id) ? !countsFrom(id) : partsOf(id).some(meansNothing);
   return new Set([...ids.keys()].filter((row) => isUnnamed(ids[row]!)));
 }
 
