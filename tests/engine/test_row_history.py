@@ -63,6 +63,50 @@ def test_rows_that_follow_are_those_that_least_squares_solves(
 
 
 @settings(max_examples=50)
+@given(st.lists(PARTITIONS, min_size=1, max_size=6))
+def test_an_audit_that_goes_on_counts_as_one_that_begins(
+    tables: list[list[list[int]]],
+) -> None:
+    """Of tables in turns, more than are remembered, with a row more at the end."""
+    for n_partitions in range(1, 7):
+        for partitions in tables:
+            n_rows = len(partitions[0])
+            arrays = [np.array(each) for each in partitions[:n_partitions]]
+            assert history(arrays, n_rows).n_following() == solved(arrays, n_rows)
+            arrays.append(np.zeros(n_rows + 1, np.int64))
+            more = history(arrays, n_rows + 1)
+            assert more.n_following() == solved(arrays, n_rows + 1)
+
+
+def test_an_audit_goes_on_from_what_the_last_one_spanned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many rows as the pseudo-inverse says; each partition is decomposed once."""
+    rng, n_rows = np.random.default_rng(0), 80
+    moved = rng.integers(0, 3, n_rows)
+    found, decomposed = RowHistory.of_none(n_rows), list[int]()
+
+    def svd(rows: FloatArray, *, full_matrices: bool) -> object:
+        decomposed.append(len(rows))
+        return _svd(rows, full_matrices=full_matrices)
+
+    _svd = np.linalg.svd
+    monkeypatch.setattr(np.linalg, "svd", svd)
+    partitions = []
+    for _ in range(30):
+        moved[rng.integers(0, n_rows, 3)] = rng.integers(0, 3)
+        partitions.append(moved.copy())
+        found = found.after(moved)
+        M = memberships(partitions, n_rows)
+        leverage = np.einsum("sj,js->j", M, np.linalg.pinv(M))
+        assert found.n_following() == np.count_nonzero(leverage > 1 - 1e-8)
+        assert found.n_following() == found.n_following()
+    assert found.n_following() > 20
+    assert sum(decomposed) == 3 * 30
+    assert max(decomposed[1:]) == 3
+
+
+@settings(max_examples=50)
 @given(PARTITIONS, st.integers(0, 9))
 def test_what_is_said_early_is_a_bound(
     partitions: list[list[int]], enough: int
