@@ -31,10 +31,8 @@ from analyst_service.public_endpoints import (
     pages_router,
 )
 from analyst_service.requests import AdmittingRoute
-from analyst_service.results import router as results
-from analyst_service.retention.endpoints import router as retention
-from analyst_service.retention.service import Sweeper
-from analyst_service.sessions.endpoints import router as sessions
+from analyst_service.sessions.endpoints import results_router, router as sessions
+from analyst_service.sessions.retention import Sweeper
 from analyst_service.sessions.service import count_sessions, longest_waits
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
@@ -44,8 +42,7 @@ ROUTERS = (
     sessions,
     members,
     contributions,
-    results,
-    retention,
+    results_router,
     notices,
     pages_router,
     alive_router,
@@ -77,10 +74,9 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         blobs = settings.blob_place.open()
-        database = Database(settings.database, settings.database_connections)
+        database = Database(settings.database, settings.database_connections, clock)
         service = Service(
             settings=settings,
-            clock=clock or database.clock(),
             database=database,
             blobs=blobs,
             metrics=metrics,
@@ -106,11 +102,11 @@ def create_app(
         return {
             "coterie_sessions": (
                 "Sessions by state.",
-                partial(count_sessions, database),
+                partial(database.query, count_sessions),
             ),
             "coterie_longest_wait_seconds": (
                 "Seconds since the session moved that has stood longest in a state.",
-                partial(longest_waits, database, service.clock),
+                partial(database.query, longest_waits),
             ),
             "coterie_free_bytes": ("Room left for blobs.", service.blobs.free_bytes),
             "coterie_ready": (

@@ -30,7 +30,7 @@ from analyst_service.blobs.files import (
 )
 from analyst_service.clock import SystemClock
 from analyst_service.identity import read_identity, write_identity
-from analyst_service.retention.service import live_digests
+from analyst_service.sessions.retention import live_digests
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.migrations import migrate

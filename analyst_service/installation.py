@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.blobs import BlobStore
-from analyst_service.retention.service import live_digests
+from analyst_service.sessions.retention import live_digests
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Installation
 
@@ -68,11 +68,6 @@ def check_parts(database: Database, parts: Parts) -> None:
         return
     _check_key(row, parts.key)
     _check_mark(row, parts.store.mark())
-
-
-def own(transaction: Transaction, key: str) -> None:
-    """Make a key the database's own, and a store that is still to be marked."""
-    transaction.merge(_new(key))
 
 
 def adopt_key(database: Database, key: str) -> None:

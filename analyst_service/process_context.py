@@ -22,7 +22,7 @@ from analyst_service.monitoring.logs import describe
 from analyst_service.monitoring.metrics import Metrics
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
-from analyst_service.transactions.batching import Together
+from analyst_service.transactions.batching import Batcher
 from analyst_service.transactions.notifier import Notifier
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -173,15 +173,14 @@ class Service:
     """The parts that live as long as the process."""
 
     settings: Settings
-    clock: Clock
     database: Database
     blobs: BlobStore
     metrics: Metrics
     notifier: Notifier = field(default_factory=Notifier)
-    authenticating: Together = field(default_factory=Together)
-    admitting: Together = field(default_factory=Together)
-    handing_out: Together = field(default_factory=Together)
-    storing: Together = field(default_factory=Together)
+    authenticating: Batcher = field(default_factory=Batcher)
+    admitting: Batcher = field(default_factory=Batcher)
+    handing_out: Batcher = field(default_factory=Batcher)
+    storing: Batcher = field(default_factory=Batcher)
     draining: threading.Event = field(default_factory=threading.Event)
     institution: Institution = field(init=False, repr=False)
     rates: Rates = field(init=False)
@@ -200,6 +199,16 @@ class Service:
             self, "room", LoggedCheck("room for uploads", self._check_room)
         )
         object.__setattr__(self, "figures", Recent(self.metrics.text))
+
+    @property
+    def clock(self) -> Clock:
+        """Return the clock of all who share the database."""
+        return self.database.clock
+
+    @property
+    def lease_span(self) -> timedelta:
+        """Return how long a lease of a step holds without being renewed."""
+        return timedelta(seconds=self.settings.lease_seconds)
 
     def count(self, credential_id: str) -> None:
         """Count a request of a credential, and note that it was shown.
@@ -275,7 +284,7 @@ class Service:
         it takes no step and gets no request: what it tells others may be wrong too.
         """
         skew = self.clock.skew()
-        if abs(skew) > timedelta(seconds=self.settings.lease_seconds) / 3:
+        if abs(skew) > self.lease_span / 3:
             seconds = skew.total_seconds()
             raise Unavailable(
                 f"This machine's clock is {abs(seconds):.0f} seconds "

@@ -26,7 +26,7 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, SchemaValidator, ValidationError, core_schema
 
-from analyst_service.auth.service import AuthService, Caller, CredentialRefused
+from analyst_service.credentials import Caller, CredentialRefused, authenticate
 from analyst_service.middleware import Visit, address
 from analyst_service.monitoring.logs import current_request
 from analyst_service.process_context import Service
@@ -274,9 +274,8 @@ async def _authenticate(request: Request) -> Caller:
 def _look_up(
     service: Service, shown: Sequence[str | None]
 ) -> list[Caller | CoterieError]:
-    """Return who shows these headers, or that nobody does: see Together."""
-    with service.database.read() as transaction:
-        return AuthService(transaction, service.clock).authenticate_all(shown)
+    """Return who shows these headers, or that nobody does: see Batcher."""
+    return service.database.query(authenticate, shown)
 
 
 def _count_stranger(request: Request) -> None:

@@ -300,6 +300,11 @@ class Settings(BaseSettings):
         return self
 
     @property
+    def sends_mail(self) -> bool:
+        """Return whether notices are offered."""
+        return bool(self.smtp_server)
+
+    @property
     def mail_server(self) -> MailServer:
         """Return the parts of the mail server's address."""
         if (found := _SERVER.fullmatch(self.smtp_server)) is None:

@@ -198,7 +198,7 @@ def check_parts(settings: Settings, database: Database, parts: Parts) -> None:
 
 def check_retention(settings: Settings, database: Database) -> None:
     """Refuse settings that keep longer than the signed terms of a session say."""
-    from analyst_service.retention.service import strictest_retention
+    from analyst_service.sessions.retention import strictest_retention
     from clustering_protocols.common.errors import InvalidParameters
 
     strictest = strictest_retention(database)

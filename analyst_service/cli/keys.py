@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,18 +15,6 @@ from analyst_service.cli.context import (
     read_identity,
     read_settings,
 )
-
-if TYPE_CHECKING:
-    from sqlalchemy.orm import Session as Transaction
-
-    from analyst_service.auth.service import AuthService
-
-
-def _auth(transaction: Transaction) -> AuthService:
-    from analyst_service.auth.service import AuthService
-    from analyst_service.clock import SystemClock
-
-    return AuthService(transaction, SystemClock(), by=operator())
 
 
 @click.group()
@@ -53,11 +41,11 @@ def key() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def create_key(role: str, label: str, days: int, *, as_json: bool) -> None:
     """Make a key and print it, once."""
-    from analyst_service.auth.service import Role
+    from analyst_service import credentials
 
-    settings, seconds = read_settings(), days * 86_400
-    with current_database(settings) as database, database.write() as transaction:
-        key_id, secret = _auth(transaction).create_key(Role(role), label, seconds)
+    seconds, own = days * 86_400, credentials.Role(role)
+    with current_database(read_settings()) as database, database.write() as db:
+        key_id, secret = credentials.create_key(db, own, label, seconds, operator())
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
 
@@ -79,15 +67,16 @@ def show_identity() -> None:
 )
 @click.option("--tokens", is_flag=True, help="Instead: the tokens of parties.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_keys(role: str | None, *, tokens: bool, as_json: bool) -> None:
+def list_command(role: str | None, *, tokens: bool, as_json: bool) -> None:
     """List keys: id, role, label, when they end. Never the secrets."""
-    from analyst_service.auth.service import Role
+    from analyst_service.credentials import Role, list_keys, list_tokens
 
     if tokens and role:
         raise click.UsageError("Tokens have no role: give --role or --tokens.")
-    with current_database(read_settings()) as database, database.read() as transaction:
-        auth = _auth(transaction)
-        found = auth.tokens() if tokens else auth.keys(Role(role) if role else None)
+    with current_database(read_settings()) as database, database.read() as db:
+        found = (
+            list_tokens(db) if tokens else list_keys(db, Role(role) if role else None)
+        )
     lines = [
         {
             "id": credential.id,
@@ -165,13 +154,15 @@ def _explain_unknown_key(key_id: str) -> Iterator[None]:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rotate_key(key_id: str, overlap_hours: int, days: int, *, as_json: bool) -> None:
     """Give a key a new secret and print it, once; its sessions stay its own."""
-    settings, seconds = read_settings(), days * 86_400
+    from analyst_service import credentials
+
+    seconds, overlap = days * 86_400, overlap_hours * 3600
     with (
         _explain_unknown_key(key_id),
-        current_database(settings) as database,
-        database.write() as transaction,
+        current_database(read_settings()) as database,
+        database.write() as db,
     ):
-        secret = _auth(transaction).rotate(key_id, seconds, overlap_hours * 3600)
+        secret = credentials.rotate_key(db, key_id, seconds, overlap, operator())
     click.echo(json.dumps({"id": key_id, "key": secret}) if as_json else secret)
 
 
@@ -185,32 +176,25 @@ def revoke_key(key_id: str | None, session: str | None) -> None:
     """
     if (key_id is None) == (session is None):
         raise click.UsageError("Give the id of a key, or --session.")
-    from analyst_service.clock import SystemClock
-    from analyst_service.members.service import MemberService
+    from analyst_service import credentials
+    from analyst_service.members.service import shut_out
     from analyst_service.monitoring.administrative_acts import Act, log_when_committed
+    from analyst_service.storage.models import Credential
 
-    settings = read_settings()
-    with current_database(settings) as database, database.write() as transaction:
-        auth = _auth(transaction)
-        clock = SystemClock()
-        members = MemberService(transaction, clock, settings)
+    with current_database(read_settings()) as database, database.write() as db:
         if session is not None:
-            revoked = members.shut_out(session)
+            revoked = shut_out(db, session)
             if not revoked:
                 raise click.ClickException(
                     f"No party of a session {session!r} has a token."
                 )
-            log_when_committed(
-                transaction,
-                Act.TOKENS_REVOKED,
-                operator(),
-                session=session,
-                count=revoked,
-            )
+            by, act = operator(), Act.TOKENS_REVOKED
+            log_when_committed(db, act, by, session=session, count=revoked)
             click.echo(f"Revoked {revoked} tokens.", err=True)
             return
         with _explain_unknown_key(key_id or ""):
-            auth.revoke(key_id or "")
-        if (place := auth.place(key_id or "")) is not None:
-            members.shut_out(*place)
+            credentials.revoke(db, key_id or "", operator())
+        token = db.get_one(Credential, key_id)
+        if token.session_id is not None:
+            shut_out(db, token.session_id, token.slot)
     click.echo("Revoked.", err=True)

@@ -134,14 +134,11 @@ def migrate() -> None:
 
 def end_outdated_sessions(database: Database) -> None:
     """End the sessions that this release cannot continue with, and say which."""
-    from analyst_service.clock import SystemClock
     from analyst_service.sessions.service import end_outdated
 
-    ended = database.transact(lambda unit: end_outdated(unit, SystemClock()))
-    for session in ended:
-        click.echo(
-            f"Ended: {session.session_id} ({session.state}). {session.reason}", err=True
-        )
+    ended = database.transact(end_outdated)
+    for session, refusal in ended:
+        click.echo(f"Ended: {session.id} ({session.state}). {refusal}", err=True)
     if ended:
         click.echo(
             f"{len(ended)} open sessions were ended: this release cannot continue with "

@@ -8,30 +8,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
-from sqlalchemy.orm import Session as Transaction
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from typing_extensions import Buffer
 
-from analyst_service.auth.service import Caller
 from analyst_service.blobs import BlobDraft
 from analyst_service.blobs.files import trim_pages
 from analyst_service.contributions.service import (
     ROW_BYTES,
-    ContributionService,
     OpenTask,
     Stored,
     TaskRequest,
     Upload,
     UploadRequirements,
+    admit,
+    any_complete,
+    find_tasks,
+    note_sent,
+    store,
 )
+from analyst_service.credentials import Caller
 from analyst_service.middleware import Visit
 from analyst_service.process_context import Service
 from analyst_service.requests import (
@@ -45,7 +48,7 @@ from analyst_service.requests import (
     send_task,
 )
 from analyst_service.settings import Settings
-from analyst_service.storage.database import claim
+from analyst_service.storage.database import Transaction, claim
 from analyst_service.storage.models import Contribution
 from analyst_service.transactions.notifier import Waiter
 from clustering_protocols.common.errors import (
@@ -77,40 +80,13 @@ def open_tasks(
     service: Service, asking: Sequence[TaskRequest]
 ) -> list[OpenTask | CoterieError | None]:
     """Return the open tasks of all who ask, and audit those given the first time."""
-    with service.database.read() as transaction:
-        found = ContributionService(transaction, service.clock).tasks(asking)
+    tasks = service.database.query(find_tasks, asking)
     fresh = {
-        task for task in found if isinstance(task, OpenTask) and task.sent_at is None
+        task for task in tasks if isinstance(task, OpenTask) and task.sent_at is None
     }
     if fresh:
-        service.database.transact(
-            lambda transaction: ContributionService(
-                transaction, service.clock
-            ).note_sent(fresh)
-        )
-    return found
-
-
-async def wait_for_next(
-    service: Service,
-    asking: TaskRequest,
-    waiter: Waiter,
-    seconds: float,
-    step_aside: StepAside,
-    *,
-    is_new: bool,
-) -> OpenTask | None:
-    """Return the task after an answer; None if there is none in time, or none at all.
-
-    The answer is stored: whatever has become of the session, its receipt is due. Behind
-    one that ``is_new`` there is no task yet, and a ring says when there may be.
-    """
-    try:
-        return await wait_for_task(
-            service, asking, waiter, seconds, step_aside, looks=not is_new
-        )
-    except SessionOver:
-        return None
+        service.database.transact(note_sent, fresh)
+    return tasks
 
 
 async def wait_for_task(
@@ -218,7 +194,7 @@ def _check_length(headers: Mapping[str, str], max_bytes: int) -> int:
     return int(length)
 
 
-async def store(
+async def receive_and_store(
     service: Service,
     caller: Caller,
     session: str,
@@ -256,31 +232,24 @@ async def store(
 
 
 def _admit(
-    service: Service, arriving: Sequence[Upload]
+    service: Service, uploads: Sequence[Upload]
 ) -> list[Contribution | UploadRequirements | CoterieError]:
-    with service.database.read() as transaction:
-        return _contributions(service, transaction).admit(arriving)
+    return service.database.query(admit, uploads, service.settings.quota_bytes)
 
 
-def _contributions(service: Service, transaction: Transaction) -> ContributionService:
-    quota = service.settings.quota_bytes
-    return ContributionService(transaction, service.clock, quota)
-
-
-def _keep(service: Service, arrived: Sequence[Upload]) -> list[Stored | CoterieError]:
+def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | CoterieError]:
     """Store checked contributions, and make blobs of long ones: one transaction for all."""
 
-    def keep(transaction: Transaction) -> tuple[list[Stored | CoterieError], bool]:
-        claim(transaction, [each.digest for each in arrived if each.draft])
-        contributions = _contributions(service, transaction)
-        found = contributions.store(arrived)
-        moved = {each[0].session_id for each in found if isinstance(each, tuple)}
-        return found, contributions.any_complete(moved)
+    def keep(db: Transaction) -> tuple[list[Stored | CoterieError], bool]:
+        claim(db, [upload.digest for upload in uploads if upload.draft])
+        stored = store(db, uploads, service.settings.quota_bytes)
+        moved = {each[0].session_id for each in stored if isinstance(each, tuple)}
+        return stored, any_complete(db, moved)
 
-    found, is_complete = service.database.transact(keep)
+    stored, is_complete = service.database.transact(keep)
     if is_complete:
         service.notifier.notify_driver()
-    return found
+    return stored
 
 
 async def receive(body: Body, draft: BlobDraft | None) -> bytes:
@@ -414,21 +383,30 @@ async def put_contribution(
     step_aside = Visit.of(request.scope).step_aside
     # before the answer is stored: what follows may follow at once
     with service.notifier.subscribe(caller.session_id or "") as waiter:
-        stored, is_new = await store(service, caller, session_id, round_, attempt, body)
+        stored, is_new = await receive_and_store(
+            service, caller, session_id, round_, attempt, body
+        )
         response.status_code = 201 if is_new else 200
         receipt = sign_receipt(service.institution, _receipt_of(stored, session_id))
         if (seconds := wait_seconds(prefer)) is None:
             return receipt
-        asking = TaskRequest(caller, session_id)
-        task = await wait_for_next(
-            service, asking, waiter, seconds, step_aside, is_new=is_new
-        )
-    told = receipt_headers(receipt)
+        task = None
+        with suppress(SessionOver):  # the answer is stored: its receipt is due
+            # behind a new answer there is no task yet, and a ring says when there may be
+            task = await wait_for_task(
+                service,
+                TaskRequest(caller, session_id),
+                waiter,
+                seconds,
+                step_aside,
+                looks=not is_new,
+            )
+    headers = receipt_headers(receipt)
     if task is None:
-        return Response(status_code=204, headers=told)
+        return Response(status_code=204, headers=headers)
     sent = await send_task(service, task.digest, request.headers)
     sent.status_code = response.status_code
-    sent.headers.update(told)
+    sent.headers.update(headers)
     return sent
 
 

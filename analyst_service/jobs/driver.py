@@ -15,31 +15,36 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
-from typing import Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy.exc import InterfaceError, OperationalError, TimeoutError as PoolTimeout
-from sqlalchemy.orm import Session as Transaction
 
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs import worker
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import (
-    JobService,
     Lease,
     RoundPosition,
+    close_and_take,
+    close_rounds,
+    find_positions,
+    follow,
+    give_back,
     has_rounds_to_close,
     has_work,
-    standings,
+    renew,
 )
 from analyst_service.monitoring.logs import describe
 from analyst_service.process_context import Service
+from analyst_service.storage.database import Transaction
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.engine import Opened
 from clustering_protocols.wire.states import SessionState
 
 log = logging.getLogger(__name__)
+P = ParamSpec("P")
 T = TypeVar("T")
 
 POLL_SECONDS = 0.1  # between two looks at the database
@@ -72,7 +77,7 @@ class Driver:
         self._compared = -math.inf
         self._is_off = False
         self._is_away = False
-        self._lease = timedelta(seconds=service.settings.lease_seconds)
+        self._span = service.lease_span
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -84,7 +89,7 @@ class Driver:
         self._thread.join()
         for step in self._running:
             step.process.end()
-            self._run_part(partial(self._give_back, step.lease, counts=False))
+            self._run_part(partial(self._write, give_back, step.lease, counts=False))
         for process in self._free:
             process.end()
 
@@ -140,14 +145,11 @@ class Driver:
     def _start_steps(self) -> None:
         # writing only where there is something to write: on SQLite a write
         # transaction holds up all others
-        while self._free and self._takes_steps and self._read(self._has_work):
-            taken = self._write(JobService.close_and_take)
+        while self._free and self._takes_steps and self._read(has_work, self._span):
+            taken = self._write(close_and_take, self._service)
             if taken is None:
                 return
             self._running.append(self._begin(*taken))
-
-    def _has_work(self, transaction: Transaction) -> bool:
-        return has_work(transaction, self._service.clock.now(), self._lease)
 
     @property
     def _takes_steps(self) -> bool:
@@ -156,8 +158,8 @@ class Driver:
     def _renew(self) -> None:
         """Tell that steps still run; let go of those that another driver has now."""
         now = self._service.clock.now()
-        for step in [s for s in self._running if now >= s.renewed + self._lease / 3]:
-            if self._write(partial(JobService.renew, lease=step.lease)):
+        for step in [s for s in self._running if now >= s.renewed + self._span / 3]:
+            if self._write(renew, step.lease, self._span):
                 step.renewed = now
             else:
                 log.warning("step of %s: the lease was lost", step.lease.name)
@@ -177,9 +179,8 @@ class Driver:
         """Let deadlines pass while nobody takes a step: who takes one does this first."""
         if self._free or not self._takes_steps:
             return
-        now = self._service.clock.now()
-        if self._read(partial(has_rounds_to_close, now=now)):
-            self._write(JobService.close_rounds)
+        if self._read(has_rounds_to_close):
+            self._write(close_rounds)
 
     def _tell_moves(self) -> None:
         """Ring for the requests whose session has moved, whichever process moved it.
@@ -190,8 +191,7 @@ class Driver:
         awaited = self._service.notifier.waited_for
         if not awaited:
             return
-        found = self._read(partial(standings, sessions=awaited))
-        for session, standing in found.items():
+        for session, standing in self._read(find_positions, awaited).items():
             self._tell(session, standing)
         while len(self._told) > max(len(awaited), _MOST_TOLD):
             self._told.popitem(last=False)  # who waits for it is told once more
@@ -228,8 +228,7 @@ class Driver:
             self._repeat(step, worker.describe_crash(error))
 
     def _store(self, step: _RunningStep, followed: worker.Followed) -> None:
-        follow = partial(JobService.follow, lease=step.lease, followed=followed)
-        stored: bool = self._write(follow)
+        stored = self._write(follow, self._service.blobs, step.lease, followed)
         if isinstance(followed, Opened) and stored:
             here = SessionState.COLLECTING.value, followed.round, followed.attempt
             self._tell(step.lease.name, RoundPosition(*here))
@@ -243,19 +242,14 @@ class Driver:
         """Leave a step for another attempt: after a while if the machine is in trouble."""
         log.error("step of %s: %s", step.lease.name, crashed.what)
         if crashed.is_passing:
-            self._give_back(step.lease, RETRY_SECONDS, counts=False)
+            self._write(give_back, step.lease, RETRY_SECONDS, counts=False)
         else:
-            self._give_back(step.lease, counts=True)
+            self._write(give_back, step.lease, counts=True)
         self._count(step, "Waiting" if crashed.is_passing else "Crashed")
 
     def _count(self, step: _RunningStep, outcome: str) -> None:
         seconds = time.monotonic() - step.begun
         self._service.metrics.step_seconds.labels(outcome).observe(seconds)
-
-    def _give_back(self, lease: Lease, seconds: float = 0, *, counts: bool) -> None:
-        self._write(
-            partial(JobService.give_back, lease=lease, seconds=seconds, counts=counts)
-        )
 
     def _begin(self, lease: Lease, job: worker.Job) -> _RunningStep:
         process = self._free.pop()
@@ -263,21 +257,22 @@ class Driver:
             future = process.submit(job)
         except Exception:  # it may have died while it had nothing to do
             process.end()
-            self._give_back(lease, counts=True)
+            self._write(give_back, lease, counts=True)
             raise
         future.add_done_callback(lambda _: self._service.notifier.notify_driver())
         return _RunningStep(lease, process, future, self._service.clock.now())
 
-    def _read(self, query: Callable[[Transaction], T]) -> T:
-        with self._service.database.read() as transaction:
-            found = query(transaction)
+    def _read(
+        self, query: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
+    ) -> T:
+        found = self._service.database.query(query, *a, **k)
         self._note_answer()
         return found
 
-    def _write(self, change: Callable[[JobService], T]) -> T:
-        changed = self._service.database.transact(
-            lambda transaction: change(JobService(transaction, self._service))
-        )
+    def _write(
+        self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
+    ) -> T:
+        changed = self._service.database.transact(work, *a, **k)
         self._note_answer()
         return changed
 

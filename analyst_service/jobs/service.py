@@ -14,22 +14,23 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Transaction
 
+from analyst_service.blobs import BlobStore
 from analyst_service.contributions.service import ALL_ANSWERED, N_ANSWERS
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs.worker import Failed, Followed, Job
 from analyst_service.process_context import Service
 from analyst_service.sessions.service import (
-    PartyStops,
-    SessionRepository,
-    SessionService,
+    continue_without_stopped,
+    find_awaited,
+    members_of,
+    move,
 )
-from analyst_service.storage.database import claim
+from analyst_service.storage.database import Transaction, claim
 from analyst_service.storage.models import (
     Contribution,
     Result,
@@ -58,7 +59,7 @@ class Lease:
         return self.session.id
 
 
-# Statements of every step, written once: to write one costs more than to send it.
+# of every step, so built once
 _SESSIONS = table(Session)
 _NOW = sa.bindparam("now", type_=UTCDateTime())
 # A lease that ends later than any driver would set it was set before the clock was put
@@ -109,25 +110,26 @@ class RoundPosition(NamedTuple):
         }
 
 
-def has_rounds_to_close(transaction: Transaction, now: datetime) -> bool:
+def has_rounds_to_close(db: Transaction) -> bool:
     """Return whether there is a complete or an overdue session; takes no lock."""
-    return bool(transaction.scalar(sa.select(_ANY_WAITS_NO_LONGER), {"now": now}))
+    return bool(db.scalar(sa.select(_ANY_WAITS_NO_LONGER), {"now": db.now()}))
 
 
-def has_work(transaction: Transaction, now: datetime, span: timedelta) -> bool:
+def has_work(db: Transaction, span: timedelta) -> bool:
     """Return whether there is such a session, or a step to take; takes no lock.
 
     span: how long a lease holds without being renewed.
     """
-    return bool(transaction.scalar(_HAS_WORK, {"now": now, "far": now + 2 * span}))
+    now = db.now()
+    return bool(db.scalar(_HAS_WORK, {"now": now, "far": now + 2 * span}))
 
 
-def standings(
-    transaction: Transaction, sessions: Collection[str]
+def find_positions(
+    db: Transaction, session_ids: Collection[str]
 ) -> dict[str, RoundPosition]:
     """Return where these sessions stand; takes no lock."""
-    found = transaction.execute(_STANDINGS, {"session_ids": list(sessions)})
-    return {row[0]: RoundPosition(*row[1:]) for row in found}
+    rows = db.execute(_STANDINGS, {"session_ids": list(session_ids)})
+    return {row[0]: RoundPosition(*row[1:]) for row in rows}
 
 
 _STANDINGS = sa.select(*_SESSIONS.c["id", "state", "round", "attempt"]).where(
@@ -167,256 +169,251 @@ STEP_ATTEMPTS: Final = 10
 """How often a step is begun before it fails."""
 
 
-class JobService:
-    """Jobs in one transaction."""
+def close_rounds(db: Transaction) -> None:
+    """Let complete rounds step, and expire sessions past their deadline.
 
-    def __init__(self, transaction: Transaction, service: Service) -> None:
-        self._transaction = transaction
-        self._span = timedelta(seconds=service.settings.lease_seconds)
-        self._sessions = SessionRepository(transaction)
-        self._clock = service.clock
-        self._settings = service.settings
-        self._blobs = service.blobs
+    A round is complete that has all its answers, or a quorum at the deadline. Sessions
+    that somebody else is changing are left out: drivers that waited for each other's
+    rows could wait in a circle.
+    """
+    now = db.now()
+    rows = db.execute(_CLOSING, {"now": now}).all()
+    # PostgreSQL counts answers as of the beginning of a query, and locks as it ends:
+    # the last one may have been stored in between. So they are counted again.
+    late = [session.id for session, is_complete in rows if not is_complete]
+    answered = sa.select(_SESSIONS.c.id).where(_SESSIONS.c.id.in_(late), _IS_COMPLETE)
+    complete = set(db.scalars(answered, {"now": now})) if late else ()
+    for session, is_complete in rows:
+        if is_complete or session.id in complete:
+            move(db, session, Event.ROUND_COMPLETE, now)
+        elif session.state == SessionState.CHOOSING:
+            move(db, session, Event.DEADLINE, now)
+        else:
+            reason, detail = Problem.DEADLINE_PASSED.slug, _describe_wait(db, session)
+            move(db, session, Event.DEADLINE, now, reason=reason, detail=detail)
 
-    def close_rounds(self) -> None:
-        """Let complete rounds step, and expire sessions past their deadline.
 
-        A round is complete that has all its answers, or a quorum at the deadline.
-        Sessions that somebody else is changing are left out: drivers that waited for
-        each other's rows could wait in a circle.
-        """
-        now = self._clock.now()
-        found = self._transaction.execute(_CLOSING, {"now": now}).all()
-        # PostgreSQL counts answers as of the beginning of a query, and locks as it ends:
-        # the last one may have been stored in between. So they are counted again.
-        late = [session.id for session, is_complete in found if not is_complete]
-        answered = sa.select(_SESSIONS.c.id).where(
-            _SESSIONS.c.id.in_(late), _IS_COMPLETE
+def _describe_wait(db: Transaction, session: Session) -> str:
+    """Return where a session waited in vain, and for whom."""
+    where = f"in round {session.round}" if session.round else "for parties to join"
+    awaited = find_awaited(db, session)
+    names = [m.slot for m in members_of(db, session.id) if m.slot in awaited]
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    missing = f" Missing: {', '.join(names[:20])}{more}." if names else ""
+    return f"It waited {where} until its deadline.{missing}"
+
+
+def close_and_take(db: Transaction, service: Service) -> tuple[Lease, Job] | None:
+    """Close rounds, and take a step if there is one."""
+    close_rounds(db)
+    lease = take(db, service.lease_span)
+    return None if lease is None else (lease, job_of(db, service, lease.session))
+
+
+def take(db: Transaction, span: timedelta) -> Lease | None:
+    """Take a step; fail the sessions whose step was begun too often.
+
+    span: how long a lease holds without being renewed.
+    """
+    while (lease := _take_next(db, span)) is not None:
+        if lease.begun <= STEP_ATTEMPTS:
+            return lease
+        detail = (
+            f"The step was begun {STEP_ATTEMPTS} times and never finished: its worker was "
+            "killed each time, or the clocks of the analysts differ."
         )
-        complete = (
-            set(self._transaction.scalars(answered, {"now": now})) if late else ()
-        )
-        for session, is_complete in found:
-            if is_complete or session.id in complete:
-                self._sessions.move(session, Event.ROUND_COMPLETE, now)
-            elif session.state == SessionState.CHOOSING:
-                self._sessions.move(session, Event.DEADLINE, now)
-            else:
-                self._sessions.move(
-                    session,
-                    Event.DEADLINE,
-                    now,
-                    reason=Problem.DEADLINE_PASSED.slug,
-                    detail=self._describe_wait(session),
-                )
+        _fail(db, lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
+    return None
 
-    def _describe_wait(self, session: Session) -> str:
-        """Return where a session waited in vain, and for whom."""
-        where = f"in round {session.round}" if session.round else "for parties to join"
-        awaited = SessionService(self._transaction, self._clock).find_awaited(session)
-        names = [
-            m.slot for m in self._sessions.members(session.id) if m.slot in awaited
-        ]
-        more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-        missing = f" Missing: {', '.join(names[:20])}{more}." if names else ""
-        return f"It waited {where} until its deadline.{missing}"
 
-    def close_and_take(self) -> tuple[Lease, Job] | None:
-        """Close rounds, and take a step if there is one."""
-        self.close_rounds()
-        lease = self.take()
-        return None if lease is None else (lease, self.job(lease.session))
+def _take_next(db: Transaction, span: timedelta) -> Lease | None:
+    """Take the step that waits longest; None if there is none.
 
-    def take(self) -> Lease | None:
-        """Take a step; fail the sessions whose step was begun too often."""
-        while (lease := self._take_next()) is not None:
-            if lease.begun <= STEP_ATTEMPTS:
-                return lease
-            detail = (
-                f"The step was begun {STEP_ATTEMPTS} times and never finished: its worker was "
-                "killed each time, or the clocks of the analysts differ."
-            )
-            self._fail(lease, Failed(reason=Problem.INTERNAL.slug, detail=detail))
+    Rows that another driver is about to take are skipped instead of waited for.
+    """
+    now = db.now()
+    free = {"now": now, "far": now + 2 * span}
+    session = db.scalar(_NEXT, free)
+    if session is None:
         return None
+    token = secrets.token_hex(16)
+    begun = db.scalar(
+        _TAKE, free | {"of_id": session.id, "by": token, "until": now + span}
+    )
+    return None if begun is None else Lease(session, token, begun)
 
-    def _take_next(self) -> Lease | None:
-        """Take the step that waits longest; None if there is none.
 
-        Rows that another driver is about to take are skipped instead of waited for.
-        """
-        now = self._clock.now()
-        free = {"now": now, "far": now + 2 * self._span}
-        session = self._transaction.scalar(_NEXT, free)
-        if session is None:
-            return None
-        token = secrets.token_hex(16)
-        taken = {"of_id": session.id, "by": token, "until": now + self._span}
-        begun = self._transaction.scalar(_TAKE, free | taken)
-        return None if begun is None else Lease(session, token, begun)
+def renew(db: Transaction, lease: Lease, span: timedelta) -> bool:
+    """Say that the step still runs; False if another driver has it now."""
+    return _change(db, lease, lease_until=db.now() + span)
 
-    def renew(self, lease: Lease) -> bool:
-        """Say that the step still runs; False if another driver has it now."""
-        return self._change(lease, lease_until=self._clock.now() + self._span)
 
-    def give_back(self, lease: Lease, seconds: float = 0, *, counts: bool) -> None:
-        """Leave a step to anyone who takes it next, in some seconds.
+def give_back(
+    db: Transaction, lease: Lease, seconds: float = 0, *, counts: bool
+) -> None:
+    """Leave a step to anyone who takes it next, in some seconds.
 
-        counts: whether this attempt counts against the session.
-        """
-        self._change(
-            lease,
-            lease_token=None,
-            lease_until=self._clock.now() + timedelta(seconds=seconds),
-            step_attempts=lease.begun if counts else lease.begun - 1,
+    counts: whether this attempt counts against the session.
+    """
+    _change(
+        db,
+        lease,
+        lease_token=None,
+        lease_until=db.now() + timedelta(seconds=seconds),
+        step_attempts=lease.begun if counts else lease.begun - 1,
+    )
+
+
+def _change(db: Transaction, lease: Lease, **values: object) -> bool:
+    """Write columns of a session, unless its lease is lost."""
+    changed = db.execute(
+        sa.update(_SESSIONS)
+        .where(
+            _SESSIONS.c.id == lease.session.id,
+            _SESSIONS.c.lease_token == lease.token,
+            _SESSIONS.c.state == SessionState.STEPPING.value,
         )
+        .values(values)
+        .returning(_SESSIONS.c.id)
+    )
+    return changed.first() is not None
 
-    def _change(self, lease: Lease, **values: object) -> bool:
-        """Write columns of a session, unless its lease is lost."""
-        changed = self._transaction.execute(
-            sa.update(_SESSIONS)
-            .where(
-                _SESSIONS.c.id == lease.session.id,
-                _SESSIONS.c.lease_token == lease.token,
-                _SESSIONS.c.state == SessionState.STEPPING.value,
-            )
-            .values(values)
-            .returning(_SESSIONS.c.id)
+
+def job_of(db: Transaction, service: Service, session: Session) -> Job:
+    """Return what the worker needs for a session's step."""
+    answers = _read_open(db, Contribution, session, Contribution.content)
+    return Job(
+        blobs=service.settings.blob_place,
+        engine=EngineChoice.of(service.settings),
+        agreement=session.agreement or b"",
+        state=session.state_digest,
+        tasks=dict(_read_open(db, Task, session)),
+        contributions={
+            slot: digest if content is None else content
+            for slot, digest, content in answers
+        },
+        chooses=session.figures is not None and session.stage == CHOICE,
+        chosen=session.chosen,
+        packages=service.settings.named_packages,
+    )
+
+
+def _read_open(
+    db: Transaction, kind: type[Task | Contribution], session: Session, *more: Any
+) -> Sequence[Any]:
+    """Return slot, digest and more of tasks or contributions of the open attempt."""
+    query = sa.select(kind.slot, kind.digest, *more).where(
+        kind.session_id == session.id,
+        kind.round == session.round,
+        kind.attempt == session.attempt,
+    )
+    return db.execute(query).all()
+
+
+def follow(db: Transaction, blobs: BlobStore, lease: Lease, followed: Followed) -> bool:
+    """Store what follows from a step; False if the lease was lost meanwhile.
+
+    Raises FileNotFoundError if a blob of it was removed before a row named it; the step
+        has to run again.
+    """
+    digests = set(followed.payloads)
+    claim(db, digests)
+    if not blobs.have(digests):
+        raise FileNotFoundError("a blob of the step's outcome is gone")
+    if isinstance(followed, Opened):
+        return _open(db, lease, followed)
+    if isinstance(followed, Choosing):
+        return _choose(db, lease, followed)
+    if isinstance(followed, Closed):
+        return _complete(db, lease, followed)
+    return _fail(db, lease, followed)
+
+
+def _open(db: Transaction, lease: Lease, opened: Opened[str]) -> bool:
+    now, session_id = db.now(), lease.session.id
+    seconds = read_terms(lease.session.terms).deadlines.round
+    news: dict[str, Any] = {}
+    if (runs := opened.conclusion) is not None:
+        news |= {"figures": _with_sizes(runs), "chosen": runs.chosen}
+    if opened.profiles is not None:
+        news["profiles"] = opened.profiles
+    if opened.progress is not None:
+        news["progress"] = {**opened.progress, "stage": opened.stage}
+    moved = move(
+        db,
+        lease.session,
+        Event.ROUND_OPENED,
+        now,
+        lease.token,
+        round=opened.round,
+        attempt=opened.attempt,
+        stage=opened.stage,
+        stage_index=opened.stage_index,
+        n_stages=opened.n_stages,
+        quorum=opened.quorum,
+        state_digest=opened.state,
+        **news,
+        deadline=now + timedelta(seconds=seconds),
+    )
+    if not moved:
+        return False
+    place = {
+        "session_id": session_id,
+        "round": opened.round,
+        "attempt": opened.attempt,
+    }
+    # of the table, and not of the class: nothing of it is read back
+    db.execute(
+        sa.insert(table(Task)),
+        [place | {"slot": s, "digest": digest} for s, digest in opened.tasks.items()],
+    )
+    continue_without_stopped(db, session_id)
+    return True
+
+
+def _choose(db: Transaction, lease: Lease, choosing: Choosing[str]) -> bool:
+    now, evaluation = db.now(), read_terms(lease.session.terms).evaluation
+    return move(
+        db,
+        lease.session,
+        Event.RUNS_DONE,
+        now,
+        lease.token,
+        stage=CHOICE,
+        state_digest=choosing.state,
+        figures=_with_sizes(choosing),
+        deadline=now + timedelta(seconds=evaluation.within if evaluation else 0),
+    )
+
+
+def _complete(db: Transaction, lease: Lease, closed: Closed[str]) -> bool:
+    session, digest = lease.session, closed.summary
+    moved = move(
+        db, session, Event.FINISHED, db.now(), lease.token, summary_digest=digest
+    )
+    if moved:
+        db.add_all(
+            Result(session_id=session.id, slot=slot, digest=digest)
+            for slot, digest in closed.results.items()
         )
-        return changed.first() is not None
-
-    def job(self, session: Session) -> Job:
-        """Return what the worker needs for a session's step."""
-        contributions = self._read_open(Contribution, session, Contribution.content)
-        return Job(
-            blobs=self._settings.blob_place,
-            engine=EngineChoice.of(self._settings),
-            agreement=session.agreement or b"",
-            state=session.state_digest,
-            tasks=dict(self._read_open(Task, session)),
-            contributions={
-                slot: digest if content is None else content
-                for slot, digest, content in contributions
-            },
-            chooses=session.figures is not None and session.stage == CHOICE,
-            chosen=session.chosen,
-            packages=self._settings.named_packages,
-        )
-
-    def _read_open(
-        self, kind: type[Task | Contribution], session: Session, *more: Any
-    ) -> Sequence[Any]:
-        """Return slot, digest and more of tasks or contributions of the open attempt."""
-        query = sa.select(kind.slot, kind.digest, *more).where(
-            kind.session_id == session.id,
-            kind.round == session.round,
-            kind.attempt == session.attempt,
-        )
-        return self._transaction.execute(query).all()
-
-    def follow(self, lease: Lease, followed: Followed) -> bool:
-        """Store what follows from a step; False if the lease was lost meanwhile.
-
-        Raises FileNotFoundError if a blob of it was removed before a row named it; the
-            step has to run again.
-        """
-        digests = set(followed.payloads)
-        claim(self._transaction, digests)
-        if not self._blobs.have(digests):
-            raise FileNotFoundError("a blob of the step's outcome is gone")
-        if isinstance(followed, Opened):
-            return self._open(lease, followed)
-        if isinstance(followed, Choosing):
-            return self._choose(lease, followed)
-        if isinstance(followed, Closed):
-            return self._complete(lease, followed)
-        return self._fail(lease, followed)
-
-    def _open(self, lease: Lease, opened: Opened[str]) -> bool:
-        now = self._clock.now()
-        seconds = read_terms(lease.session.terms).deadlines.round
-        runs = opened.conclusion
-        told: dict[str, Any] = {}
-        if runs is not None:
-            told |= {"figures": _with_sizes(runs), "chosen": runs.chosen}
-        if opened.profiles is not None:
-            told["profiles"] = opened.profiles
-        if opened.progress is not None:
-            told["progress"] = {**opened.progress, "stage": opened.stage}
-        moved = self._sessions.move(
-            lease.session,
-            Event.ROUND_OPENED,
-            now,
-            lease.token,
-            round=opened.round,
-            attempt=opened.attempt,
-            stage=opened.stage,
-            stage_index=opened.stage_index,
-            n_stages=opened.n_stages,
-            quorum=opened.quorum,
-            state_digest=opened.state,
-            **told,
-            deadline=now + timedelta(seconds=seconds),
-        )
-        if moved:
-            # of the table, and not of the class: nothing of it is read back
-            self._transaction.execute(
-                sa.insert(table(Task)),
-                [
-                    {
-                        "session_id": lease.session.id,
-                        "round": opened.round,
-                        "attempt": opened.attempt,
-                        "slot": slot,
-                        "digest": digest,
-                    }
-                    for slot, digest in opened.tasks.items()
-                ],
-            )
-            PartyStops(self._transaction, self._clock).go_on_without(lease.session.id)
-        return moved
-
-    def _choose(self, lease: Lease, choosing: Choosing[str]) -> bool:
-        now, evaluation = self._clock.now(), read_terms(lease.session.terms).evaluation
-        return self._sessions.move(
-            lease.session,
-            Event.RUNS_DONE,
-            now,
-            lease.token,
-            stage=CHOICE,
-            state_digest=choosing.state,
-            figures=_with_sizes(choosing),
-            deadline=now + timedelta(seconds=evaluation.within if evaluation else 0),
-        )
-
-    def _complete(self, lease: Lease, closed: Closed[str]) -> bool:
-        moved = self._sessions.move(
-            lease.session,
-            Event.FINISHED,
-            self._clock.now(),
-            lease.token,
-            summary_digest=closed.summary,
-        )
-        if moved:
-            self._transaction.add_all(
-                Result(session_id=lease.session.id, slot=slot, digest=digest)
-                for slot, digest in closed.results.items()
-            )
-        return moved
-
-    def _fail(self, lease: Lease, failed: Failed) -> bool:
-        return self._sessions.move(
-            lease.session,
-            Event.STEP_FAILED,
-            self._clock.now(),
-            lease.token,
-            reason=failed.reason,
-            detail=failed.detail,
-        )
+    return moved
 
 
-def _with_sizes(told: Conclusion | Choosing[str]) -> list[dict[str, Any]]:
+def _fail(db: Transaction, lease: Lease, failed: Failed) -> bool:
+    return move(
+        db,
+        lease.session,
+        Event.STEP_FAILED,
+        db.now(),
+        lease.token,
+        reason=failed.reason,
+        detail=failed.detail,
+    )
+
+
+def _with_sizes(runs: Conclusion | Choosing[str]) -> list[dict[str, Any]]:
     """Return the figures of each run as they are stored: with sizes, where told."""
-    if not told.sizes:
-        return told.figures
-    pairs = zip(told.figures, told.sizes, strict=True)
+    if not runs.sizes:
+        return runs.figures
+    pairs = zip(runs.figures, runs.sizes, strict=True)
     return [{**figures, "sizes": sizes} for figures, sizes in pairs]

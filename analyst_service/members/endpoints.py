@@ -8,9 +8,8 @@ from typing import Final, Literal
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.members.service import MemberService
+from analyst_service.members import service as members
 from analyst_service.monitoring.administrative_acts import STRANGER, Act, log_act
 from analyst_service.requests import (
     AdmittingRoute,
@@ -19,7 +18,6 @@ from analyst_service.requests import (
     ServiceDep,
     SessionID,
 )
-from analyst_service.storage.models import Session
 from clustering_protocols import session_terms
 from clustering_protocols.common.errors import (
     InvitationExpired,
@@ -80,26 +78,9 @@ class JoinWrite(BaseModel):
     )
 
 
-def preview_of(session: Session, slot: str, joins: int) -> Preview:
-    """Return the preview of a slot."""
-    terms = read_terms(session.terms)
-    return Preview(
-        session=session.name,
-        slot=slot,
-        state=SessionState(session.state),
-        terms=session.terms.decode(),
-        risks=sentences_of(session_terms.risks_in(terms)),
-        joins=joins,
-    )
-
-
 router = APIRouter(tags=["members"], route_class=AdmittingRoute)
 
 _REFUSALS: Final = (NotFound, InvitationExpired, InvitationUsed, KeyNotAuthentic)
-
-
-def _members(transaction: Transaction, service: ServiceDep) -> MemberService:
-    return MemberService(transaction, service.clock, service.settings)
 
 
 @contextmanager
@@ -108,9 +89,7 @@ def _log_refusals(code: str, service: ServiceDep) -> Iterator[None]:
     try:
         yield
     except _REFUSALS as refused:
-        with service.database.read() as transaction:
-            place = _members(transaction, service).place(code)
-        session, slot = place or (None, None)
+        session, slot = service.database.query(members.place_of, code)
         log_act(
             Act.INVITATION_REFUSED,
             STRANGER,
@@ -130,45 +109,46 @@ def post_invitations(
 ) -> Codes:
     """Make one-time codes; earlier unused codes of the same slots end."""
     slots = body.read().slots
-
-    def invite(transaction: Transaction) -> dict[str, str]:
-        return _members(transaction, service).invite(caller, session_id, slots)
-
-    return Codes(codes=service.database.transact(invite))
+    codes = service.database.transact(members.invite, caller, session_id, slots)
+    return Codes(codes=codes)
 
 
 @router.post("/v1/join/preview")
 def preview(body: Posted[CodeWrite], service: ServiceDep) -> Preview:
     """Show what an invitation is for; nothing is used up."""
     code = body.read().code
-    with _log_refusals(code, service), service.database.read() as transaction:
-        return preview_of(*_members(transaction, service).preview(code))
+    with _log_refusals(code, service):
+        session, slot = service.database.query(members.preview, code)
+    return Preview(
+        session=session.name,
+        slot=slot.slot,
+        state=SessionState(session.state),
+        terms=session.terms.decode(),
+        risks=sentences_of(session_terms.risks_in(read_terms(session.terms))),
+        joins=slot.joins,
+    )
 
 
 @router.post("/v1/join/decline", status_code=204)
 def decline(body: Posted[DeclineWrite], service: ServiceDep) -> None:
     """Say why the party of an invitation does not join; it may join later."""
-    asked = body.read()
-
-    def note(transaction: Transaction) -> None:
-        _members(transaction, service).decline(asked.code, asked.state, asked.reason)
-
-    with _log_refusals(asked.code, service):
-        service.database.transact(note)
+    form = body.read()
+    with _log_refusals(form.code, service):
+        service.database.transact(members.decline, form.code, form.state, form.reason)
 
 
 @router.post("/v1/join")
 def join(body: Posted[JoinWrite], service: ServiceDep, response: Response) -> Joined:
     """Take the slot; with the same keys and a new proof again, for another token."""
-    asked = body.read()
-
-    def take(transaction: Transaction) -> tuple[Session, str]:
-        return _members(transaction, service).join(
-            asked.code, asked.member, asked.proof
+    form = body.read()
+    with _log_refusals(form.code, service):
+        session, token = service.database.transact(
+            members.join,
+            form.code,
+            form.member,
+            form.proof,
+            service.settings.max_body_bytes,
         )
-
-    with _log_refusals(asked.code, service):
-        session, token = service.database.transact(take)
     service.notifier.notify_driver()
     response.headers["Cache-Control"] = "no-store"
-    return Joined(session=session.name, slot=asked.member.slot, token=token)
+    return Joined(session=session.name, slot=form.member.slot, token=token)

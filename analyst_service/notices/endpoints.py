@@ -6,9 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.notices.service import NoticeService
+from analyst_service.notices import service as notices
 from analyst_service.requests import (
     AdmittingRoute,
     CallerDep,
@@ -46,12 +45,13 @@ def post_receiver(
     service: ServiceDep,
 ) -> ReceiverAdded:
     """Leave an address to be told at; left again, it has a new id."""
-    address = body.read().address
-
-    def add(transaction: Transaction) -> ReceiverAdded:
-        return NoticeService(transaction, service).add(caller, session_id, address)
-
-    return service.database.transact(add)
+    return service.database.transact(
+        notices.add_receiver,
+        caller,
+        session_id,
+        body.read().address,
+        is_offered=service.settings.sends_mail,
+    )
 
 
 @router.get("")
@@ -59,8 +59,12 @@ def list_receivers(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Receivers:
     """List the caller's own addresses, and how telling them went."""
-    with service.database.read() as transaction:
-        return NoticeService(transaction, service).own(caller, session_id)
+    return service.database.query(
+        notices.list_receivers,
+        caller,
+        session_id,
+        is_offered=service.settings.sends_mail,
+    )
 
 
 @router.delete("/{receiver_id}", status_code=204)
@@ -71,8 +75,4 @@ def delete_receiver(
     service: ServiceDep,
 ) -> None:
     """Tell an address no more, and forget it; a repeat changes nothing."""
-
-    def remove(transaction: Transaction) -> None:
-        NoticeService(transaction, service).remove(caller, session_id, receiver_id)
-
-    service.database.transact(remove)
+    service.database.transact(notices.remove_receiver, caller, session_id, receiver_id)

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import islice
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from analyst_service.monitoring.logs import describe
 from analyst_service.notices.service import (
-    MailSender,
-    NoticeService,
     Notification,
     Undelivered,
+    has_due,
+    has_leftovers,
+    send,
+    settle,
+    take,
+    tidy,
 )
 from analyst_service.process_context import Service
 from analyst_service.storage.models import Notice
@@ -28,7 +32,6 @@ from analyst_service.transactions.outbox import NoticeState
 from clustering_protocols.wire.notices import Failure
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 RETRIES = tuple(
     timedelta(seconds=seconds)
@@ -47,11 +50,10 @@ class Sender:
         self._service = service
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._loop, name="notices")
-        self._mail = MailSender(service.settings)
         self._is_away = False
 
     def __enter__(self) -> Self:
-        if self._service.settings.smtp_server:
+        if self._service.settings.sends_mail:
             self._thread.start()
         return self
 
@@ -62,8 +64,9 @@ class Sender:
 
     def turn(self) -> int:
         """Send what is due, a few at once; return how many there were."""
-        if self._reads(NoticeService.has_leftovers):
-            self._transact(NoticeService.tidy)
+        database = self._service.database
+        if database.query(has_leftovers):
+            database.transact(tidy)
         taken = list(islice(self._due(), _AT_ONCE))
         if taken:
             with ThreadPoolExecutor(_AT_ONCE, "notice") as pool:
@@ -83,8 +86,9 @@ class Sender:
 
     def _due(self) -> Iterator[tuple[Notice, Notification]]:
         """Take notices, one by one; each transaction is a short one."""
-        while self._reads(NoticeService.has_due):
-            taken = self._transact(NoticeService.take)
+        database = self._service.database
+        while database.query(has_due):
+            taken = database.transact(take)
             if taken is None:
                 return
             yield taken
@@ -92,7 +96,7 @@ class Sender:
     def _deliver(self, notice: Notice, told: Notification) -> None:
         """Send a notice, and note what became of it."""
         try:
-            self._mail.send(told, self._service.clock.now())
+            send(self._service.settings, told, self._service.clock.now())
         except Undelivered as error:
             self._fail(notice, error)
         except Exception as error:  # noqa: BLE001  others are told all the same
@@ -116,16 +120,5 @@ class Sender:
 
     def _settle(self, notice: Notice, outcome: str, **changes: Any) -> None:
         now = self._service.clock.now()
-        self._transact(
-            lambda notices: notices.settle(notice, settled_at=now, **changes)
-        )
+        self._service.database.transact(settle, notice, changes | {"settled_at": now})
         self._service.metrics.notices.labels(outcome).inc()
-
-    def _reads(self, query: Callable[[NoticeService], bool]) -> bool:
-        with self._service.database.read() as transaction:
-            return query(NoticeService(transaction, self._service))
-
-    def _transact(self, change: Callable[[NoticeService], T]) -> T:
-        return self._service.database.transact(
-            lambda transaction: change(NoticeService(transaction, self._service))
-        )

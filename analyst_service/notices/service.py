@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import smtplib
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from email.message import EmailMessage
@@ -15,23 +15,13 @@ from typing import Final
 
 import sqlalchemy as sa
 from sqlalchemy import orm
-from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.auth.service import Caller
-from analyst_service.process_context import Service
-from analyst_service.sessions.service import (
-    SessionRepository,
-    SessionService,
-    require_alive,
-)
+from analyst_service.credentials import Caller
+from analyst_service.sessions.service import find, find_awaited, require_alive, visible
 from analyst_service.settings import Settings, is_mail_address
+from analyst_service.storage.database import Transaction
 from analyst_service.storage.models import Credential, Notice, Receiver, Session
-from analyst_service.transactions.outbox import (
-    NoticeEvent,
-    NoticeState,
-    Outbox,
-    SessionMove,
-)
+from analyst_service.transactions.outbox import NoticeEvent, NoticeState, welcome
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters, NotOffered
 from clustering_protocols.wire.notices import (
@@ -102,32 +92,22 @@ def letter(told: Notification, sender: str, at: datetime) -> EmailMessage:
     return mail
 
 
-class MailSender:
-    """Sends mail; safe from any thread."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    def send(self, told: Notification, at: datetime) -> None:
-        """Send a notice; raise :class:`Undelivered` unless the server took it."""
-        mail = letter(told, self._settings.smtp_from, at)
-        try:
-            self._hand_over(mail)
-        except smtplib.SMTPRecipientsRefused as error:
-            [(code, _)] = error.recipients.values()
-            is_final = code >= _REFUSED_FOR_GOOD
-            raise Undelivered(Failure.NOT_TAKEN, is_final=is_final) from None
-        except (smtplib.SMTPException, OSError):
-            raise Undelivered(Failure.MAIL_SERVER) from None
-
-    def _hand_over(self, mail: EmailMessage) -> None:
-        settings, at = self._settings, self._settings.mail_server
-        with smtplib.SMTP(at.host, at.port, timeout=_SECONDS) as server:
-            if at.is_tls:
+def send(settings: Settings, told: Notification, at: datetime) -> None:
+    """Send a notice; raise :class:`Undelivered` unless the server took it."""
+    mail, place = letter(told, settings.smtp_from, at), settings.mail_server
+    try:
+        with smtplib.SMTP(place.host, place.port, timeout=_SECONDS) as server:
+            if place.is_tls:
                 server.starttls(context=ssl.create_default_context())
-            if at.user:
-                server.login(at.user, settings.smtp_password.get_secret_value())
+            if place.user:
+                server.login(place.user, settings.smtp_password.get_secret_value())
             server.send_message(mail)
+    except smtplib.SMTPRecipientsRefused as error:
+        [(code, _)] = error.recipients.values()
+        is_final = code >= _REFUSED_FOR_GOOD
+        raise Undelivered(Failure.NOT_TAKEN, is_final=is_final) from None
+    except (smtplib.SMTPException, OSError):
+        raise Undelivered(Failure.MAIL_SERVER) from None
 
 
 def _lines(told: Notification) -> Iterator[str]:
@@ -202,254 +182,247 @@ _ALWAYS = {NoticeEvent.ADDED.value, NoticeEvent.ENDED.value}
 _IS_PENDING = Notice.state == NoticeState.PENDING.value
 
 
-class NoticeService:
-    """Receivers and what they are told, in one transaction."""
+# Addresses that callers leave
 
-    def __init__(self, transaction: Transaction, service: Service) -> None:
-        self._transaction = transaction
-        self._sessions = SessionService(transaction, service.clock)
-        self._is_offered = bool(service.settings.smtp_server)
-        self._clock = service.clock
 
-    # Receivers
-
-    def add(self, caller: Caller, session_id: str, address: str) -> ReceiverAdded:
-        """Let an address be told; one that is there already is added anew.
-
-        Raises NotOffered if the analyst sends no mail.
-        Raises InvalidParameters if it is no address of mail, or there are too many.
-        """
-        session = self._sessions.visible(caller, session_id, lock=True)
-        require_alive(session)
-        if not self._is_offered:
-            raise NotOffered(
-                "It sends no mail: no mail server is set (COTERIE_SMTP_SERVER)."
-            )
-        if not is_mail_address(address):
-            raise InvalidParameters(
-                "one address of mail, like a@b.example.", field="address"
-            )
-        self._make_room(caller, session, address)
-        now = self._clock.now()
-        receiver = Receiver(
-            id=secrets.token_hex(16),
-            session_id=session.id,
-            slot=caller.slot,
-            credential_id=caller.credential_id,
-            address=address,
-            created_at=now,
+def add_receiver(
+    db: Transaction,
+    caller: Caller,
+    session_id: str,
+    address: str,
+    *,
+    is_offered: bool,
+) -> ReceiverAdded:
+    """Tell an address what happens in a session; of the same one at most once."""
+    session = visible(db, caller, session_id, lock=True)
+    require_alive(session)
+    if not is_offered:
+        raise NotOffered(
+            "It sends no mail: no mail server is set (COTERIE_SMTP_SERVER)."
         )
-        self._transaction.add(receiver)
-        self._transaction.flush()
-        Outbox(self._transaction).welcome(receiver, SessionMove.of(session), now)
-        return ReceiverAdded(id=receiver.id)
-
-    def own(self, caller: Caller, session_id: str) -> Receivers:
-        """Return the caller's receivers, and whether mail is sent."""
-        session = self._sessions.visible(caller, session_id)
-        found = self._named_by(caller, session)
-        return Receivers(
-            offered=self._is_offered,
-            receivers=[self._line(each) for each in found if each.address],
+    if not is_mail_address(address):
+        raise InvalidParameters(
+            "one address of mail, like a@b.example.", field="address"
         )
+    _make_room(db, caller, session, address)
+    receiver = Receiver(
+        id=secrets.token_hex(16),
+        session_id=session.id,
+        slot=caller.slot,
+        credential_id=caller.credential_id,
+        address=address,
+        created_at=db.now(),
+    )
+    db.add(receiver)
+    db.flush()
+    welcome(db, receiver, session, receiver.created_at)
+    return ReceiverAdded(id=receiver.id)
 
-    def remove(self, caller: Caller, session_id: str, receiver_id: str) -> None:
-        """Forget an address of the caller; what is not there is left alone."""
-        session = self._sessions.visible(caller, session_id, lock=True)
-        for each in self._named_by(caller, session):
-            if each.id == receiver_id:
-                self._forget(each)
 
-    def _named_by(self, caller: Caller, session: Session) -> list[Receiver]:
-        """Return whom a coordinator (no slot) or a party has ever named, in order."""
-        query = sa.select(Receiver).where(
-            Receiver.session_id == session.id,
-            Receiver.slot.is_(None)
-            if caller.slot is None
-            else Receiver.slot == caller.slot,
+def list_receivers(
+    db: Transaction, caller: Caller, session_id: str, *, is_offered: bool
+) -> Receivers:
+    """Return the caller's receivers, and whether mail is sent."""
+    receivers = _named_by(db, caller, visible(db, caller, session_id))
+    return Receivers(
+        offered=is_offered,
+        receivers=[_line(db, receiver) for receiver in receivers if receiver.address],
+    )
+
+
+def remove_receiver(
+    db: Transaction, caller: Caller, session_id: str, receiver_id: str
+) -> None:
+    """Forget an address of the caller; what is not there is left alone."""
+    session = visible(db, caller, session_id, lock=True)
+    for receiver in _named_by(db, caller, session):
+        if receiver.id == receiver_id:
+            _forget(db, receiver)
+
+
+def _named_by(db: Transaction, caller: Caller, session: Session) -> list[Receiver]:
+    """Return whom a coordinator (no slot) or a party has ever named, in order."""
+    query = sa.select(Receiver).where(
+        Receiver.session_id == session.id,
+        Receiver.slot.is_(None)
+        if caller.slot is None
+        else Receiver.slot == caller.slot,
+    )
+    return list(db.scalars(query.order_by(Receiver.created_at, Receiver.id)))
+
+
+def _make_room(db: Transaction, caller: Caller, session: Session, address: str) -> None:
+    named = _named_by(db, caller, session)
+    for receiver in named:
+        if receiver.address == address:
+            _forget(db, receiver)
+    if sum(bool(receiver.address) for receiver in named) >= _MOST:
+        raise InvalidParameters(
+            f"{_MOST} are told already; remove one of them first.", field="address"
         )
-        ordered = query.order_by(Receiver.created_at, Receiver.id)
-        return list(self._transaction.scalars(ordered))
-
-    def _make_room(self, caller: Caller, session: Session, address: str) -> None:
-        named = self._named_by(caller, session)
-        for each in named:
-            if each.address == address:
-                self._forget(each)
-        if sum(bool(each.address) for each in named) >= _MOST:
-            raise InvalidParameters(
-                f"{_MOST} are told already; remove one of them first.", field="address"
-            )
-        today = self._count(
-            Receiver.id,
-            Receiver.credential_id == caller.credential_id,
-            Receiver.created_at > self._clock.now() - timedelta(days=1),
-        )
-        if len(named) >= _MOST_EVER or today >= _MOST_A_DAY:
-            raise InvalidParameters(
-                "too many were named by now; those that are told stay.", field="address"
-            )
-
-    def _forget(self, receiver: Receiver) -> None:
-        """Forget an address and its notices; that there was one counts still."""
-        receiver.address = ""
-        self._transaction.execute(
-            sa.delete(Notice).where(Notice.receiver_id == receiver.id)
-        )
-        self._transaction.flush()
-
-    def _line(self, receiver: Receiver) -> ReceiverLine:
-        own = Notice.receiver_id == receiver.id
-        last = (
-            sa.select(Notice.failure)
-            .where(own, Notice.state != NoticeState.SENT.value)
-            .where(Notice.failure.is_not(None))
-            .order_by(Notice.happened_at.desc())
-            .limit(1)
-        )
-        return ReceiverLine(
-            id=receiver.id,
-            address=receiver.address,
-            created_at=receiver.created_at,
-            sent=self._count(Notice.id, own, Notice.state == NoticeState.SENT.value),
-            given_up=self._count(
-                Notice.id, own, Notice.state == NoticeState.GIVEN_UP.value
-            ),
-            retrying=self._count(
-                Notice.id, own, _IS_PENDING, Notice.failure.is_not(None)
-            ),
-            failure=self._transaction.scalar(last),
+    today = _count(
+        db,
+        Receiver.id,
+        Receiver.credential_id == caller.credential_id,
+        Receiver.created_at > db.now() - timedelta(days=1),
+    )
+    if len(named) >= _MOST_EVER or today >= _MOST_A_DAY:
+        raise InvalidParameters(
+            "too many were named by now; those that are told stay.", field="address"
         )
 
-    def _count(
-        self, column: orm.InstrumentedAttribute[str], *of: sa.ColumnElement[bool]
-    ) -> int:
-        query = sa.select(sa.func.count(column)).where(*of)
-        return self._transaction.scalar(query) or 0
 
-    # What they are told
+def _forget(db: Transaction, receiver: Receiver) -> None:
+    """Forget an address and its notices; that there was one counts still."""
+    receiver.address = ""
+    db.execute(sa.delete(Notice).where(Notice.receiver_id == receiver.id))
+    db.flush()
 
-    def has_due(self) -> bool:
-        """Return whether a notice waits for a sender; takes no lock."""
-        query = sa.select(Notice.id).where(_is_free(self._clock.now())).limit(1)
-        return self._transaction.scalar(query) is not None
 
-    def take(self) -> tuple[Notice, Notification] | None:
-        """Take a notice that is due, and still true, under a lease; None if there is none.
+def _line(db: Transaction, receiver: Receiver) -> ReceiverLine:
+    own = Notice.receiver_id == receiver.id
+    has_failed = Notice.failure.is_not(None)
+    last = (
+        sa.select(Notice.failure)
+        .where(own, has_failed, Notice.state != NoticeState.SENT.value)
+        .order_by(Notice.happened_at.desc())
+        .limit(1)
+    )
+    is_given_up = Notice.state == NoticeState.GIVEN_UP.value
+    return ReceiverLine(
+        id=receiver.id,
+        address=receiver.address,
+        created_at=receiver.created_at,
+        sent=_count(db, Notice.id, own, Notice.state == NoticeState.SENT.value),
+        given_up=_count(db, Notice.id, own, is_given_up),
+        retrying=_count(db, Notice.id, own, _IS_PENDING, has_failed),
+        failure=db.scalar(last),
+    )
 
-        New ones first: a receiver that does not answer holds up nobody but itself. Of
-        equal times the name decides: 'added' comes before all others.
-        """
-        now = self._clock.now()
-        while (found := self._lock_next(now)) is not None:
-            notice, receiver = found
-            if not self._is_free_still(notice, now):
-                continue
-            notice.lease_token = secrets.token_hex(16)
-            notice.lease_until = now + _LEASE
-            notice.attempts += 1
-            self._transaction.flush()
-            told = self._build_notification(notice, receiver, now)
-            if told is not None:
-                return notice, told
-            self._transaction.delete(notice)
-            self._transaction.flush()
+
+def _count(
+    db: Transaction,
+    column: orm.InstrumentedAttribute[str],
+    *of: sa.ColumnElement[bool],
+) -> int:
+    return db.scalar(sa.select(sa.func.count(column)).where(*of)) or 0
+
+
+# What they are told
+
+
+def has_due(db: Transaction) -> bool:
+    """Return whether a notice waits for a sender; takes no lock."""
+    query = sa.select(Notice.id).where(_is_free(db.now())).limit(1)
+    return db.scalar(query) is not None
+
+
+def take(db: Transaction) -> tuple[Notice, Notification] | None:
+    """Take a notice that is due, and still true, under a lease; None if there is none.
+
+    New ones first: a receiver that does not answer holds up nobody but itself. Of equal
+    times the name decides: 'added' comes before all others. One whose receiver another
+    sender takes is skipped.
+    """
+    now = db.now()
+    is_free = _is_free(now)
+    free = (
+        sa.select(Notice, Receiver)
+        .join(Receiver, Receiver.id == Notice.receiver_id)
+        .where(is_free)
+        .order_by(Notice.attempts, Notice.due_at, Notice.event)
+        .limit(1)
+        .with_for_update(skip_locked=True, key_share=True)  # others may add notices
+    )
+    while (row := db.execute(free).first()) is not None:
+        notice, receiver = row
+        # PostgreSQL looks for leases as they were when a query began, and locks as it
+        # ends: of two that query at once both found the notice free. A later query sees
+        # whatever was committed before the lock was had.
+        still = sa.select(Notice.id).where(Notice.id == notice.id, is_free)
+        if db.scalar(still) is None:
+            continue
+        notice.lease_token = secrets.token_hex(16)
+        notice.lease_until = now + _LEASE
+        notice.attempts += 1
+        db.flush()
+        notification = _build_notification(db, notice, receiver, now)
+        if notification is not None:
+            return notice, notification
+        db.delete(notice)
+        db.flush()
+    return None
+
+
+def settle(db: Transaction, notice: Notice, values: Mapping[str, object]) -> bool:
+    """Note what became of a notice; False if the lease was lost."""
+    settled = db.execute(
+        sa.update(Notice)
+        .where(Notice.id == notice.id, Notice.lease_token == notice.lease_token)
+        .values({"lease_token": None, "lease_until": None, **values})
+        .returning(Notice.id)
+        .execution_options(synchronize_session=False)
+    )
+    return settled.first() is not None
+
+
+def has_leftovers(db: Transaction) -> bool:
+    """Return whether receivers of ended sessions are kept; takes no lock."""
+    query = sa.select(Receiver.id).where(_is_over(db.now())).limit(1)
+    return db.scalar(query) is not None
+
+
+def tidy(db: Transaction) -> None:
+    """Remove the receivers of sessions that ended, once all are told."""
+    db.execute(
+        sa.delete(Receiver)
+        .where(_is_over(db.now()))
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _build_notification(
+    db: Transaction, notice: Notice, receiver: Receiver, now: datetime
+) -> Notification | None:
+    """Return what a receiver is told; None where that is nothing any more."""
+    session = find(db, notice.session_id)
+    named_by = db.get(Credential, receiver.credential_id)
+    if session is None or named_by is None or named_by.revoked_at is not None:
         return None
-
-    def _lock_next(self, now: datetime) -> tuple[Notice, Receiver] | None:
-        """Return the next notice that is free; none whose receiver another one takes."""
-        row = self._transaction.execute(
-            sa.select(Notice, Receiver)
-            .join(Receiver, Receiver.id == Notice.receiver_id)
-            .where(_is_free(now))
-            .order_by(Notice.attempts, Notice.due_at, Notice.event)
-            .limit(1)
-            .with_for_update(skip_locked=True, key_share=True)  # others may add notices
-        ).first()
-        return None if row is None else (row[0], row[1])
-
-    def _is_free_still(self, notice: Notice, now: datetime) -> bool:
-        """Return whether nobody took a notice, or its receiver, before it was locked.
-
-        PostgreSQL looks for leases as they were when a query began, and locks as it ends:
-        of two that query at once both found the notice free. A later query sees whatever
-        was committed before the lock was had.
-        """
-        is_free = sa.select(Notice.id).where(Notice.id == notice.id, _is_free(now))
-        return self._transaction.scalar(is_free) is not None
-
-    def settle(self, notice: Notice, **values: object) -> bool:
-        """Note what became of a notice; False if the lease was lost."""
-        settled = self._transaction.execute(
-            sa.update(Notice)
-            .where(Notice.id == notice.id, Notice.lease_token == notice.lease_token)
-            .values({"lease_token": None, "lease_until": None} | values)
-            .returning(Notice.id)
-            .execution_options(synchronize_session=False)
-        )
-        return settled.first() is not None
-
-    def has_leftovers(self) -> bool:
-        """Return whether receivers of ended sessions are kept; takes no lock."""
-        query = sa.select(Receiver.id).where(_is_over(self._clock.now())).limit(1)
-        return self._transaction.scalar(query) is not None
-
-    def tidy(self) -> None:
-        """Remove the receivers of sessions that ended, once all are told."""
-        self._transaction.execute(
-            sa.delete(Receiver)
-            .where(_is_over(self._clock.now()))
-            .execution_options(synchronize_session=False)
-        )
-
-    def _build_notification(
-        self, notice: Notice, receiver: Receiver, now: datetime
-    ) -> Notification | None:
-        """Return what a receiver is told; None where that is nothing any more."""
-        session = SessionRepository(self._transaction).get(notice.session_id)
-        if session is None or not self._may_be_told(notice, receiver, now):
+    if now - notice.due_at >= _STALE:  # who reads it would wonder
+        return None
+    awaited = sorted(find_awaited(db, session))
+    if receiver.slot is not None:
+        awaited = [slot for slot in awaited if slot == receiver.slot]
+    if notice.event not in _ALWAYS:
+        chooses = receiver.slot is None and session.state == SessionState.CHOOSING
+        if not (awaited or chooses) or not _is_there(notice, session):
             return None
-        awaited = sorted(self._sessions.find_awaited(session))
-        if receiver.slot is not None:
-            awaited = [slot for slot in awaited if slot == receiver.slot]
-        if notice.event not in _ALWAYS:
-            chooses = receiver.slot is None and session.state == SessionState.CHOOSING
-            if not (awaited or chooses) or not _is_there(notice, session):
-                return None
-            lately = self._count(
-                Notice.id,
-                Notice.receiver_id == receiver.id,
-                Notice.state == NoticeState.SENT.value,
-                Notice.settled_at > now - timedelta(hours=1),
-            )
-            if lately >= MOST_AN_HOUR:
-                return None
-        is_over = notice.event == NoticeEvent.ENDED.value
-        return Notification(
-            notice_id=notice.id,
-            receiver_id=receiver.id,
-            address=receiver.address,
-            event=NoticeEvent(notice.event),
-            session=session.name,
-            slot=receiver.slot,
-            state=notice.session_state,
-            round=notice.round,
-            since=session.changed_at,
-            deadline=None if is_over else session.deadline,
-            reason=notice.reason,
-            awaited=tuple(awaited) if receiver.slot is None else None,
-            detail=None if receiver.slot else _find_missing(session),
+        lately = _count(
+            db,
+            Notice.id,
+            Notice.receiver_id == receiver.id,
+            Notice.state == NoticeState.SENT.value,
+            Notice.settled_at > now - timedelta(hours=1),
         )
-
-    def _may_be_told(self, notice: Notice, receiver: Receiver, now: datetime) -> bool:
-        """Return whether a receiver is entitled still, and would not wonder about it."""
-        named_by = self._transaction.get(Credential, receiver.credential_id)
-        return (
-            self._is_offered
-            and named_by is not None
-            and named_by.revoked_at is None
-            and now - notice.due_at < _STALE
-        )
+        if lately >= MOST_AN_HOUR:
+            return None
+    is_over = notice.event == NoticeEvent.ENDED.value
+    return Notification(
+        notice_id=notice.id,
+        receiver_id=receiver.id,
+        address=receiver.address,
+        event=NoticeEvent(notice.event),
+        session=session.name,
+        slot=receiver.slot,
+        state=notice.session_state,
+        round=notice.round,
+        since=session.changed_at,
+        deadline=None if is_over else session.deadline,
+        reason=notice.reason,
+        awaited=tuple(awaited) if receiver.slot is None else None,
+        detail=None if receiver.slot else _find_missing(session),
+    )
 
 
 def _find_missing(session: Session) -> str | None:

@@ -4,41 +4,45 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from operator import or_
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import sqlalchemy as sa
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, create_model
 from sqlalchemy import orm
-from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.auth.service import Caller, Role
+from analyst_service.credentials import Caller, Role
+from analyst_service.process_context import Service
 from analyst_service.requests import (
+    RESPONSE,
     AdmittingRoute,
     CallerDep,
     Posted,
     ServiceDep,
     SessionID,
+    send_blob,
 )
-from analyst_service.sessions.service import PartyStops, SessionService, known_as
+from analyst_service.sessions import retention, service as sessions
+from analyst_service.storage.database import Transaction
 from analyst_service.storage.models import (
     AuditLine,
     Contribution,
     Credential,
     Member,
+    Result,
     Session,
     Task,
     UTCDateTime,
 )
+from analyst_service.transactions import audit
 from clustering_protocols import catalogue
+from clustering_protocols.common.errors import NotFound, NotReady
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.numerics.profiles import Profiles
-from clustering_protocols.secrecy.identities import Institution
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.signed_logs import sign_audit
 from clustering_protocols.terms.terms import SessionRequest, Terms, Text, read_terms
@@ -53,6 +57,7 @@ from clustering_protocols.wire.answers import (
 from clustering_protocols.wire.progress import run_progress
 from clustering_protocols.wire.states import OVER, SessionState, SlotState, StopReason
 
+T = TypeVar("T")
 CURSOR: Final = r"([0-9]{1,17})~([a-z0-9._-]{1,63})"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -66,9 +71,7 @@ STATES: Final = tuple(_GROUPS)
 """What a list may be limited to: 'open', 'over', or one state."""
 
 
-def _list_page(
-    transaction: Transaction, caller: Caller, wanted: ListQuery
-) -> SessionPage:
+def _list_page(db: Transaction, caller: Caller, wanted: ListQuery) -> SessionPage:
     """Return sessions by last change, the latest first; an administrator's are all.
 
     One that moves on between two pages moves to the first one; every other stands on one
@@ -88,20 +91,20 @@ def _list_page(
             Session.changed_at <= at, sa.or_(Session.changed_at < at, is_same)
         )
     ordered = query.order_by(Session.changed_at.desc(), key).limit(wanted.limit)
-    sessions = list(transaction.scalars(ordered))
-    awaited = _find_awaited(transaction, sessions)
+    rows = db.scalars(ordered).all()
+    awaited = _find_awaited(db, rows)
     # the label of each principal's first key
     labels = {
         str(principal_id): label
-        for principal_id, label in transaction.execute(
+        for principal_id, label in db.execute(
             sa.select(Credential.principal_id, Credential.label)
-            .where(Credential.principal_id.in_({each.owner_id for each in sessions}))
+            .where(Credential.principal_id.in_({session.owner_id for session in rows}))
             .order_by(Credential.created_at.desc())
         )
     }
     lines = [
         SessionLine(
-            id=known_as(caller, session),
+            id=sessions.known_as(caller, session),
             title=session.title,
             state=SessionState(session.state),
             round=session.round,
@@ -115,17 +118,15 @@ def _list_page(
             waiting_since=session.changed_at,
             deadline=session.deadline,
         )
-        for session in sessions
+        for session in rows
     ]
     if len(lines) < wanted.limit:
         return SessionPage(sessions=lines, next=None)
-    last = (sessions[-1].changed_at - _EPOCH) // _MICROSECOND
+    last = (rows[-1].changed_at - _EPOCH) // _MICROSECOND
     return SessionPage(sessions=lines, next=f"{last}~{lines[-1].id}")
 
 
-def _find_awaited(
-    transaction: Transaction, sessions: Iterable[Session]
-) -> dict[str, list[str]]:
+def _find_awaited(db: Transaction, sessions: Iterable[Session]) -> dict[str, list[str]]:
     """Return the slots for which sessions wait, by their ids."""
     ids: dict[str, list[str]] = {}
     for session in sessions:
@@ -144,7 +145,7 @@ def _find_awaited(
     )
     slots: dict[str, list[str]] = {}
     for query in (joining, asked):
-        for session_id, slot in transaction.execute(query):
+        for session_id, slot in db.execute(query):
             slots.setdefault(session_id, []).append(slot)
     return slots
 
@@ -316,16 +317,6 @@ def status_of(
     )
 
 
-def audit_page(
-    session: str, found: list[AuditLine], limit: int, analyst: Institution
-) -> AuditPage:
-    """Return a page of the audit of a session, as its parties name it, signed."""
-    following = found[-1].number if len(found) == limit else None
-    lines = [each.line for each in found]
-    signature = sign_audit(analyst, session, lines) if lines else ""
-    return AuditPage(lines=lines, next=following, signature=signature)
-
-
 def _run_of(session: Session, terms: Terms) -> Mapping[str, int]:
     several = terms.evaluation
     return run_progress(session.stage, len(several.n_clusters) if several else 1)
@@ -362,12 +353,9 @@ def _slot(member: Member, awaited: set[str]) -> SlotStatus:
 
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], route_class=AdmittingRoute)
-
-
-@contextmanager
-def _open_sessions(service: ServiceDep) -> Iterator[SessionService]:
-    with service.database.read() as transaction:
-        yield SessionService(transaction, service.clock)
+results_router = APIRouter(
+    prefix="/v1/sessions/{session_id}", tags=["results"], route_class=AdmittingRoute
+)
 
 
 @router.put("/{session_id}", responses={201: {"model": SessionStatus}})
@@ -383,17 +371,16 @@ def put_session(
     service.require_offered(request.protocol.name)
     service.require_own(request.identities)
 
-    def put(transaction: Transaction) -> tuple[SessionStatus, bool]:
-        sessions = SessionService(transaction, service.clock)
+    def put(db: Transaction) -> tuple[SessionStatus, bool]:
         quota = service.settings.quota_sessions
-        session, is_new = sessions.create(caller, session_id, request, quota)
+        session, is_new = sessions.create(db, caller, session_id, request, quota)
         if is_new:
             service.require_retention(request.retention)
-        return _read(sessions, caller, session), is_new
+        return _read_status(db, caller, session), is_new
 
-    opened, is_new = service.database.transact(put)
+    status, is_new = service.database.transact(put)
     response.status_code = 201 if is_new else 200
-    return opened
+    return status
 
 
 @router.get("")
@@ -404,8 +391,7 @@ def list_sessions(
 
     A session that moves on while pages are read moves to the first page.
     """
-    with service.database.read() as transaction:
-        return _list_page(transaction, caller, query)
+    return service.database.query(_list_page, caller, query)
 
 
 @router.get("/{session_id}")
@@ -413,8 +399,8 @@ def get_session(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> SessionStatus:
     """Say where a session stands, who is awaited, since when and until when."""
-    with _open_sessions(service) as sessions:
-        status = _read(sessions, caller, sessions.visible(caller, session_id))
+    with service.database.read() as db:
+        status = _read_status(db, caller, sessions.visible(db, caller, session_id))
     return status.model_copy(update={"short_of_room": not service.has_room()})
 
 
@@ -427,9 +413,11 @@ def get_agreement(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Response:
     """Return the exact bytes of the agreement: terms, and the roster with its keys."""
-    with _open_sessions(service) as sessions:
-        agreement = sessions.agreement(caller, session_id)
-    return Response(agreement, media_type="application/json")
+    session = service.database.query(sessions.visible, caller, session_id)
+    if session.agreement is None:
+        sessions.require_alive(session)
+        raise NotReady("The agreement exists once all parties have joined.")
+    return Response(session.agreement, media_type="application/json")
 
 
 @router.get("/{session_id}/audit")
@@ -441,9 +429,25 @@ def get_audit(
     limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
 ) -> AuditPage:
     """Say who sent or received which digest when: a chain of lines, oldest first."""
-    with _open_sessions(service) as sessions:
-        name, lines = sessions.audit(caller, session_id, after, limit)
-    return audit_page(name, lines, limit, service.institution)
+    # not to parties, for small answers can be guessed: a digest of few possible bytes
+    # tells which of them they were
+    caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
+    with service.database.read() as db:
+        session = sessions.visible(db, caller, session_id, deleted=True)
+        rows = db.scalars(
+            sa.select(AuditLine)
+            .where(AuditLine.session_id == session.id, AuditLine.number > after)
+            .order_by(AuditLine.number)
+            .limit(limit)
+        ).all()
+    lines = [row.line for row in rows]
+    return AuditPage(
+        lines=lines,
+        next=rows[-1].number if len(rows) == limit else None,
+        signature=(
+            sign_audit(service.institution, session.name, lines) if lines else ""
+        ),
+    )
 
 
 @router.get("/{session_id}/profiles")
@@ -451,9 +455,9 @@ def get_profiles(
     session_id: SessionID, caller: CallerDep, service: ServiceDep
 ) -> Profiles:
     """Return what the clusters are like, rounded, once everybody was told."""
-    with _open_sessions(service) as sessions:
-        found = sessions.visible(caller, session_id).profiles
-    return Profiles.model_validate({"profiles": found or []})
+    with service.database.read() as db:
+        profiles = sessions.visible(db, caller, session_id).profiles
+    return Profiles.model_validate({"profiles": profiles or []})
 
 
 @router.put("/{session_id}/choice")
@@ -465,12 +469,9 @@ def put_choice(
 ) -> SessionStatus:
     """Choose the run whose labels parties get; a repeat changes nothing."""
     n_clusters = body.read().n_clusters
-
-    chosen = _change_session(
-        service, caller, lambda each: each.choose(caller, session_id, n_clusters)
-    )
+    status = _change(service, caller, session_id, sessions.choose, n_clusters)
     service.notifier.notify_driver()
-    return chosen
+    return status
 
 
 @router.put("/{session_id}/deadline")
@@ -481,11 +482,7 @@ def put_deadline(
     service: ServiceDep,
 ) -> SessionStatus:
     """Wait longer for those that have not answered; a repeat changes nothing."""
-    deadline = body.read().deadline
-
-    return _change_session(
-        service, caller, lambda each: each.extend(caller, session_id, deadline)
-    )
+    return _change(service, caller, session_id, sessions.extend, body.read().deadline)
 
 
 @router.post("/{session_id}/cancel")
@@ -497,11 +494,17 @@ def cancel_session(
 ) -> SessionStatus:
     """End a session; parties learn it, and why, at their next request."""
     reason = body.read().reason if body else ""
-    cancelled = _change_session(
-        service, caller, lambda each: each.cancel(caller, session_id, reason)
-    )
+    status = _change(service, caller, session_id, sessions.cancel, reason)
     service.notifier.notify_driver()
-    return cancelled
+    return status
+
+
+@router.delete("/{session_id}", status_code=204)
+def delete_session(
+    session_id: SessionID, caller: CallerDep, service: ServiceDep
+) -> None:
+    """Remove all of a session but its audit; its id is never free again."""
+    retention.delete_session(service, caller, session_id)
 
 
 @router.post("/{session_id}/stopped", status_code=204)
@@ -516,27 +519,71 @@ def post_stopped(
     It sends nothing more. The session ends, unless a quorum of others is enough.
     """
     reason = body.read().reason
-
-    def stop(transaction: Transaction) -> None:
-        parties = PartyStops(transaction, service.clock)
-        parties.stop(caller, session_id, reason)
-
-    service.database.transact(stop)
+    service.database.transact(sessions.stop_party, caller, session_id, reason)
     service.notifier.notify_driver()
 
 
-def _change_session(
-    service: ServiceDep, caller: Caller, change: Callable[[SessionService], Session]
+def _change(
+    service: Service,
+    caller: Caller,
+    session_id: str,
+    change: Callable[[Transaction, Caller, str, T], Session],
+    value: T,
 ) -> SessionStatus:
     """Return where a session stands once it is changed and the change committed."""
 
-    def work(transaction: Transaction) -> SessionStatus:
-        sessions = SessionService(transaction, service.clock)
-        return _read(sessions, caller, change(sessions))
+    def work(db: Transaction) -> SessionStatus:
+        return _read_status(db, caller, change(db, caller, session_id, value))
 
     return service.database.transact(work)
 
 
-def _read(sessions: SessionService, caller: Caller, session: Session) -> SessionStatus:
-    members, awaited = sessions.members(session), sessions.find_awaited(session)
-    return status_of(session, known_as(caller, session), members, awaited)
+def _read_status(db: Transaction, caller: Caller, session: Session) -> SessionStatus:
+    members = sessions.members_of(db, session.id)
+    awaited = sessions.find_awaited(db, session)
+    return status_of(session, sessions.known_as(caller, session), members, awaited)
+
+
+@results_router.get(
+    "/result",
+    response_class=Response,
+    responses={200: RESPONSE},
+)
+def get_result(
+    session_id: SessionID, request: Request, caller: CallerDep, service: ServiceDep
+) -> Response:
+    """Return a party's own result; to the coordinator, the summary."""
+    digest = service.database.transact(_hand_out, caller, session_id)
+    return send_blob(service, digest, request.headers)
+
+
+def _hand_out(db: Transaction, caller: Caller, session_id: str) -> str:
+    """Return the blob of a party's result, or of the summary; the first time is noted."""
+    session = sessions.visible(db, caller, session_id)
+    if session.state != SessionState.COMPLETED:
+        sessions.require_alive(session)
+        raise NotReady("The session is not complete.")
+    own, digest = caller.role is Role.PARTY, session.summary_digest
+    if own:
+        result = db.get(Result, (session.id, caller.slot or ""))
+        digest = None if result is None else result.digest
+    if digest is None:
+        raise NotFound("This session has no result for this credential.")
+    now = db.now()
+    mark = (
+        sa.update(Result)
+        .where(Result.session_id == session.id, Result.slot == caller.slot)
+        .where(Result.sent_at.is_(None))
+        .values(sent_at=now)
+        .returning(Result.slot)
+        if own
+        else sa.update(Session)
+        .where(Session.id == session.id, Session.summary_sent_at.is_(None))
+        .values(summary_sent_at=now)
+        .returning(Session.id)
+    )
+    if db.execute(mark).first() is not None:
+        audit.append(
+            db, session.id, "result-sent", now, slot=caller.slot, digest=digest
+        )
+    return digest

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from functools import cache
 from hashlib import sha256
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.auth.service import Caller, Role
-from analyst_service.clock import Clock
-from analyst_service.storage.database import Database
+from analyst_service.credentials import Caller, Role
+from analyst_service.storage.database import Transaction
 from analyst_service.storage.models import (
-    AuditLine,
     Contribution,
     Member,
     Principal,
@@ -24,8 +21,8 @@ from analyst_service.storage.models import (
     Task,
     table,
 )
-from analyst_service.transactions.audit import Audit, hold
-from analyst_service.transactions.outbox import Outbox, SessionMove
+from analyst_service.transactions import audit
+from analyst_service.transactions.outbox import SessionMove, note_move
 from clustering_protocols.catalogue import protocol
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import (
@@ -51,80 +48,19 @@ from clustering_protocols.wire.states import (
 )
 from clustering_protocols.wire.stop_reasons import describe_stop
 
-_IS_OPEN: Final = Session.state.not_in(sorted(state.value for state in OVER))
+OVER_STATES: Final = sorted(state.value for state in OVER)
+_IS_OPEN: Final = Session.state.not_in(OVER_STATES)
+_COORDINATORS: Final = (Role.COORDINATOR, Role.ADMINISTRATOR)
+_LONGEST_WAIT = timedelta(days=366)
+_NO_REASON = "Stopped on request."
+_STEM = 54  # of a name, where an id is the name and more
 
 
-class Quotas:
-    """Quotas in one transaction; None: no quota.
-
-    A principal's row is locked until the transaction ends where one is set: of two that
-    come at once, the second one sees the first.
-    """
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    def check_sessions(self, principal_id: str | None, quota: int | None) -> None:
-        """Raise :class:`QuotaReached` if a principal may open no further session."""
-        if quota is None:
-            return
-        self._lock(principal_id)
-        used = self._sum(
-            sa.select(sa.func.count(Session.id)).where(
-                Session.owner_id == principal_id, _IS_OPEN
-            )
-        )
-        if used >= quota:
-            raise QuotaReached(
-                f"This key has {used} open sessions; its quota is {quota}."
-            )
-
-    def check_bytes(
-        self,
-        session: Session,
-        size: int,
-        quota: int | None,
-        *,
-        more: int = 0,
-        lock: bool = False,
-    ) -> None:
-        """Raise :class:`QuotaReached` if bytes do not fit into the quota of an owner.
-
-        more: bytes that are about to be stored, and are in no row yet.
-        """
-        if quota is None:
-            return
-        if lock:
-            self._lock(session.owner_id)
-        used = more + self._sum_stored(session.owner_id)
-        if used + size > quota:
-            raise QuotaReached(
-                f"The open sessions of this coordinator hold {used} bytes; {size} more "
-                f"do not fit into the quota of {quota}."
-            )
-
-    def _sum_stored(self, owner_id: str) -> int:
-        size = sa.func.coalesce(sa.func.sum(Contribution.size), 0)
-        joined = sa.select(size).join(Session, Session.id == Contribution.session_id)
-        return self._sum(joined.where(Session.owner_id == owner_id, _IS_OPEN))
-
-    def _sum(self, query: sa.Select[int]) -> int:
-        return int(self._transaction.scalar(query) or 0)
-
-    def _lock(self, principal_id: str | None) -> None:
-        self._transaction.execute(
-            sa.select(Principal.id)
-            .where(Principal.id == principal_id)
-            .with_for_update(key_share=True)
-        )
+# Rows. What most requests ask is built once: that costs more than to send it.
 
 
-# Queries of most requests, written once: to write one costs more than to send it.
-
-
-def _queries(*conditions: sa.ColumnElement[bool]) -> dict[bool, sa.Select[Session]]:
-    """Return the queries for sessions as they are now, without a lock and with one."""
-    query = sa.select(Session).where(*conditions)
+def _with_lock(query: sa.Select[Session]) -> dict[bool, sa.Select[Session]]:
+    """Return a query for sessions as they are now, without a lock and with one."""
     query = query.execution_options(populate_existing=True)
     return {False: query, True: query.with_for_update()}
 
@@ -137,37 +73,31 @@ def _slots_of(rows: sa.Table) -> sa.Select[str]:
     )
 
 
-_BY_ID = _queries(Session.id == sa.bindparam("session_id"))
-_BY_IDS = {
-    lock: query.order_by(Session.id)
-    for lock, query in _queries(
-        Session.id.in_(sa.bindparam("session_ids", expanding=True))
-    ).items()
-}
-_BY_NAME = _queries(
-    Session.owner_id == sa.bindparam("owner_id"), Session.name == sa.bindparam("name")
+_BY_ID = _with_lock(sa.select(Session).where(Session.id == sa.bindparam("session_id")))
+_BY_IDS = _with_lock(
+    sa.select(Session)
+    .where(Session.id.in_(sa.bindparam("session_ids", expanding=True)))
+    .order_by(Session.id)
+)
+_BY_NAME = _with_lock(
+    sa.select(Session).where(
+        Session.owner_id == sa.bindparam("owner_id"),
+        Session.name == sa.bindparam("name"),
+    )
 )
 _MEMBERS = (
     sa.select(Member)
     .where(Member.session_id == sa.bindparam("session_id"))
     .order_by(Member.row_group, Member.column_group)
 )
-_SLOTS = {kind: _slots_of(table(kind)) for kind in (Task, Contribution)}
 _STOPPED = (
     sa.select(Member.slot, Member.stopped)
     .where(Member.session_id == sa.bindparam("session_id"))
     .where(Member.stopped.is_not(None))
     .order_by(Member.row_group, Member.column_group)
 )
-_TASKS = table(Task)
-_WITHDRAWN = sa.delete(_TASKS).where(
-    *(
-        _TASKS.c[name] == sa.bindparam(name)
-        for name in ("session_id", "round", "attempt")
-    ),
-    _TASKS.c.slot.in_(sa.bindparam("slots", expanding=True)),
-)
-_SESSIONS = table(Session)
+_SLOTS = {kind: _slots_of(table(kind)) for kind in (Task, Contribution)}
+_SESSIONS, _TASKS = table(Session), table(Task)
 
 
 @cache
@@ -185,431 +115,146 @@ def _build_move(*names: str, by_lease: bool) -> sa.UpdateBase:
         "step_attempts": 0,
     }
     values = free | {name: sa.bindparam(f"new_{name}") for name in names}
-    return sa.update(_SESSIONS).where(*unmoved).values(values).returning(_SESSIONS.c.id)
+    stands = (_SESSIONS.c[name] for name in SessionMove._fields)
+    return sa.update(_SESSIONS).where(*unmoved).values(values).returning(*stands)
 
 
-class SessionRepository:
-    """Sessions in one transaction."""
+def move(
+    db: Transaction,
+    session: Session,
+    event: Event,
+    now: datetime,
+    token: str | None = None,
+    **changes: Any,
+) -> bool:
+    """Move a session on, unless it has moved since it was read.
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-        self._audit = Audit(transaction)
-        self._outbox = Outbox(transaction)
-
-    def add(self, session: Session, members: Sequence[Member]) -> None:
-        """Store a session and its empty slots."""
-        self._transaction.add(session)
-        self._transaction.flush()
-        self._transaction.add_all(members)
-        self._transaction.flush()
-
-    def get(self, session_id: str, *, lock: bool = False) -> Session | None:
-        """Return a session as it is now; with a lock, nobody else changes it."""
-        return self._one(_BY_ID[lock], lock=lock, session_id=session_id)
-
-    def with_ids(
-        self, session_ids: Collection[str], *, lock: bool = False
-    ) -> dict[str, Session]:
-        """Return sessions as they are now, by id; locks are taken in one order for all."""
-        here = {"session_ids": list(session_ids)}
-        found = self._transaction.scalars(_BY_IDS[lock], here)
-        sessions = {session.id: session for session in found}
-        if lock:
-            hold(self._transaction, sessions)
-        return sessions
-
-    def find_by_name(
-        self, owner_id: str | None, name: str, *, lock: bool = False
-    ) -> Session | None:
-        """Return an owner's session as it is now, by its name."""
-        return self._one(_BY_NAME[lock], lock=lock, owner_id=owner_id, name=name)
-
-    def alive(self) -> list[Session]:
-        """Return all sessions that have not ended, by id."""
-        over = [state.value for state in OVER]
-        query = sa.select(Session).where(Session.state.not_in(over))
-        return list(self._transaction.scalars(query.order_by(Session.id)))
-
-    def count(self) -> dict[str, int]:
-        """Return the number of sessions in each state that has any."""
-        query = sa.select(Session.state, sa.func.count()).group_by(Session.state)
-        return dict(self._transaction.execute(query).all())
-
-    def standing_since(self) -> dict[str, datetime]:
-        """Return when the session moved that has stood longest in each state."""
-        query = sa.select(Session.state, sa.func.min(Session.changed_at))
-        return dict(self._transaction.execute(query.group_by(Session.state)).all())
-
-    def members(self, session_id: str) -> list[Member]:
-        """Return the slots of a session in order."""
-        return list(self._transaction.scalars(_MEMBERS, {"session_id": session_id}))
-
-    def find_asked(self, session: Session) -> set[str]:
-        """Return the slots that have a task in the open attempt."""
-        return self._slots(Task, session)
-
-    def find_answered(self, session: Session) -> set[str]:
-        """Return the slots whose contribution to the open attempt is stored."""
-        return self._slots(Contribution, session)
-
-    def find_stopped(self, session_id: str) -> dict[str, str]:
-        """Return the slots whose parties stopped for good, each with its word."""
-        found = self._transaction.execute(_STOPPED, {"session_id": session_id})
-        return {slot: str(word) for slot, word in found}
-
-    def withdraw_tasks(self, session: Session, slots: Collection[str]) -> None:
-        """Ask nothing more of slots in the open attempt, but of those that answered."""
-        unanswered = set(slots) - self.find_answered(session)
-        here = {"session_id": session.id, "round": session.round}
-        here |= {"attempt": session.attempt, "slots": list(unanswered)}
-        self._transaction.execute(_WITHDRAWN, here)
-
-    def move(
-        self,
-        session: Session,
-        event: Event,
-        now: datetime,
-        token: str | None = None,
-        **changes: Any,
-    ) -> bool:
-        """Move a session on, unless it has moved since it was read.
-
-        Compare-and-set on state, round and attempt, and on the token of the lease where
-        a step moves it: of several that try, one wins. Every move ends a lease, is in
-        the audit, and is told to anyone who left an address.
-        """
-        state = SessionState(session.state)
-        values = {"state": after(state, event).value, "changed_at": now} | changes
-        here = {
+    Compare-and-set on state, round and attempt, and on the token of the lease where a
+    step moves it: of several that try, one wins. Every move ends a lease, is in the
+    audit, and is told to anyone who left an address.
+    """
+    state = SessionState(session.state)
+    values = {"state": after(state, event).value, "changed_at": now} | changes
+    row = db.execute(
+        _build_move(*sorted(values), by_lease=token is not None),
+        {f"new_{name}": value for name, value in values.items()}
+        | {
             "of_id": session.id,
             "of_state": state.value,
             "of_round": session.round,
             "of_attempt": session.attempt,
             "by": token,
-        }
-        statement = _build_move(*sorted(values), by_lease=token is not None)
-        new = {f"new_{name}": value for name, value in values.items()}
-        if self._transaction.execute(statement, here | new).first() is None:
-            return False
-        hold(self._transaction, [session.id])
-        self._audit.append(
-            session.id, event.value, now, **_describe_move(session, changes)
-        )
-        self._outbox.note(
-            _build_session_move(session, after(state, event), now, changes), now
-        )
-        return True
-
-    def _one(
-        self, query: sa.Select[Session], *, lock: bool, **of: str | None
-    ) -> Session | None:
-        session = self._transaction.scalar(query, of)
-        if lock and session is not None:
-            hold(self._transaction, [session.id])
-        return session
-
-    def _slots(self, kind: type[Task | Contribution], session: Session) -> set[str]:
-        here = {
-            "session_id": session.id,
-            "round": session.round,
-            "attempt": session.attempt,
-        }
-        return set(self._transaction.scalars(_SLOTS[kind], here))
-
-
-def _build_session_move(
-    session: Session, state: SessionState, now: datetime, changes: Mapping[str, Any]
-) -> SessionMove:
-    """Return where a session stands behind a move."""
-    return SessionMove(
-        session.id,
-        state,
-        changes.get("round", session.round),
-        changes.get("attempt", session.attempt),
-        changes.get("changed_at", now),
-        changes.get("deadline", session.deadline),
-        changes.get("reason"),
-    )
-
-
-def _describe_move(session: Session, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the audit says of a move: where to, digests, the reason of an end."""
+        },
+    ).first()
+    if row is None:
+        return False
+    moved = SessionMove(*row)
+    audit.hold(db, [session.id])
     digest = changes.get("state_digest") or changes.get("summary_digest")
     if agreement := changes.get("agreement"):
         digest = sha256(agreement).hexdigest()
-    return {
-        "round": changes.get("round", session.round),
-        "attempt": changes.get("attempt", session.attempt),
-        "digest": digest,
-        "reason": changes.get("reason"),
-        "stage": changes.get("stage"),
-    }
+    audit.append(
+        db,
+        session.id,
+        event.value,
+        now,
+        round=moved.round,
+        attempt=moved.attempt,
+        digest=digest,
+        reason=changes.get("reason"),
+        stage=changes.get("stage"),
+    )
+    note_move(db, moved, now)
+    return True
 
 
-_LONGEST_WAIT = timedelta(days=366)
-_NO_REASON = "Stopped on request."
-_STEM = 54  # of a name, where an id is the name and more
+def find(db: Transaction, session_id: str, *, lock: bool = False) -> Session | None:
+    """Return a session as it is now; with a lock, nobody else changes it."""
+    return _one(db, _BY_ID[lock], lock=lock, session_id=session_id)
 
 
-class SessionService:
-    """Sessions in one transaction."""
-
-    def __init__(self, transaction: Transaction, clock: Clock) -> None:
-        self._sessions = SessionRepository(transaction)
-        self._audit = Audit(transaction)
-        self._quotas = Quotas(transaction)
-        self._clock = clock
-
-    def create(
-        self,
-        caller: Caller,
-        session_id: str,
-        request: SessionRequest,
-        quota: int | None = None,
-    ) -> tuple[Session, bool]:
-        """Return the session and whether it is new; a repeat changes nothing.
-
-        Raises QuotaReached if the caller has as many open sessions as its quota says.
-        Raises SessionExists if the id is taken by other terms.
-        """
-        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        terms = draw_up(session_id, request)
-        existing = self._sessions.find_by_name(
-            caller.principal_id, session_id, lock=True
-        )
-        if existing is not None:
-            if existing.terms != terms:
-                raise SessionExists(f"The id {session_id!r} is taken.")
-            return existing, False
-        self._quotas.check_sessions(caller.principal_id, quota)
-        session = self._new(caller, session_id, request, terms)
-        self._sessions.add(session, _empty_slots(session))
-        digest = sha256(terms).hexdigest()
-        self._audit.append(session.id, "opened", session.created_at, digest=digest)
-        return session, True
-
-    def visible(
-        self,
-        caller: Caller,
-        session_id: str,
-        *,
-        lock: bool = False,
-        deleted: bool = False,
-        known: Mapping[str, Session] | None = None,
-    ) -> Session:
-        """Return a session that the caller may see; the one rule for all endpoints.
-
-        Another's session answers as if it did not exist; one that was deleted is over,
-        but where ``deleted`` asks for what is left of it. Of parties' sessions all may be
-        ``known``, by id, from :meth:`with_ids`.
-        """
-        session = self._find(caller, session_id, known, lock=lock)
-        if session is None:
-            raise NotFound("No session of this id is visible to this credential.")
-        if session.deleted_at is not None and not deleted:
-            raise SessionOver("It was deleted.", session.state, session.reason)
-        return session
-
-    def with_ids(
-        self, session_ids: Collection[str], *, lock: bool = False
-    ) -> dict[str, Session]:
-        """Return sessions by id, anyone who may see them; those that exist."""
-        return self._sessions.with_ids(session_ids, lock=lock)
-
-    def members(self, session: Session) -> list[Member]:
-        """Return the slots of a session in order."""
-        return self._sessions.members(session.id)
-
-    def find_awaited(self, session: Session) -> set[str]:
-        """Return the slots for which the session is waiting."""
-        if session.state == SessionState.RECRUITING:
-            members = self._sessions.members(session.id)
-            return {m.slot for m in members if m.state != SlotState.JOINED}
-        if session.state == SessionState.COLLECTING:
-            return self._sessions.find_asked(session) - self._sessions.find_answered(
-                session
-            )
-        return set()
-
-    def require_going(self, session: Session, slot: str) -> None:
-        """Raise :class:`PartyStopped` if the party of a slot has stopped for good."""
-        word = self._sessions.find_stopped(session.id).get(slot)
-        if word is not None:
-            raise PartyStopped(describe_stop(slot, StopReason(word)))
-
-    def agreement(self, caller: Caller, session_id: str) -> bytes:
-        """Return the exact bytes of the agreement."""
-        session = self.visible(caller, session_id)
-        if session.agreement is None:
-            require_alive(session)
-            raise NotReady("The agreement exists once all parties have joined.")
-        return session.agreement
-
-    def audit(
-        self, caller: Caller, session_id: str, after: int, limit: int
-    ) -> tuple[str, list[AuditLine]]:
-        """Return the session's name among its parties, and lines of its audit.
-
-        Not to parties, for small answers can be guessed: a digest of few possible bytes
-        tells which of them they were.
-        """
-        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        session = self.visible(caller, session_id, deleted=True)
-        return session.name, self._audit.page(session.id, after, limit)
-
-    def cancel(self, caller: Caller, session_id: str, reason: str = "") -> Session:
-        """End a session, for a reason that the parties read; a repeat changes nothing."""
-        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        session = self.visible(caller, session_id, lock=True)
-        if session.state == SessionState.CANCELLED:
-            return session
-        require_alive(session)
-        self._sessions.move(
-            session,
-            Event.CANCEL,
-            self._clock.now(),
-            reason=Problem.CANCELLED.slug,
-            detail=f"The coordinator says: {reason}" if reason else _NO_REASON,
-        )
-        return self.visible(caller, session_id)
-
-    def extend(self, caller: Caller, session_id: str, deadline: datetime) -> Session:
-        """Wait until a later deadline; a repeat changes nothing.
-
-        Raises InvalidParameters if it is not later, or more than a year away.
-        Raises NotReady: while a round is stepped: nobody is awaited.
-        """
-        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        session = self.visible(caller, session_id, lock=True)
-        require_alive(session)
-        if session.state == SessionState.STEPPING:
-            raise NotReady("The analyst is at work, and waits for nobody.")
-        now = self._clock.now()
-        if deadline == session.deadline:
-            return session
-        if not session.deadline < deadline <= now + _LONGEST_WAIT:
-            raise InvalidParameters(
-                f"the session waits until {session.deadline:%Y-%m-%d %H:%M} "
-                "UTC; give a later time, at most a year from now.",
-                field="deadline",
-            )
-        self._sessions.move(
-            session,
-            Event.EXTENDED,
-            now,
-            deadline=deadline,
-            changed_at=session.changed_at,
-        )
-        return self.visible(caller, session_id)
-
-    def choose(self, caller: Caller, session_id: str, n_clusters: int) -> Session:
-        """Choose the run that counts; a repeat changes nothing.
-
-        Raises InvalidParameters if no run of the session has so many clusters.
-        Raises NotReady, RoundClosed if the runs are not done, or another one was
-            chosen.
-        """
-        caller.require(Role.COORDINATOR, Role.ADMINISTRATOR)
-        session = self.visible(caller, session_id, lock=True)
-        evaluation = read_terms(session.terms).evaluation
-        runs = evaluation.n_clusters if evaluation else ()
-        if n_clusters not in runs:
-            known = ", ".join(map(str, runs))
-            raise InvalidParameters(
-                f"the runs have {known or 'one number'}.", field="n_clusters"
-            )
-        run = runs.index(n_clusters)
-        if session.state != SessionState.CHOOSING:
-            return self._require_chosen(session, run)
-        now = self._clock.now()
-        self._sessions.move(session, Event.CHOSEN, now, chosen=run)
-        return self.visible(caller, session_id)
-
-    def _require_chosen(self, session: Session, run: int) -> Session:
-        """Return a session whose choice is over; refuse any other."""
-        if session.chosen is not None:
-            if session.chosen == run:
-                return session
-            raise RoundClosed("Another run was chosen, and that stands.")
-        require_alive(session)
-        raise NotReady("There is nothing to choose yet: the runs are not done.")
-
-    def _find(
-        self,
-        caller: Caller,
-        session_id: str,
-        known: Mapping[str, Session] | None,
-        *,
-        lock: bool,
-    ) -> Session | None:
-        """Return what a caller means by an id: among all sessions, or among its own."""
-        if caller.role is Role.ADMINISTRATOR:
-            return self._sessions.get(session_id, lock=lock)
-        if caller.role is Role.COORDINATOR:
-            return self._sessions.find_by_name(
-                caller.principal_id, session_id, lock=lock
-            )
-        own_id = caller.session_id or ""
-        own = (
-            self._sessions.get(own_id, lock=lock)
-            if known is None
-            else known.get(own_id)
-        )
-        return own if own is not None and own.name == session_id else None
-
-    def _free_id(self, caller: Caller, name: str) -> str:
-        """Return the id of a new session: its name, unless that is another owner's id.
-
-        A coordinator does not learn which it is.
-        """
-        if self._sessions.get(name) is None:
-            return name
-        if caller.role is Role.ADMINISTRATOR:  # who would mean the other one by it
-            raise SessionExists(f"The id {name!r} is taken.")
-        return f"{name[:_STEM]}.{secrets.token_hex(4)}"
-
-    def _new(
-        self, caller: Caller, session_id: str, request: SessionRequest, terms: bytes
-    ) -> Session:
-        now = self._clock.now()
-        return Session(
-            id=self._free_id(caller, session_id),
-            name=session_id,
-            owner_id=caller.principal_id,
-            title=request.about.title,
-            terms=terms,
-            state=SessionState.RECRUITING.value,
-            round=0,
-            attempt=0,
-            stage_index=0,
-            n_stages=0,
-            quorum=0,
-            deadline=now + timedelta(seconds=request.deadlines.recruiting),
-            created_at=now,
-            changed_at=now,
-        )
+def with_ids(
+    db: Transaction, session_ids: Collection[str], *, lock: bool = False
+) -> dict[str, Session]:
+    """Return sessions as they are now, by id; locks are taken in one order for all."""
+    rows = db.scalars(_BY_IDS[lock], {"session_ids": list(session_ids)})
+    sessions = {session.id: session for session in rows}
+    if lock:
+        audit.hold(db, sessions)
+    return sessions
 
 
-def count_sessions(database: Database) -> dict[str, int]:
-    """Return the number of sessions in each state."""
-    with database.read() as transaction:
-        found = SessionRepository(transaction).count()
-    return {state.value: found.get(state.value, 0) for state in SessionState}
+def _by_name(
+    db: Transaction, owner_id: str | None, name: str, *, lock: bool
+) -> Session | None:
+    return _one(db, _BY_NAME[lock], lock=lock, owner_id=owner_id, name=name)
 
 
-def longest_waits(database: Database, clock: Clock) -> dict[str, float]:
-    """Return for how many seconds a session has stood in each state, at most.
+def _one(
+    db: Transaction, query: sa.Select[Session], *, lock: bool, **of: str | None
+) -> Session | None:
+    session = db.scalar(query, of)
+    if lock and session is not None:
+        audit.hold(db, [session.id])
+    return session
 
-    Of the states in which something is waited for; 0 where no session is in one.
+
+def members_of(db: Transaction, session_id: str) -> list[Member]:
+    """Return the slots of a session in order."""
+    return list(db.scalars(_MEMBERS, {"session_id": session_id}))
+
+
+def _open_slots(
+    db: Transaction, kind: type[Task | Contribution], session: Session
+) -> set[str]:
+    """Return the slots that have a task, or a contribution, in the open attempt."""
+    names = {"round": session.round, "attempt": session.attempt}
+    return set(db.scalars(_SLOTS[kind], names | {"session_id": session.id}))
+
+
+def find_awaited(db: Transaction, session: Session) -> set[str]:
+    """Return the slots for which the session is waiting."""
+    if session.state == SessionState.RECRUITING:
+        members = members_of(db, session.id)
+        return {m.slot for m in members if m.state != SlotState.JOINED}
+    if session.state == SessionState.COLLECTING:
+        return _open_slots(db, Task, session) - _open_slots(db, Contribution, session)
+    return set()
+
+
+def visible(
+    db: Transaction,
+    caller: Caller,
+    session_id: str,
+    *,
+    lock: bool = False,
+    deleted: bool = False,
+    known: Mapping[str, Session] | None = None,
+) -> Session:
+    """Return a session that the caller may see; the one rule for all endpoints.
+
+    Another's session answers as if it did not exist. A deleted session raises
+    SessionOver unless ``deleted``. Of parties' sessions all may be ``known``, by id, from
+    :func:`with_ids`.
     """
-    with database.read() as transaction:
-        since = SessionRepository(transaction).standing_since()
-    now = clock.now()
-    return {
-        state.value: (now - since.get(state.value, now)).total_seconds()
-        for state in SessionState
-        if state not in OVER
-    }
+    if caller.role is Role.ADMINISTRATOR:
+        session = find(db, session_id, lock=lock)
+    elif caller.role is Role.COORDINATOR:
+        session = _by_name(db, caller.principal_id, session_id, lock=lock)
+    else:
+        own_id = caller.session_id or ""
+        own = find(db, own_id, lock=lock) if known is None else known.get(own_id)
+        session = own if own is not None and own.name == session_id else None
+    if session is None:
+        raise NotFound("No session of this id is visible to this credential.")
+    if session.deleted_at is not None and not deleted:
+        raise SessionOver("It was deleted.", session.state, session.reason)
+    return session
+
+
+def known_as(caller: Caller, session: Session) -> str:
+    """Return what a caller means a session by."""
+    return session.id if caller.role is Role.ADMINISTRATOR else session.name
 
 
 def require_alive(session: Session) -> None:
@@ -620,14 +265,118 @@ def require_alive(session: Session) -> None:
         raise SessionOver(detail, state.value, session.reason)
 
 
-def known_as(caller: Caller, session: Session) -> str:
-    """Return what a caller means a session by."""
-    return session.id if caller.role is Role.ADMINISTRATOR else session.name
+def count_sessions(db: Transaction) -> dict[str, float]:
+    """Return the number of sessions in each state."""
+    query = sa.select(Session.state, sa.func.count()).group_by(Session.state)
+    numbers = dict(db.execute(query).all())
+    return {state.value: numbers.get(state.value, 0) for state in SessionState}
 
 
-def _empty_slots(session: Session) -> list[Member]:
-    layout = read_terms(session.terms).layout
-    return [
+def longest_waits(db: Transaction) -> dict[str, float]:
+    """Return for how many seconds a session has stood in each state, at most.
+
+    Of the states in which something is waited for; 0 where no session is in one.
+    """
+    query = sa.select(Session.state, sa.func.min(Session.changed_at))
+    since = dict(db.execute(query.group_by(Session.state)).all())
+    now = db.now()
+    return {
+        state.value: (now - since.get(state.value, now)).total_seconds()
+        for state in SessionState
+        if state not in OVER
+    }
+
+
+# Quotas. None: no quota. A principal's row is locked until the transaction ends where
+# one is set: of two that come at once, the second one sees the first.
+
+
+def _check_sessions(db: Transaction, principal_id: str | None, quota: int) -> None:
+    """Raise :class:`QuotaReached` if a principal may open no further session."""
+    _lock_principal(db, principal_id)
+    query = sa.select(sa.func.count(Session.id))
+    used = db.scalar(query.where(Session.owner_id == principal_id, _IS_OPEN)) or 0
+    if used >= quota:
+        raise QuotaReached(f"This key has {used} open sessions; its quota is {quota}.")
+
+
+def check_bytes(
+    db: Transaction,
+    session: Session,
+    size: int,
+    quota: int | None,
+    *,
+    more: int = 0,
+    lock: bool = False,
+) -> None:
+    """Raise :class:`QuotaReached` if bytes do not fit into the quota of an owner.
+
+    more: bytes that are about to be stored, and are in no row yet.
+    """
+    if quota is None:
+        return
+    if lock:
+        _lock_principal(db, session.owner_id)
+    stored = sa.func.coalesce(sa.func.sum(Contribution.size), 0)
+    query = sa.select(stored).join(Session, Session.id == Contribution.session_id)
+    of_owner = query.where(Session.owner_id == session.owner_id, _IS_OPEN)
+    used = more + int(db.scalar(of_owner) or 0)
+    if used + size > quota:
+        raise QuotaReached(
+            f"The open sessions of this coordinator hold {used} bytes; {size} more do "
+            f"not fit into the quota of {quota}."
+        )
+
+
+def _lock_principal(db: Transaction, principal_id: str | None) -> None:
+    query = sa.select(Principal.id).where(Principal.id == principal_id)
+    db.execute(query.with_for_update(key_share=True))
+
+
+# What the coordinator does
+
+
+def create(
+    db: Transaction,
+    caller: Caller,
+    name: str,
+    request: SessionRequest,
+    quota: int | None = None,
+) -> tuple[Session, bool]:
+    """Return the session and whether it is new; a repeat changes nothing.
+
+    Raises QuotaReached if the caller has as many open sessions as its quota says.
+    Raises SessionExists if the id is taken by other terms.
+    """
+    caller.require(*_COORDINATORS)
+    terms = draw_up(name, request)
+    existing = _by_name(db, caller.principal_id, name, lock=True)
+    if existing is not None:
+        if existing.terms != terms:
+            raise SessionExists(f"The id {name!r} is taken.")
+        return existing, False
+    if quota is not None:
+        _check_sessions(db, caller.principal_id, quota)
+    now = db.now()
+    session = Session(
+        id=_free_id(db, caller, name),
+        name=name,
+        owner_id=caller.principal_id,
+        title=request.about.title,
+        terms=terms,
+        state=SessionState.RECRUITING.value,
+        round=0,
+        attempt=0,
+        stage_index=0,
+        n_stages=0,
+        quorum=0,
+        deadline=now + timedelta(seconds=request.deadlines.recruiting),
+        created_at=now,
+        changed_at=now,
+    )
+    db.add(session)
+    db.flush()
+    db.add_all(
         Member(
             session_id=session.id,
             slot=slot.name,
@@ -635,112 +384,191 @@ def _empty_slots(session: Session) -> list[Member]:
             column_group=slot.column,
             state=SlotState.INVITED.value,
         )
-        for slot in layout.slots
-    ]
+        for slot in read_terms(terms).layout.slots
+    )
+    db.flush()
+    audit.append(db, session.id, "opened", now, digest=sha256(terms).hexdigest())
+    return session, True
 
 
-class OutdatedSession(NamedTuple):
-    """A session that was ended, the state that it was in, and the reason."""
+def _free_id(db: Transaction, caller: Caller, name: str) -> str:
+    """Return the id of a new session: its name, unless that is another owner's id.
 
-    session_id: str
-    state: str
-    reason: str
-
-
-def end_outdated(transaction: Transaction, clock: Clock) -> list[OutdatedSession]:
-    """End the open sessions whose terms this release refuses; return them by id.
-
-    Parties and coordinator read the reason: version-mismatch, and what is refused.
+    A coordinator does not learn which it is.
     """
-    sessions = SessionRepository(transaction)
+    if find(db, name) is None:
+        return name
+    if caller.role is Role.ADMINISTRATOR:  # who would mean the other one by it
+        raise SessionExists(f"The id {name!r} is taken.")
+    return f"{name[:_STEM]}.{secrets.token_hex(4)}"
+
+
+def cancel(
+    db: Transaction, caller: Caller, session_id: str, reason: str = ""
+) -> Session:
+    """End a session, for a reason that the parties read; a repeat changes nothing."""
+    caller.require(*_COORDINATORS)
+    session = visible(db, caller, session_id, lock=True)
+    if session.state == SessionState.CANCELLED:
+        return session
+    require_alive(session)
+    move(
+        db,
+        session,
+        Event.CANCEL,
+        db.now(),
+        reason=Problem.CANCELLED.slug,
+        detail=f"The coordinator says: {reason}" if reason else _NO_REASON,
+    )
+    return visible(db, caller, session_id)
+
+
+def extend(
+    db: Transaction, caller: Caller, session_id: str, deadline: datetime
+) -> Session:
+    """Wait until a later deadline; a repeat changes nothing.
+
+    Raises InvalidParameters if it is not later, or more than a year away.
+    Raises NotReady while a round is stepped: nobody is awaited.
+    """
+    caller.require(*_COORDINATORS)
+    session = visible(db, caller, session_id, lock=True)
+    require_alive(session)
+    if session.state == SessionState.STEPPING:
+        raise NotReady("The analyst is at work, and waits for nobody.")
+    now = db.now()
+    if deadline == session.deadline:
+        return session
+    if not session.deadline < deadline <= now + _LONGEST_WAIT:
+        raise InvalidParameters(
+            f"the session waits until {session.deadline:%Y-%m-%d %H:%M} UTC; give a "
+            "later time, at most a year from now.",
+            field="deadline",
+        )
+    since = session.changed_at
+    move(db, session, Event.EXTENDED, now, deadline=deadline, changed_at=since)
+    return visible(db, caller, session_id)
+
+
+def choose(
+    db: Transaction, caller: Caller, session_id: str, n_clusters: int
+) -> Session:
+    """Choose the run that counts; a repeat changes nothing.
+
+    Raises InvalidParameters if no run of the session has so many clusters.
+    Raises NotReady, RoundClosed if the runs are not done, or another one was chosen.
+    """
+    caller.require(*_COORDINATORS)
+    session = visible(db, caller, session_id, lock=True)
+    evaluation = read_terms(session.terms).evaluation
+    runs = evaluation.n_clusters if evaluation else ()
+    if n_clusters not in runs:
+        numbers = ", ".join(map(str, runs))
+        raise InvalidParameters(
+            f"the runs have {numbers or 'one number'}.", field="n_clusters"
+        )
+    run = runs.index(n_clusters)
+    if session.state == SessionState.CHOOSING:
+        move(db, session, Event.CHOSEN, db.now(), chosen=run)
+        return visible(db, caller, session_id)
+    if session.chosen is None:
+        require_alive(session)
+        raise NotReady("There is nothing to choose yet: the runs are not done.")
+    if session.chosen != run:
+        raise RoundClosed("Another run was chosen, and that stands.")
+    return session
+
+
+def end_outdated(db: Transaction) -> list[tuple[Session, str]]:
+    """End the open sessions whose terms this release refuses; return them and why.
+
+    The sessions are as they were. Parties and coordinator read the reason:
+    version-mismatch, and what is refused.
+    """
     ended = []
-    for session in sessions.alive():
-        refused = _refusal(session.terms)
-        if refused is None:
-            continue
-        outdated = OutdatedSession(session.id, session.state, refused)
-        if sessions.move(
-            session,
-            Event.CANCEL,
-            clock.now(),
-            reason=Problem.VERSION_MISMATCH.slug,
-            detail=refused,
-        ):
-            ended.append(outdated)
+    query = sa.select(Session).where(_IS_OPEN).order_by(Session.id)
+    for session in db.scalars(query).all():
+        try:
+            check_terms(read_terms(session.terms))
+        except CoterieError as error:
+            reason = Problem.VERSION_MISMATCH.slug
+            if move(
+                db, session, Event.CANCEL, db.now(), reason=reason, detail=error.detail
+            ):
+                ended.append((session, error.detail))
     return ended
 
 
-def _refusal(terms: bytes) -> str | None:
-    """Return why this release refuses terms; None where it continues with them."""
-    try:
-        check_terms(read_terms(terms))
-    except CoterieError as error:
-        return error.detail
-    return None
+# Parties that stop for good
 
 
-class PartyStops:
-    """Stops of parties in one transaction."""
+def stop_party(
+    db: Transaction, caller: Caller, session_id: str, reason: StopReason
+) -> None:
+    """Note that the caller's own party stopped for good; a repeat changes nothing.
 
-    def __init__(self, transaction: Transaction, clock: Clock) -> None:
-        self._service = SessionService(transaction, clock)
-        self._sessions = SessionRepository(transaction)
-        self._audit = Audit(transaction)
-        self._clock = clock
+    Raises PartyStopped if it stopped already, and gave another reason.
+    Raises SessionOver if the session ended before.
+    """
+    session = visible(db, caller, session_id, lock=True)
+    caller.require(Role.PARTY)
+    [own] = (m for m in members_of(db, session.id) if m.slot == caller.slot)
+    if own.stopped == reason:
+        return
+    require_going(db, session, own.slot)
+    require_alive(session)
+    own.stopped = reason.value
+    audit.append(
+        db, session.id, "stopped", db.now(), slot=own.slot, reason=reason.value
+    )
+    continue_without_stopped(db, session.id)
 
-    def stop(self, caller: Caller, session_id: str, reason: StopReason) -> None:
-        """Note that the caller's own party stopped for good; a repeat changes nothing.
 
-        Raises PartyStopped if it stopped already, and gave another reason.
-        Raises SessionOver if the session ended before.
-        """
-        session = self._service.visible(caller, session_id, lock=True)
-        caller.require(Role.PARTY)
-        [own] = (m for m in self._service.members(session) if m.slot == caller.slot)
-        if own.stopped == reason:
-            return
-        self._service.require_going(session, own.slot)
-        require_alive(session)
-        own.stopped = reason.value
-        now = self._clock.now()
-        self._audit.append(
-            session.id, "stopped", now, slot=own.slot, reason=reason.value
+def require_going(db: Transaction, session: Session, slot: str) -> None:
+    """Raise :class:`PartyStopped` if the party of a slot has stopped for good."""
+    word = _find_stopped(db, session.id).get(slot)
+    if word is not None:
+        raise PartyStopped(describe_stop(slot, word))
+
+
+def continue_without_stopped(db: Transaction, session_id: str) -> None:
+    """Ask nothing more of parties that stopped; end a session that needs them."""
+    stopped = _find_stopped(db, session_id)
+    if not stopped or (session := find(db, session_id, lock=True)) is None:
+        return
+    unanswered = set(stopped) - _open_slots(db, Contribution, session)
+    db.execute(
+        sa.delete(_TASKS).where(
+            _TASKS.c.session_id == session.id,
+            _TASKS.c.round == session.round,
+            _TASKS.c.attempt == session.attempt,
+            _TASKS.c.slot.in_(unanswered),
         )
-        self.go_on_without(session.id)
+    )
+    if _needs_stopped(db, session, len(stopped)):
+        detail = " ".join(describe_stop(slot, word) for slot, word in stopped.items())
+        reason = Problem.PARTY_STOPPED.slug
+        move(db, session, Event.PARTY_STOPPED, db.now(), reason=reason, detail=detail)
 
-    def go_on_without(self, session_id: str) -> None:
-        """Ask nothing more of parties that stopped; end a session that needs them."""
-        stopped = self._sessions.find_stopped(session_id)
-        if not stopped:
-            return
-        session = self._sessions.get(session_id, lock=True)
-        if session is None:
-            return
-        self._sessions.withdraw_tasks(session, stopped)
-        if self._needs(session, stopped):
-            self._sessions.move(
-                session,
-                Event.PARTY_STOPPED,
-                self._clock.now(),
-                reason=Problem.PARTY_STOPPED.slug,
-                detail=" ".join(
-                    describe_stop(slot, StopReason(word))
-                    for slot, word in stopped.items()
-                ),
-            )
 
-    def _needs(self, session: Session, stopped: Mapping[str, str]) -> bool:
-        """Return whether a session cannot go on without the parties that stopped.
+def _find_stopped(db: Transaction, session_id: str) -> dict[str, StopReason]:
+    """Return the slots whose parties stopped for good, each with its word."""
+    rows = db.execute(_STOPPED, {"session_id": session_id})
+    return {slot: StopReason(str(word)) for slot, word in rows}
 
-        While the analyst works nobody is needed: the next round decides.
-        """
-        if session.state == SessionState.STEPPING:
-            return False
-        if session.state == SessionState.COLLECTING:
-            return len(self._sessions.find_asked(session)) < session.quorum
-        if session.state == SessionState.CHOOSING:
-            terms = read_terms(session.terms)
-            known, params = protocol(terms.protocol.name), check_terms(terms)
-            n_left = len(terms.layout.slots) - len(stopped)
-            return n_left < known.quorum(params, terms.layout)
-        return True
+
+def _needs_stopped(db: Transaction, session: Session, n_stopped: int) -> bool:
+    """Return whether a session cannot go on without the parties that stopped.
+
+    While the analyst works nobody is needed: the next round decides.
+    """
+    if session.state == SessionState.STEPPING:
+        return False
+    if session.state == SessionState.COLLECTING:
+        return len(_open_slots(db, Task, session)) < session.quorum
+    if session.state == SessionState.CHOOSING:
+        terms = read_terms(session.terms)
+        n_left = len(terms.layout.slots) - n_stopped
+        least = protocol(terms.protocol.name).quorum(check_terms(terms), terms.layout)
+        return n_left < least
+    return True

@@ -1,7 +1,7 @@
 """Connections and transactions, on SQLite and PostgreSQL alike.
 
-SQLAlchemy's sessions are called *units* here (a unit of work), because a session is
-something else in this project.
+SQLAlchemy's sessions are called *transactions* here, and ``db`` where they are used,
+because a session is something else in this project.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, IntegrityError
-from sqlalchemy.orm import Session as Transaction
+from sqlalchemy.orm import Session
 
 from analyst_service.clock import Clock, ServerClock, SystemClock
 from analyst_service.storage.migrations import (
@@ -42,16 +42,36 @@ _CONFLICTS = frozenset({"40001", "40P01"})  # serialization failure, deadlock
 _SERVER_TIME = sa.select(sa.func.clock_timestamp(type_=sa.DateTime(timezone=True)))
 _FILLING = 0x636F_7465_7269_66  # one number that all lock who fill a database
 _FILL = sa.text("SELECT pg_advisory_xact_lock(:key)")
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Transaction(Session):
+    """A transaction, with the clock that dates what it writes."""
+
+    def __init__(self, engine: sa.Engine, clock: Clock, *, autoflush: bool) -> None:
+        super().__init__(engine, expire_on_commit=False, autoflush=autoflush)
+        self.clock = clock
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        return self.clock.now()
 
 
 class Database:
     """One database; hands out read and write transactions.
 
     connections: the most that are open at once; who needs one more waits.
+    clock: by default that of all who share the database: PostgreSQL's, or this host's,
+        for a file of SQLite is of one host.
     """
 
-    def __init__(self, url: str, connections: int = _MOST_CONNECTIONS) -> None:
+    def __init__(
+        self,
+        url: str,
+        connections: int = _MOST_CONNECTIONS,
+        clock: Clock | None = None,
+    ) -> None:
         kept = min(connections, _KEPT_CONNECTIONS)
         self.engine = sa.create_engine(
             url,
@@ -73,14 +93,15 @@ class Database:
             # none: to begin and end one is two ways to the server and back
             self._reading = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._writing = self.engine.execution_options(**{_WRITES: True})
+        is_file = self.engine.dialect.name == "sqlite"
+        own = SystemClock() if is_file else ServerClock(self._server_time)
+        self.clock: Clock = clock or own
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """Open a transaction that nothing is written in: for queries."""
-        with Transaction(
-            self._reading, expire_on_commit=False, autoflush=False
-        ) as transaction:
-            yield transaction
+        with Transaction(self._reading, self.clock, autoflush=False) as db:
+            yield db
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -89,37 +110,35 @@ class Database:
         On SQLite it takes the write lock when it begins: a transaction that reads first
         and writes later would fail as soon as two of them meet.
         """
-        with (
-            self._turn,
-            Transaction(self._writing, expire_on_commit=False) as transaction,
-            transaction.begin(),
-        ):
-            yield transaction
+        writing = Transaction(self._writing, self.clock, autoflush=True)
+        with self._turn, writing as db, db.begin():
+            yield db
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def query(
+        self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
+    ) -> T:
+        """Return what work reads, given a transaction and the other arguments."""
+        with self.read() as db:
+            return work(db, *a, **k)
+
+    def transact(
+        self, work: Callable[Concatenate[Transaction, P], T], *a: P.args, **k: P.kwargs
+    ) -> T:
         """Return what work returns, once its transaction is committed.
 
-        Work is repeated after a conflict with another transaction, so it must change
-        nothing but what it may change again.
+        Work gets the transaction and the other arguments. It is repeated after a
+        conflict with another transaction, so it must change nothing but what it may
+        change again.
         """
         for _ in range(_REPEATS):
             try:
-                with self.write() as transaction:
-                    return work(transaction)
+                with self.write() as db:
+                    return work(db, *a, **k)
             except DBAPIError as error:
                 if not _is_conflict(error):
                     raise
-        with self.write() as transaction:
-            return work(transaction)
-
-    def clock(self) -> Clock:
-        """Return the clock of all who share this database: PostgreSQL's, or this host's.
-
-        A file of SQLite is of one host.
-        """
-        if self.engine.dialect.name == "sqlite":
-            return SystemClock()
-        return ServerClock(self._server_time)
+        with self.write() as db:
+            return work(db, *a, **k)
 
     def _server_time(self) -> datetime:
         with self._reading.connect() as connection:
@@ -172,7 +191,7 @@ class Database:
             return revision_of(connection)
 
 
-def claim(transaction: Transaction, digests: Iterable[str]) -> None:
+def claim(db: Transaction, digests: Iterable[str]) -> None:
     """Claim digests of blobs until the transaction ends; waits for other claims.
 
     Blobs are content-addressed and belong to nobody, so an upload may bring the very
@@ -180,10 +199,10 @@ def claim(transaction: Transaction, digests: Iterable[str]) -> None:
     removes a blob, claims the digest first: the one then sees what the other did. On
     SQLite write transactions exclude each other already.
     """
-    if transaction.connection().dialect.name != "postgresql":
+    if db.connection().dialect.name != "postgresql":
         return  # to connect is to begin
     keys = sorted({int(digest[:16], 16) - (1 << 63) for digest in digests})
-    transaction.execute(_CLAIM, {"keys": keys})
+    db.execute(_CLAIM, {"keys": keys})
 
 
 # in one order for all: claims that wait for each other could wait in a circle

@@ -24,84 +24,71 @@ class AuditEntry(NamedTuple):
     line: str
 
 
-class Audit:
-    """The audits of all sessions in one transaction."""
+def append(
+    db: Transaction, session_id: str, event: str, at: datetime, **fields: Any
+) -> None:
+    """Write what happened; the session is locked until the transaction ends.
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    def append(
-        self, session_id: str, event: str, at: datetime, **fields: Any
-    ) -> AuditEntry:
-        """Write what happened; the session is locked until the transaction ends.
-
-        **fields: slot, round, attempt, digest, reason: what there is to say; None is
-            left out.
-        """
-        return self.extend(event, at, {session_id: [fields]})[session_id][0]
-
-    def extend(
-        self,
-        event: str,
-        at: datetime,
-        entries: Mapping[str, Sequence[Mapping[str, Any]]],
-    ) -> dict[str, list[AuditEntry]]:
-        """Write what happened to several, of several sessions; see :meth:`append`."""
-        if not entries:
-            return {}
-        self.lock(entries)
-        here = {"session_ids": list(entries)}
-        written: dict[str, list[AuditEntry]] = {}
-        # behind the lock: a statement sees what was committed when it began
-        for session_id, name, number, last in self._transaction.execute(_LAST, here):
-            said = {"session": name, "event": event, "at": at.isoformat()}
-            written[session_id] = _follow(number, last, said, entries[session_id])
-        lines = [
-            {"session_id": session_id, **noted._asdict()}
-            for session_id, each in written.items()
-            for noted in each
-        ]
-        self._transaction.execute(_LINES, lines)
-        return written
-
-    def lock(self, session_ids: Collection[str]) -> None:
-        """Let nobody else write of these sessions until the transaction ends.
-
-        They are locked in one order for all: transactions that wait for each other could
-        wait in a circle. On SQLite one transaction writes at a time anyway.
-        """
-        free = [
-            each
-            for each in session_ids
-            if each not in _read_held_sessions(self._transaction)
-        ]
-        if free and self._transaction.connection().dialect.name == "postgresql":
-            self._transaction.execute(_LOCKED, {"session_ids": free})
-            hold(self._transaction, free)
-
-    def page(self, session_id: str, after: int, limit: int) -> list[AuditLine]:
-        """Return lines by number, after one."""
-        return list(
-            self._transaction.scalars(
-                sa.select(AuditLine)
-                .where(AuditLine.session_id == session_id, AuditLine.number > after)
-                .order_by(AuditLine.number)
-                .limit(limit)
-            )
-        )
+    **fields: slot, round, attempt, digest, reason: what there is to say; None is left
+        out.
+    """
+    extend(db, event, at, {session_id: [fields]})
 
 
-def hold(transaction: Transaction, session_ids: Iterable[str]) -> None:
+def extend(
+    db: Transaction,
+    event: str,
+    at: datetime,
+    entries: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> dict[str, list[AuditEntry]]:
+    """Write what happened to several, of several sessions; see :func:`append`."""
+    if not entries:
+        return {}
+    lock_sessions(db, entries)
+    written: dict[str, list[AuditEntry]] = {}
+    # behind the lock: a statement sees what was committed when it began
+    rows = db.execute(_LAST, {"session_ids": list(entries)})
+    for session_id, name, number, last_line in rows:
+        said = {"session": name, "event": event, "at": at.isoformat()}
+        last, written[session_id] = last_line, []
+        for at_number, fields in enumerate(
+            entries[session_id], start=1 + (number or 0)
+        ):
+            known = {name: value for name, value in fields.items() if value is not None}
+            last = hash_chain.write(last, at_number, {**said, **known})
+            written[session_id].append(AuditEntry(at_number, last))
+    lines = [
+        {"session_id": session_id, **entry._asdict()}
+        for session_id, noted in written.items()
+        for entry in noted
+    ]
+    db.execute(_LINES, lines)
+    return written
+
+
+def lock_sessions(db: Transaction, session_ids: Collection[str]) -> None:
+    """Let nobody else write of these sessions until the transaction ends.
+
+    They are locked in one order for all: transactions that wait for each other could
+    wait in a circle. On SQLite one transaction writes at a time anyway.
+    """
+    free = set(session_ids) - _held_sessions(db)
+    if free and db.connection().dialect.name == "postgresql":
+        db.execute(_LOCKED, {"session_ids": list(free)})
+        hold(db, free)
+
+
+def hold(db: Transaction, session_ids: Iterable[str]) -> None:
     """Remember which sessions' rows a transaction has locked: once is enough."""
-    _read_held_sessions(transaction).update(session_ids)
+    _held_sessions(db).update(session_ids)
 
 
-def _read_held_sessions(transaction: Transaction) -> set[str]:
-    held: set[str] = transaction.info.setdefault(_HELD, set())
+def _held_sessions(db: Transaction) -> set[str]:
+    held: set[str] = db.info.setdefault("coterie_held_sessions", set())
     return held
 
 
-_HELD = "coterie_held_sessions"
+# of every answer, so built once
 _SESSIONS, _AUDIT = table(Session), table(AuditLine)
 _LINES = sa.insert(_AUDIT)
 _OTHER = _AUDIT.alias("other")
@@ -122,18 +109,3 @@ _LAST = (
     .select_from(_SESSIONS.outerjoin(_AUDIT, _IS_LAST))
     .where(_HERE)
 )
-
-
-def _follow(
-    number: int | None,
-    last: str | None,
-    said: Mapping[str, Any],
-    entries: Iterable[Mapping[str, Any]],
-) -> list[AuditEntry]:
-    """Return the lines of what happened, behind the last one of a session."""
-    written = []
-    for at, fields in enumerate(entries, start=1 + (number or 0)):
-        known = {name: value for name, value in fields.items() if value is not None}
-        last = hash_chain.write(last, at, {**said, **known})
-        written.append(AuditEntry(at, last))
-    return written

@@ -25,7 +25,7 @@ def outcomes(work: Callable[[T], R], items: Iterable[T]) -> list[R | CoterieErro
     return found
 
 
-class Together:
+class Batcher:
     """Does work of one kind in a thread; what comes meanwhile is done in the next go.
 
     Nothing waits for company: who comes alone is served alone. Used from one event loop.

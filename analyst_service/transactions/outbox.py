@@ -8,11 +8,10 @@ they go as soon as the session moves: a program that answers in time makes nobod
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Self
+from typing import NamedTuple, Self
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
@@ -38,30 +37,21 @@ class NoticeState(StrEnum):
     GIVEN_UP = "given-up"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionMove:
+class SessionMove(NamedTuple):
     """Where a session stands behind a move: what notices are about."""
 
-    session_id: str
-    state: SessionState
+    id: str
+    state: str
     round: int
     attempt: int
-    since: datetime
+    changed_at: datetime
     deadline: datetime
-    reason: str | None = None
+    reason: str | None
 
     @classmethod
     def of(cls, session: Session) -> Self:
         """Return where a session stands as it is now."""
-        return cls(
-            session.id,
-            SessionState(session.state),
-            session.round,
-            session.attempt,
-            session.changed_at,
-            session.deadline,
-            session.reason,
-        )
+        return cls(*(getattr(session, name) for name in cls._fields))
 
 
 GRACE = timedelta(minutes=1)
@@ -71,103 +61,85 @@ LONG = 0.5
 """The part of a deadline after which it has been waited for long."""
 
 
-class Outbox:
-    """Notices in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
-    def note(self, standing: SessionMove, now: datetime) -> None:
-        """Write what the receivers of a session are to be told of a move."""
-        here = {"session_id": standing.session_id}
-        receivers = self._transaction.scalars(_RECEIVERS, here).all()
-        if not receivers:
-            return
-        # where the same wait was only made longer, whose turn it is has been told
-        is_longer = standing.since < now
-        overtaken = _WAITS if is_longer else (*_WAITS, NoticeEvent.TURN)
-        self._transaction.execute(_overtaken(standing.session_id, overtaken))
-        for receiver in receivers:
-            self._write(
-                receiver, standing, now, but=NoticeEvent.TURN if is_longer else None
-            )
-
-    def welcome(self, receiver: Receiver, standing: SessionMove, now: datetime) -> None:
-        """Write that a receiver was added, and what it would have been told by now."""
-        self._put(receiver, standing, NoticeEvent.ADDED, now, now)
-        self._write(receiver, standing, now)
-
-    def _write(
-        self,
-        receiver: Receiver,
-        standing: SessionMove,
-        now: datetime,
-        but: NoticeEvent | None = None,
-    ) -> None:
-        for event, due_at in _due(receiver.slot, standing, now):
-            if event is not but:
-                self._put(receiver, standing, event, now, max(now, due_at))
-
-    def _put(
-        self,
-        receiver: Receiver,
-        standing: SessionMove,
-        event: NoticeEvent,
-        now: datetime,
-        due_at: datetime,
-    ) -> None:
-        notice = Notice(
-            id=secrets.token_hex(16),
-            receiver_id=receiver.id,
-            session_id=standing.session_id,
-            event=event.value,
-            session_state=standing.state.value,
-            round=standing.round,
-            attempt=standing.attempt,
-            reason=standing.reason,
-            happened_at=now,
-            due_at=due_at,
-            state=NoticeState.PENDING.value,
-            attempts=0,
+def note_move(db: Transaction, move: SessionMove, now: datetime) -> None:
+    """Write what the receivers of a session are to be told of a move."""
+    receivers = db.scalars(_RECEIVERS, {"session_id": move.id}).all()
+    if not receivers:
+        return
+    # where the same wait was only made longer, whose turn it is has been told
+    is_longer = move.changed_at < now
+    outdated = [NoticeEvent.AWAITED] if is_longer else _WAITS
+    db.execute(
+        sa.delete(Notice)
+        .where(
+            Notice.session_id == move.id,
+            Notice.state == NoticeState.PENDING.value,
+            Notice.event.in_([event.value for event in outdated]),
         )
-        self._transaction.add(notice)
-        self._transaction.flush()
+        .execution_options(synchronize_session=False)
+    )
+    for receiver in receivers:
+        for event, due_at in _due(receiver.slot, move, now):
+            if not (is_longer and event is NoticeEvent.TURN):
+                _put(db, receiver, move, event, now, due_at)
+
+
+def welcome(
+    db: Transaction, receiver: Receiver, session: Session, now: datetime
+) -> None:
+    """Write that a receiver was added, and what it would have been told by now."""
+    move = SessionMove.of(session)
+    _put(db, receiver, move, NoticeEvent.ADDED, now, now)
+    for event, due_at in _due(receiver.slot, move, now):
+        _put(db, receiver, move, event, now, due_at)
+
+
+def _put(
+    db: Transaction,
+    receiver: Receiver,
+    move: SessionMove,
+    event: NoticeEvent,
+    now: datetime,
+    due_at: datetime,
+) -> None:
+    notice = Notice(
+        id=secrets.token_hex(16),
+        receiver_id=receiver.id,
+        session_id=move.id,
+        event=event.value,
+        session_state=move.state,
+        round=move.round,
+        attempt=move.attempt,
+        reason=move.reason,
+        happened_at=now,
+        due_at=max(now, due_at),
+        state=NoticeState.PENDING.value,
+        attempts=0,
+    )
+    db.add(notice)
+    db.flush()
 
 
 def _due(
-    slot: str | None, standing: SessionMove, now: datetime
+    slot: str | None, move: SessionMove, now: datetime
 ) -> Iterator[tuple[NoticeEvent, datetime]]:
     """Yield what somebody is to be told, and when; ``slot`` is None for a coordinator.
 
     Whether a slot is awaited is looked up when its notice is due.
     """
-    state = standing.state
-    is_party = slot is not None
+    state, is_party = SessionState(move.state), slot is not None
     if state in OVER:
         yield NoticeEvent.ENDED, now
     if state is (SessionState.COLLECTING if is_party else SessionState.CHOOSING):
         # a program answers within seconds; to choose is for a person in any case
-        yield NoticeEvent.TURN, standing.since + (GRACE if is_party else timedelta())
+        yield NoticeEvent.TURN, move.changed_at + (GRACE if is_party else timedelta())
     coordinators = {SessionState.RECRUITING, SessionState.CHOOSING}
     if state is SessionState.COLLECTING or (not is_party and state in coordinators):
-        span = standing.deadline - standing.since
-        yield NoticeEvent.AWAITED, standing.since + LONG * span
+        span = move.deadline - move.changed_at
+        yield NoticeEvent.AWAITED, move.changed_at + LONG * span
 
 
+_WAITS = (NoticeEvent.AWAITED, NoticeEvent.TURN)
 _RECEIVERS = sa.select(Receiver).where(
     Receiver.session_id == sa.bindparam("session_id"), Receiver.address != ""
 )
-_WAITS = (NoticeEvent.AWAITED,)
-
-
-def _overtaken(session_id: str, events: Iterable[NoticeEvent]) -> sa.Delete:
-    """Return what forgets notices of these events that were not sent yet."""
-    return (
-        sa.delete(Notice)
-        .where(
-            Notice.session_id == session_id,
-            Notice.state == NoticeState.PENDING.value,
-            Notice.event.in_([event.value for event in events]),
-        )
-        .execution_options(synchronize_session=False)
-    )

@@ -19,8 +19,8 @@ from statistics import median
 import httpx
 import sqlalchemy as sa
 
-from analyst_service.auth.service import AuthService, Role
 from analyst_service.clock import SystemClock
+from analyst_service.credentials import Role, create_key, revoke
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Principal, Session, Task
@@ -50,10 +50,11 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
     """Fill the database; return a revoked key, and an administrator's."""
     database, clock = Database(Settings(data_dir=folder).database), SystemClock()
     with database.write() as transaction:
-        auth = AuthService(transaction, clock)
-        gone, revoked = auth.create_key(Role.COORDINATOR, "revoked", 86_400)
-        auth.revoke(gone)
-        _, administrator = auth.create_key(Role.ADMINISTRATOR, "benchmark", 86_400)
+        gone, revoked = create_key(transaction, Role.COORDINATOR, "revoked", 86_400)
+        revoke(transaction, gone)
+        _, administrator = create_key(
+            transaction, Role.ADMINISTRATOR, "benchmark", 86_400
+        )
         owner = transaction.scalars(sa.select(Principal.id)).first()
         transaction.execute(sa.insert(Session), rows(str(owner), clock, n_sessions))
         transaction.execute(sa.insert(Task), tasks(min(PAGE, n_sessions)))

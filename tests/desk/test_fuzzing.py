@@ -10,8 +10,7 @@ from support.analyst_process import Analyst
 from support.desks import DeskBrowser
 from support.terminal import RISKS
 
-from analyst_service.auth.service import AuthService, Role
-from analyst_service.clock import SystemClock
+from analyst_service.credentials import Role, create_key
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from tests.desk.page_fuzzing import Ask, Send, ask_for_a_while, crawl
@@ -26,9 +25,8 @@ def administrators_key(analyst: Analyst) -> str:
     settings = Settings(data_dir=analyst.data_dir, database_url=url)
     database = Database(settings.database)
     try:
-        with database.write() as transaction:
-            auth = AuthService(transaction, SystemClock())
-            return auth.create_key(Role.ADMINISTRATOR, "tests", 86_400)[1]
+        args = Role.ADMINISTRATOR, "tests", 86_400
+        return database.transact(create_key, *args)[1]
     finally:
         database.close()
 

@@ -35,7 +35,7 @@ PROTOCOLS: tuple[Params, ...] = (
 )
 SETTINGS = {
     "COTERIE_LEASE_SECONDS": "3",
-    **with_constants({"analyst_service.retention.service.SWEEP_SECONDS": 0.3}),
+    **with_constants({"analyst_service.sessions.retention.SWEEP_SECONDS": 0.3}),
     "COTERIE_CACHE_BYTES": "0",
 }
 

@@ -39,7 +39,7 @@ def test_a_wrong_clock_of_one_analyst_ends_no_session(
     (tmp_path / "objects").mkdir()
     settings = {
         "COTERIE_LEASE_SECONDS": str(lease),
-        **with_constants({"analyst_service.retention.service.SWEEP_SECONDS": 0.3}),
+        **with_constants({"analyst_service.sessions.retention.SWEEP_SECONDS": 0.3}),
         "COTERIE_CACHE_BYTES": "0",
     }
     store = (tmp_path / "objects").as_uri()

@@ -10,8 +10,8 @@ import httpx
 import numpy as np
 import pytest
 
-from analyst_service.auth.service import AuthService
-from analyst_service.members.service import MemberService
+from analyst_service.credentials import list_tokens
+from analyst_service.members import service as members
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     GuardRefused,
@@ -126,10 +126,7 @@ def test_an_address_that_is_none_makes_no_invitation(guest: Guest, url: str) -> 
 
 
 def shut_out(guest: Guest) -> None:
-    service = guest.api.service
-    with service.database.write() as unit:
-        members = MemberService(unit, guest.api.clock, service.settings)
-        assert members.shut_out(guest.session.id) == 1
+    assert guest.api.service.database.transact(members.shut_out, guest.session.id) == 1
 
 
 @pytest.mark.threat(29)
@@ -141,10 +138,9 @@ def test_a_party_that_was_shut_out_stops_and_gets_no_token(guest: Guest) -> None
             with pytest.raises(InvitationExpired, match="administrator ended"):
                 party.run(PARTS.data[A])
         assert party.folder.load_identity().token is None
-    service = guest.api.service
-    with service.database.read() as unit:
-        found = AuthService(unit, guest.api.clock).keys()
-    assert [c.slot for c, _ in found if c.slot and c.revoked_at is None] == []
+    found = guest.api.service.database.query(list_tokens)
+    assert found
+    assert [c.slot for c, _ in found if c.revoked_at is None] == []
 
 
 def test_a_party_whose_token_expired_joins_again_by_itself(guest: Guest) -> None:

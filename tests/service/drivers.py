@@ -12,7 +12,7 @@ from analyst_service.blobs.files import FileBlobStore
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import JobService
+from analyst_service.jobs.service import follow, job_of, take
 from analyst_service.monitoring.metrics import Metrics
 from analyst_service.process_context import Service
 from analyst_service.settings import Settings
@@ -24,7 +24,6 @@ def service_of(settings: Settings) -> Service:
     database = Database(settings.database)
     return Service(
         settings=settings,
-        clock=database.clock(),
         database=database,
         blobs=blobs,
         metrics=Metrics(),
@@ -36,16 +35,12 @@ def race(settings: Settings, barrier: Any, wins: Any, rounds: int) -> None:
     service = service_of(settings)
     while rounds > 0:
         barrier.wait()
-        with service.database.write() as transaction:
-            lease = JobService(transaction, service).take()
+        database = service.database
+        lease = database.transact(take, service.lease_span)
         if lease is not None:
-            with service.database.read() as transaction:
-                job = JobService(transaction, service).job(lease.session)
-            followed = worker.run(job)
-            with service.database.write() as transaction:
-                jobs = JobService(transaction, service)
-                if jobs.follow(lease, followed):
-                    wins.put(os.getpid())
+            followed = worker.run(database.query(job_of, service, lease.session))
+            if database.transact(follow, service.blobs, lease, followed):
+                wins.put(os.getpid())
         barrier.wait()
         rounds -= 1
 

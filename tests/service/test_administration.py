@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 from support.analyst_process import free_port
 from support.in_process import Api
 
-from analyst_service.auth.service import Role
+from analyst_service.credentials import Role
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
-from analyst_service.auth.service import AuthService, Role
+from analyst_service.credentials import Role, create_key, revoke_tokens
 from analyst_service.monitoring.administrative_acts import LOGGER
 from analyst_service.storage.models import Base
 from clustering_protocols import simulation
@@ -75,7 +75,7 @@ def test_what_is_rolled_back_is_not_logged(
 ) -> None:
     def fail() -> None:
         with api.service.database.write() as transaction:
-            AuthService(transaction, api.clock).create_key(Role.COORDINATOR, "x", 60)
+            create_key(transaction, Role.COORDINATOR, "x", 60)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -88,8 +88,7 @@ def test_a_flood_of_wrong_tokens_stores_nothing(
     each_api: Api, caplog: pytest.LogCaptureFixture
 ) -> None:
     session = each_api.open(Dummy(), PARTS).join(A)
-    with each_api.service.database.write() as transaction:
-        AuthService(transaction, each_api.clock).revoke_tokens(session.id)
+    each_api.service.database.transact(revoke_tokens, session.id)
     before = count_rows(each_api)
     caplog.set_level(logging.INFO, "coterie")
     caplog.clear()

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from analyst_service.auth.service import AuthService, Caller
 from analyst_service.blobs.files import FileDraft
 from analyst_service.contributions import endpoints
 from analyst_service.contributions.service import OpenTask, TaskRequest, Upload
+from analyst_service.credentials import authenticate
 from analyst_service.storage.models import Contribution
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
@@ -40,19 +40,13 @@ def session(api: Api) -> ByHand:
     return api.open(Dummy(), PARTS).join()
 
 
-def caller_of(session: ByHand, slot: str) -> Caller:
-    service = session.api.service
-    with service.database.read() as transaction:
-        auth = AuthService(transaction, session.api.clock)
-        return auth.authenticate(f"Bearer {session.tokens[slot]}")
-
-
 def arrived(session: ByHand, slot: str, content: bytes) -> Upload:
     draft = session.api.service.blobs.draft()
     draft.write(content)
     digest, here = draft.seal(), packets.read(content).address
     where = here.session, here.round, here.attempt
-    return Upload(caller_of(session, slot), *where, digest, draft.size, draft=draft)
+    caller = session.api.caller(session.tokens[slot])
+    return Upload(caller, *where, digest, draft.size, draft=draft)
 
 
 def events(session: ByHand) -> Counter[str]:
@@ -118,7 +112,9 @@ def test_of_answers_that_come_together_each_gets_its_own_outcome(
 
 def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
     service, name = session.api.service, session.path.rpartition("/")[2]
-    asking = [TaskRequest(caller_of(session, slot), name) for slot in (A, B)]
+    asking = [
+        TaskRequest(session.api.caller(session.tokens[slot]), name) for slot in (A, B)
+    ]
     revoked = TaskRequest(replace(asking[0].caller, credential_id="revoked"), name)
     asked = [*asking, revoked, TaskRequest(asking[0].caller, "another"), asking[0]]
     found = endpoints.open_tasks(service, asked)
@@ -147,10 +143,7 @@ def test_simultaneous_uploads_share_one_query_and_one_lock(
         lambda _connection, _cursor, statement, *_: asked.append(statement),
     )
     shown = [f"Bearer {session.tokens[A]}", "Bearer x", f"Bearer {session.tokens[B]}"]
-    with service.database.read() as transaction:
-        found = AuthService(transaction, session.api.clock).authenticate_all(
-            [*shown, "", None]
-        )
+    found = service.database.query(authenticate, [*shown, "", None])
     assert [getattr(each, "slot", None) for each in found] == [A, None, B, None, None]
     assert sum("credentials" in statement for statement in asked) == 1
     both = [arrived(session, slot, session.reply(slot)) for slot in (A, B)]

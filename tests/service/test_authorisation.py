@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from support.analyst_process import Analyst, Crowd
 from support.databases import on_both_databases
 
-from analyst_service.auth.service import AuthService, Role
+from analyst_service.credentials import Role, revoke
 from analyst_service.members.service import TOKEN_SECONDS
 from analyst_service.settings import Settings
 from analyst_service.storage.models import Base
@@ -344,9 +344,7 @@ def test_a_revoked_credential_is_refused(api: Api, role: str) -> None:
     session = api.open(Dummy(), PARTS).join(A)
     secret = session.key if role == "coordinator" else session.tokens[A]
     assert api.send("GET", session.path, secret).status_code == 200
-    with api.service.database.write() as transaction:
-        auth = AuthService(transaction, api.clock)
-        auth.revoke(auth.authenticate(f"Bearer {secret}").credential_id)
+    api.service.database.transact(revoke, api.caller(secret).credential_id)
     assert api.send("GET", session.path, secret).status_code == 401
 
 

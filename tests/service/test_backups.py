@@ -25,7 +25,7 @@ from support.in_process import Api, ByHand, in_process
 
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.identity import load_identity
-from analyst_service.retention.service import live_digests
+from analyst_service.sessions.retention import live_digests
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Contribution

@@ -244,6 +244,7 @@ def test_an_exhausted_quota_alone_counts_as_a_full_disk(
         blobs.put(b"x")
 
 
+@pytest.mark.usefixtures("in_blobs")
 def test_an_upload_to_a_full_disk_is_refused_and_leaves_no_trace(
     api: Api, request: pytest.FixtureRequest
 ) -> None:

@@ -41,7 +41,7 @@ def test_a_server_that_does_not_answer_is_no_time() -> None:
 @pytest.mark.postgres
 def test_analysts_of_one_server_share_its_clock(postgres_url: str) -> None:
     database = Database(postgres_url)
-    clock = database.clock()
+    clock = database.clock
     assert isinstance(clock, ServerClock)
     # of this machine, on which the server runs too
     assert abs(clock.now() - SystemClock().now()) < SECOND
@@ -51,6 +51,6 @@ def test_analysts_of_one_server_share_its_clock(postgres_url: str) -> None:
 
 def test_a_file_is_of_one_machine_and_its_clock_counts(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'test.db'}")
-    assert isinstance(database.clock(), SystemClock)
-    assert not database.clock().skew()
+    assert isinstance(database.clock, SystemClock)
+    assert not database.clock.skew()
     database.close()

@@ -7,9 +7,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,12 @@ from analyst_service.blobs.files import BlobPlace
 from analyst_service.jobs import service as jobs_service, worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import STEP_ATTEMPTS, JobService, Lease
+from analyst_service.jobs.service import (
+    STEP_ATTEMPTS,
+    Lease,
+    close_and_take,
+    close_rounds,
+)
 from analyst_service.storage import models
 from clustering_protocols import engine, simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -211,26 +216,21 @@ def is_alive(pid: int) -> bool:
 # Steps that are repeated, or come too late
 
 
-@contextmanager
-def jobs_of(session: ByHand) -> Iterator[JobService]:
-    service = session.api.service
-    with service.database.write() as transaction:
-        yield JobService(transaction, service)
-
-
 def job_of(session: ByHand) -> tuple[Lease, worker.Job]:
     """Take the step of a session, as a driver does."""
-    with jobs_of(session) as jobs:
-        jobs.close_rounds()
-        lease = jobs.take()
-        assert lease is not None
-        assert lease.name == session.id
-        return lease, jobs.job(lease.session)
+    service = session.api.service
+    taken = service.database.transact(close_and_take, service)
+    assert taken is not None
+    assert taken[0].name == session.id
+    return taken
 
 
 def follow(session: ByHand, lease: Lease, followed: worker.Followed) -> bool:
-    with jobs_of(session) as jobs:
-        return jobs.follow(lease, followed)
+    service = session.api.service
+    stored = service.database.transact(
+        jobs_service.follow, service.blobs, lease, followed
+    )
+    return bool(stored)
 
 
 def confirming(api: Api) -> ByHand:
@@ -300,8 +300,7 @@ def test_a_step_left_open_is_run_after_a_restart(
 ) -> None:
     with start_api() as api:
         later = complete(api.open(Dummy(), PARTS).join())
-        with jobs_of(later) as jobs:
-            jobs.close_rounds()
+        api.service.database.transact(close_rounds)
         first = stepping(api)
         assert standing(later) == ("stepping", 1)
     with start_api(driven=True) as api:
@@ -320,9 +319,9 @@ def test_a_last_answer_during_the_deadline_check_counts(
     counted_before = sa.select(models.Session, sa.false().label("is_complete")).where(
         models.Session.state == "collecting"
     )
-    with jobs_of(session) as jobs, monkeypatch.context() as patch:
+    with monkeypatch.context() as patch:
         patch.setattr(jobs_service, "_CLOSING", counted_before)
-        jobs.close_rounds()
+        api.service.database.transact(close_rounds)
     assert standing(session) == ("stepping", 1)
     assert standing(late)[0] == "expired"
 

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from support.analyst_process import Analyst, Crowd
 from support.databases import on_both_databases
 
-from analyst_service.auth.service import Role
+from analyst_service.credentials import Role
 from analyst_service.settings import Settings
 from analyst_service.storage.models import Base, Credential, Invitation
 from clustering_protocols import simulation

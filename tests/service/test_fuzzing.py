@@ -25,7 +25,7 @@ from support.databases import each_on_a_database
 from support.repeats import thorough
 
 from analyst_service.app import create_app
-from analyst_service.auth.service import Role
+from analyst_service.credentials import Role
 from analyst_service.settings import Settings
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem

@@ -23,7 +23,7 @@ from analyst_service.clock import SystemClock
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import RETRY_SECONDS, Driver
 from analyst_service.jobs.processes import Process
-from analyst_service.jobs.service import STEP_ATTEMPTS, JobService
+from analyst_service.jobs.service import STEP_ATTEMPTS, Lease, follow, job_of, take
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Session, Task
@@ -191,10 +191,8 @@ def test_a_driver_that_is_killed_is_followed_by_another(
 # Leases by hand
 
 
-@contextmanager
-def jobs_of(api: Api) -> Iterator[JobService]:
-    with api.service.database.write() as transaction:
-        yield JobService(transaction, api.service)
+def take_of(api: Api) -> Lease | None:
+    return api.service.database.transact(take, api.service.lease_span)
 
 
 @pytest.mark.threat(55)
@@ -208,8 +206,7 @@ def test_heartbeats_renew_the_lease_of_a_long_step(
     for _ in range(10):
         each_api.clock.forward(each_api.service.settings.lease_seconds / 2)
         driver._renew()
-        with jobs_of(each_api) as jobs:
-            assert jobs.take() is None
+        assert take_of(each_api) is None
     assert (row_of(session).lease_token, row_of(session).step_attempts) == (token, 1)
     driver.finish()
     assert session.status["state"] == "collecting"
@@ -257,8 +254,7 @@ def test_a_driver_that_lost_its_lease_ends_the_step(
     driver.begin()
     [step] = driver._running
     api.clock.forward(api.service.settings.lease_seconds)
-    with jobs_of(api) as jobs:
-        assert jobs.take() is not None
+    assert take_of(api) is not None
     driver._renew()
     assert step.process.ended
     assert driver._running == []
@@ -273,8 +269,7 @@ def test_a_step_begun_too_often_fails_only_its_session(
     settings = each_api.service.settings
     bad = stepping(each_api)
     for begun in range(1, STEP_ATTEMPTS + 1):
-        with jobs_of(each_api) as jobs:
-            lease = jobs.take()
+        lease = take_of(each_api)
         assert lease is not None
         assert lease.begun == begun
         each_api.clock.forward(settings.lease_seconds)
@@ -316,8 +311,7 @@ def test_to_take_over_a_lease_that_holds_is_no_attempt(each_api: Api) -> None:
     """Two analysts that disagree about the time may take a step from each other."""
     session = stepping(each_api)
     for turn in range(2 * STEP_ATTEMPTS):
-        with jobs_of(each_api) as jobs:
-            assert jobs.take() is not None
+        assert take_of(each_api) is not None
         each_api.clock.forward(-3600 * (turn + 1))
     assert (session.status["state"], row_of(session).step_attempts) == ("stepping", 1)
 
@@ -352,15 +346,13 @@ def test_a_clock_jump_neither_stops_nor_repeats_a_step(
     each_api: Api, jump: int
 ) -> None:
     session = stepping(each_api)
-    with jobs_of(each_api) as jobs:
-        first = jobs.take()
+    first = take_of(each_api)
     assert first is not None
     each_api.clock.forward(jump)
-    with jobs_of(each_api) as jobs:
-        second = jobs.take()
+    second = take_of(each_api)
     assert second is not None
-    with jobs_of(each_api) as jobs:
-        followed = worker.run(jobs.job(first.session))
-        assert not jobs.follow(first, followed)
-        assert jobs.follow(second, followed)
+    database, service = each_api.service.database, each_api.service
+    followed = worker.run(database.query(job_of, service, first.session))
+    assert not database.transact(follow, service.blobs, first, followed)
+    assert database.transact(follow, service.blobs, second, followed)
     assert session.status["state"] == "collecting"

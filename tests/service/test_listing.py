@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
-from analyst_service.auth.service import Role
+from analyst_service.credentials import Role
 from analyst_service.storage.models import Credential, Member, Principal, Session, table
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem

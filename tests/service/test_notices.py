@@ -25,8 +25,8 @@ from support.databases import BOTH_DATABASES, Databases, on_both_databases
 from support.in_process import Api, ByHand, in_process
 from support.tls import certificate
 
-from analyst_service.auth.service import AuthService
 from analyst_service.clock import SystemClock
+from analyst_service.credentials import revoke
 from analyst_service.notices.sender import RETRIES, Sender
 from analyst_service.notices.service import MOST_AN_HOUR, Notification, letter
 from analyst_service.settings import Settings, is_mail_address
@@ -423,10 +423,9 @@ def test_whose_credential_was_revoked_hears_no_more(
 ) -> None:
     session = told_api.open(Dummy(), PARTS).join()
     leave(session, A if whose == "party" else None)
-    with told_api.service.database.write() as transaction:
-        auth = AuthService(transaction, told_api.clock)
-        secret = session.tokens[A] if whose == "party" else session.key
-        auth.revoke(auth.authenticate(f"Bearer {secret}").credential_id)
+    secret = session.tokens[A] if whose == "party" else session.key
+    credential_id = told_api.caller(secret).credential_id
+    told_api.service.database.transact(revoke, credential_id)
     told_api.clock.forward(2 * DAY)
     told_api.turn()
     tell(told_api)

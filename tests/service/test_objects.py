@@ -260,15 +260,14 @@ def lost(api: Api) -> None:
 
 
 def _sweep(api: Api) -> None:
-    from analyst_service.retention.service import RetentionService
+    from analyst_service.sessions import retention
 
-    retention = RetentionService(api.service)
-    retention.purge_ended()
-    retention.sweep()
+    retention.purge_ended(api.service)
+    retention.sweep(api.service)
 
 
 def _named(api: Api) -> set[str]:
-    from analyst_service.retention.service import live_digests
+    from analyst_service.sessions.retention import live_digests
 
     with api.service.database.read() as transaction:
         return live_digests(transaction)

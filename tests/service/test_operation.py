@@ -21,13 +21,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst, Crowd, wait_for
 from support.warm import with_constants
 
-from analyst_service.auth.service import AuthService
+from analyst_service.credentials import revoke, rotate_key
 from analyst_service.monitoring.logs import JsonLines
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
-from clustering_protocols.common.errors import NotFound, Unauthenticated
+from clustering_protocols.common.errors import NotFound
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from tests.service.raw_requests import SILENCE, start
@@ -190,7 +190,7 @@ def test_a_failure_is_a_problem_without_its_text(
     def fail(*_: object) -> None:
         raise RuntimeError("canary")
 
-    monkeypatch.setattr(AuthService, "authenticate_all", fail)
+    monkeypatch.setattr("analyst_service.requests.authenticate", fail)
     refusal = api.send("GET", "/v1/sessions", "ck_x")
     assert problem_of(refusal) is Problem.INTERNAL
     assert "canary" not in refusal.text + caplog.text
@@ -445,10 +445,8 @@ def test_a_truncated_body_leaves_nothing_and_can_be_resent(
 
 def test_a_rotated_key_keeps_its_sessions_and_retires_the_old(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
-    with api.service.database.write() as transaction:
-        auth = AuthService(transaction, api.clock)
-        key_id = auth.authenticate(f"Bearer {session.key}").credential_id
-        fresh = auth.rotate(key_id, seconds=1000, overlap=60)
+    key_id = api.caller(session.key).credential_id
+    fresh = api.service.database.transact(rotate_key, key_id, 1000, 60)
     for secret in (session.key, fresh):
         assert api.send("GET", session.path, secret).status_code == 200
     api.clock.forward(60)
@@ -460,16 +458,13 @@ def test_a_rotated_key_keeps_its_sessions_and_retires_the_old(api: Api) -> None:
 
 def test_a_key_that_has_ended_and_a_token_are_not_rotated(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join(A)
-    with api.service.database.write() as transaction:
-        auth = AuthService(transaction, api.clock)
-        token = auth.authenticate(f"Bearer {session.tokens[A]}").credential_id
-        key = auth.authenticate(f"Bearer {session.key}").credential_id
-        auth.revoke(key)
-        for credential in (token, key, "unknown"):
-            with pytest.raises(NotFound):
-                auth.rotate(credential, 60, 60)
-        with pytest.raises(Unauthenticated):
-            auth.authenticate(f"Bearer {session.key}")
+    token, key = map(api.caller, (session.tokens[A], session.key))
+    database = api.service.database
+    database.transact(revoke, key.credential_id)
+    for credential in (token.credential_id, key.credential_id, "unknown"):
+        with pytest.raises(NotFound):
+            database.transact(rotate_key, credential, 60, 60)
+    assert api.send("GET", session.path, session.key).status_code == 401
 
 
 def test_tokens_expire_an_hour_after_a_slot_joined_again(api: Api) -> None:

@@ -27,7 +27,7 @@ from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process, WorkerDied, _how_ended
 from analyst_service.monitoring.logs import describe
 from analyst_service.monitoring.metrics import describe_expiry, end_of
-from analyst_service.retention.service import Sweeper
+from analyst_service.sessions.retention import Sweeper
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation
@@ -172,7 +172,7 @@ def test_a_change_of_readiness_is_one_line_with_its_reason(
 def test_a_change_of_readiness_is_logged_though_nobody_asks(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch, lines: Any
 ) -> None:
-    monkeypatch.setattr("analyst_service.retention.service.SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr("analyst_service.sessions.retention.SWEEP_SECONDS", 0.05)
     with start_api() as api:
         monkeypatch.setattr(Database, "is_current", lambda _: False)
         with Sweeper(api.service):

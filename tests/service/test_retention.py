@@ -18,15 +18,16 @@ from pydantic import ValidationError
 from support.analyst_process import wait_for
 from support.repeats import thorough
 
-from analyst_service.auth.service import AuthService
 from analyst_service.blobs.files import FileBlobStore
+from analyst_service.credentials import list_tokens
 from analyst_service.jobs import worker
-from analyst_service.jobs.service import JobService
-from analyst_service.retention.service import (
+from analyst_service.jobs.service import follow, job_of, take
+from analyst_service.sessions.retention import (
     ORPHAN_AGE,
     SWEEP_SECONDS,
-    RetentionService,
     Sweeper,
+    remove_blobs,
+    sweep,
 )
 from analyst_service.settings import Settings
 from analyst_service.storage.database import claim
@@ -251,15 +252,13 @@ def test_a_deleted_session_is_over_and_its_id_stays_taken(
 
 def test_a_step_of_a_session_that_was_deleted_stores_nothing(api: Api) -> None:
     session = api.open(Dummy(), PARTS).join(turn=False)
-    with api.service.database.write() as transaction:
-        jobs = JobService(transaction, api.service)
-        lease = jobs.take()
-        assert lease is not None
-        job = jobs.job(lease.session)
+    service, database = api.service, api.service.database
+    lease = database.transact(take, service.lease_span)
+    assert lease is not None
+    job = database.query(job_of, service, lease.session)
     api.send("DELETE", session.path, session.key)
     followed = worker.run(job)
-    with api.service.database.write() as transaction:
-        assert not JobService(transaction, api.service).follow(lease, followed)
+    assert not database.transact(follow, service.blobs, lease, followed)
     grow_old(api)
     keep(api)
     assert api.stored()[1] == []
@@ -289,7 +288,7 @@ def test_what_a_crash_left_is_removed_within_an_hour(each_api: Api) -> None:
 def test_the_keeper_works_by_itself(
     start_api: StartApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("analyst_service.retention.service.SWEEP_SECONDS", 0.01)
+    monkeypatch.setattr("analyst_service.sessions.retention.SWEEP_SECONDS", 0.01)
     with start_api() as api:
         session = api.open(Dummy(), PARTS).join()
         api.send("POST", f"{session.path}/cancel", session.key)
@@ -317,11 +316,11 @@ def test_an_upload_of_bytes_that_are_being_removed_survives(
 
     monkeypatch.setattr(FileBlobStore, "older", slowly)
     for _ in range(thorough(ci=3, nightly=100)):
-        sweep = Thread(target=RetentionService(each_api.service).sweep)
-        sweep.start()
+        sweeping = Thread(target=sweep, args=(each_api.service,))
+        sweeping.start()
         at_once.wait(60)
         assert session.put(A, content).status_code in {200, 201}
-        sweep.join()
+        sweeping.join()
         assert bytes(each_api.service.blobs.map(orphan)) == content
 
 
@@ -331,7 +330,7 @@ def test_a_removal_waits_for_a_transaction_that_uses_the_blob(
     session = each_api.open(Dummy(), PARTS).join()
     service = each_api.service
     digest = service.blobs.put(b"about to be named")
-    removal = Thread(target=RetentionService(service)._remove, args=([digest],))
+    removal = Thread(target=remove_blobs, args=(service, [digest]))
     with service.database.write() as transaction:
         claim(transaction, [digest])
         removal.start()
@@ -404,8 +403,7 @@ def test_tokens_go_with_their_session(each_api: Api) -> None:
     session, other = (each_api.open(Dummy(), PARTS).join() for _ in range(2))
 
     def listed() -> set[str | None]:
-        with each_api.service.database.read() as transaction:
-            tokens = AuthService(transaction, each_api.clock).tokens()
+        tokens = each_api.service.database.query(list_tokens)
         return {token.session_id for token, _ in tokens}
 
     assert listed() == {session.id, other.id}

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 from support.in_process import Api
 
-from analyst_service.retention.service import strictest_retention
+from analyst_service.sessions.retention import strictest_retention
 from analyst_service.storage.models import Session
 from clustering_protocols import session_terms, simulation
 from clustering_protocols.common.errors import InvalidParameters

@@ -36,7 +36,9 @@ def run(each_api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
     settings = each_api.service.settings
     monkeypatch.setenv("COTERIE_DATA_DIR", str(settings.data_dir))
     monkeypatch.setenv("COTERIE_DATABASE_URL", settings.database_url)
-    monkeypatch.setattr("analyst_service.clock.SystemClock", lambda: each_api.clock)
+    monkeypatch.setattr(
+        "analyst_service.storage.database.SystemClock", lambda: each_api.clock
+    )
     return lambda *words: CliRunner().invoke(main, words)
 
 
@@ -115,7 +117,9 @@ def test_requests_in_progress_fail_once_their_token_is_revoked(
     settings = api.service.settings
     monkeypatch.setenv("COTERIE_DATA_DIR", str(settings.data_dir))
     monkeypatch.setenv("COTERIE_DATABASE_URL", settings.database_url)
-    monkeypatch.setattr("analyst_service.clock.SystemClock", lambda: api.clock)
+    monkeypatch.setattr(
+        "analyst_service.storage.database.SystemClock", lambda: api.clock
+    )
     recruiting = api.open(Dummy(), PARTS).join(A)
     poll = start(
         api, "GET", f"{recruiting.path}/task?wait=20", secret=recruiting.tokens[A]

@@ -21,7 +21,7 @@ from support.analyst_process import wait_for
 from support.databases import each_on_a_database
 
 from analyst_service.members.service import INVITATION_SECONDS, revoke_unused
-from analyst_service.sessions.service import SessionRepository
+from analyst_service.sessions.service import find, move
 from analyst_service.storage import models
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -95,12 +95,12 @@ def test_the_database_moves_exactly_as_the_table_says(
     to = LEGAL.get((state, event))
     with shared_api.service.database.write() as transaction:
         row = transaction.get_one(models.Session, session.id)
-        move = SessionRepository(transaction).move
         if to is None:
             with pytest.raises(ValueError, match="cannot happen"):
-                move(row, event, shared_api.clock.now())
+                move(transaction, row, event, shared_api.clock.now())
         else:
-            assert move(row, event, shared_api.clock.now(), reason="why")
+            now = shared_api.clock.now()
+            assert move(transaction, row, event, now, reason="why")
     found = session.status
     assert found["state"] == (to or state)
     assert found["reason"] == (None if to is None else "why")
@@ -116,7 +116,7 @@ def test_a_session_that_has_moved_since_it_was_read_stays(api: Api, moved: str) 
     before = api.stored()
     with api.service.database.write() as transaction:
         now = api.clock.now()
-        assert not SessionRepository(transaction).move(row, Event.ROUND_COMPLETE, now)
+        assert not move(transaction, row, Event.ROUND_COMPLETE, now)
     assert api.stored() == before
 
 
@@ -564,7 +564,7 @@ def held_up(session: ByHand, n_requests: int) -> Iterator[Transaction]:
     """Hold the session's lock until so many requests wait for it."""
     api = session.api
     with api.service.database.write() as transaction:
-        assert SessionRepository(transaction).get(session.id, lock=True)
+        assert find(transaction, session.id, lock=True)
         yield transaction
         wait_for(lambda: n_waiting(api) in {n_requests, None})
 
@@ -603,5 +603,5 @@ def test_an_invitation_that_ends_during_a_join_is_refused(
     with ThreadPoolExecutor(1) as threads:
         with held_up(session, n_requests=1) as transaction:
             joining = threads.submit(session.try_join, A)
-            revoke_unused(transaction, session.id, [A], shared_api.clock.now())
+            revoke_unused(transaction, session.id, [A])
         assert_problem(joining.result(30), Problem.INVITATION_EXPIRED)

@@ -34,8 +34,8 @@ from hypothesis.stateful import (
 )
 from support.repeats import some, thorough
 
-from analyst_service.auth.service import AuthService
-from analyst_service.retention.service import Sweeper
+from analyst_service.credentials import rotate_key
+from analyst_service.sessions.retention import Sweeper
 from analyst_service.storage.models import Contribution
 from clustering_protocols import simulation
 from clustering_protocols.engine import packets
@@ -197,10 +197,9 @@ class Faults(RuleBasedStateMachine):
     @rule(session=sessions)
     def rotate(self, session: int) -> None:
         opened = self.sessions[session]
-        with self.api.service.database.write() as transaction:
-            auth = AuthService(transaction, self.api.clock)
-            key_id = auth.authenticate(f"Bearer {opened.key}").credential_id
-            opened.key = auth.rotate(key_id, 10**8, 0)
+        key_id = self.api.caller(opened.key).credential_id
+        database = self.api.service.database
+        opened.key = database.transact(rotate_key, key_id, 10**8, 0)
 
     @precondition(lambda self: len(self.ended) == 1)
     @rule(session=sessions)

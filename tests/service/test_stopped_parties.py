@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 
-from analyst_service.auth.service import Role
+from analyst_service.credentials import Role
 from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError

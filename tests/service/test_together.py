@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from analyst_service.transactions.batching import Together, outcomes
+from analyst_service.transactions.batching import Batcher, outcomes
 from clustering_protocols.common.errors import NotFound
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ def test_what_comes_while_others_are_served_is_done_in_one_go() -> None:
         return [2 * item for item in items]
 
     async def all_of_them() -> list[int]:
-        together = Together()
+        together = Batcher()
         first = asyncio.create_task(together.do(double, 0))
         await asyncio.to_thread(is_begun.wait, 10)
         others = [asyncio.create_task(together.do(double, n)) for n in range(1, 251)]
@@ -55,7 +55,7 @@ def test_who_is_refused_does_not_hold_up_the_others() -> None:
         return list(outcomes(even, items))
 
     async def all_of_them() -> list[int | BaseException]:
-        together = Together()
+        together = Batcher()
         asked = (together.do(refuse_odd, n) for n in range(4))
         return list(await asyncio.gather(*asked, return_exceptions=True))
 
@@ -75,7 +75,7 @@ def test_what_goes_wrong_is_told_to_all_and_the_next_are_served() -> None:
 
     async def again() -> int:
         nonlocal is_away
-        together = Together()
+        together = Batcher()
         for _ in range(2):
             with pytest.raises(OSError, match="away"):
                 await together.do(work, 1)
@@ -93,7 +93,7 @@ def test_who_has_gone_is_not_waited_for() -> None:
         return list(items)
 
     async def one_goes() -> int:
-        together = Together()
+        together = Batcher()
         gone = asyncio.create_task(together.do(work, 1))
         stays = asyncio.create_task(together.do(work, 2))
         await asyncio.sleep(0)

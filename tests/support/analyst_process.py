@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
-from analyst_service.auth.service import AuthService, Role
-from analyst_service.clock import SystemClock
+from analyst_service.credentials import Role, create_key
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from clustering_protocols import simulation
@@ -87,9 +86,8 @@ class Analyst:
             write_current_file(data_dir / "coterie.db")
         database = Database(settings.database)
         database.migrate()
-        with database.write() as transaction:
-            auth = AuthService(transaction, SystemClock())
-            _, self.key = auth.create_key(Role.COORDINATOR, "tests", 86_400)
+        args = Role.COORDINATOR, "tests", 86_400
+        _, self.key = database.transact(create_key, *args)
         database.close()
 
     def __enter__(self) -> Self:

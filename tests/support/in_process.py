@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from analyst_service import app as application
-from analyst_service.auth.service import AuthService, Role
+from analyst_service.credentials import Caller, Role, authenticate, create_key
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
 from analyst_service.jobs.processes import Process
@@ -137,10 +137,13 @@ class Api:
     client: httpx.Client
 
     def key(self, role: Role = Role.COORDINATOR, seconds: int = 366 * 86_400) -> str:
-        with self.service.database.write() as transaction:
-            return AuthService(transaction, self.clock).create_key(
-                role, "tests", seconds
-            )[1]
+        return self.service.database.transact(create_key, role, "tests", seconds)[1]
+
+    def caller(self, secret: str) -> Caller:
+        """Who shows a key or a token."""
+        [found] = self.service.database.query(authenticate, [f"Bearer {secret}"])
+        assert isinstance(found, Caller)
+        return found
 
     def send(
         self,

@@ -1,1 +1,0 @@
-"""Who may do what: keys of administrators and coordinators, tokens of parties."""

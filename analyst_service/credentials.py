@@ -1,0 +1,377 @@
+"""Credentials: making, checking and revoking keys, and the tokens of parties."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from analyst_service.monitoring.administrative_acts import (
+    SERVICE,
+    Act,
+    Actor,
+    log_when_committed,
+)
+from analyst_service.storage.database import Transaction
+from analyst_service.storage.models import (
+    Credential,
+    Principal,
+    Receiver,
+    Session,
+    UTCDateTime,
+    table,
+)
+from analyst_service.transactions.batching import outcomes
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import (
+    CoterieError,
+    Forbidden,
+    NotFound,
+    Unauthenticated,
+)
+
+_TOKENS_OVERLAP = timedelta(hours=1)
+_ISSUER = "coterie"  # of principals that only keys of this service name
+_REFUSED = "It is missing, unknown, expired or revoked."
+
+
+class Role(StrEnum):
+    """What a credential is for."""
+
+    ADMINISTRATOR = "administrator"
+    COORDINATOR = "coordinator"
+    PARTY = "party"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking."""
+
+    credential_id: str
+    role: Role
+    principal_id: str | None = None
+    session_id: str | None = None
+    slot: str | None = None
+
+    def require(self, *roles: Role) -> None:
+        """Raise :class:`Forbidden` unless the caller has one of these roles."""
+        if self.role not in roles:
+            raise Forbidden(f"It needs the role {' or '.join(roles)}.")
+
+
+class CredentialRefused(Unauthenticated, problem=Problem.UNAUTHENTICATED):
+    """A credential that was shown and does not count.
+
+    credential_id: its id, where it did once; None for what is unknown.
+    """
+
+    def __init__(self, credential_id: str | None = None) -> None:
+        super().__init__(_REFUSED)
+        self.credential_id = credential_id
+
+
+class _Record(NamedTuple):
+    id: str
+    principal_id: str | None
+    session_id: str | None
+    slot: str | None
+    expires_at: datetime
+    revoked_at: datetime | None
+    role: str | None  # None for a party's token, which has no principal
+
+
+# of every request, so built once
+_CREDENTIALS, _PRINCIPALS = table(Credential), table(Principal)
+_NOW = sa.bindparam("now", type_=UTCDateTime())
+
+
+def _select_shown(
+    digest: sa.Column[Any], *conditions: sa.ColumnElement[bool]
+) -> sa.Select[Any]:
+    return (
+        sa.select(digest, *(_CREDENTIALS.c[name] for name in _Record._fields[:-1]))
+        .add_columns(_PRINCIPALS.c.role)
+        .select_from(_CREDENTIALS.outerjoin(_PRINCIPALS))
+        .where(digest.in_(sa.bindparam("digests", expanding=True)), *conditions)
+    )
+
+
+_BY_DIGEST = sa.union_all(
+    _select_shown(_CREDENTIALS.c.secret_digest),
+    _select_shown(_CREDENTIALS.c.previous_digest, _CREDENTIALS.c.previous_until > _NOW),
+)
+_ARE_VALID = sa.select(_CREDENTIALS.c.id).where(
+    _CREDENTIALS.c.id.in_(sa.bindparam("credential_ids", expanding=True)),
+    _CREDENTIALS.c.revoked_at.is_(None),
+    _CREDENTIALS.c.expires_at > _NOW,
+)
+
+
+def build_ended_refusal() -> Unauthenticated:
+    """Return the refusal of a credential that was valid when the request came."""
+    return Unauthenticated(_REFUSED)
+
+
+def digest_of(secret: str) -> str:
+    """Return what is kept of a secret. It is random, so a plain hash suffices."""
+    return sha256(secret.encode()).hexdigest()
+
+
+def _digest_shown(header: str | None) -> str | None:
+    """Return the digest of the secret in an Authorization header, if there is one."""
+    scheme, _, secret = (header or "").partition(" ")
+    shown = scheme.lower() == "bearer" and secret
+    return digest_of(secret.strip()) if shown else None
+
+
+def authenticate(
+    db: Transaction, headers: Sequence[str | None]
+) -> list[Caller | CoterieError]:
+    """Return the caller of each Authorization header, or why it is refused."""
+    now = db.now()
+    digests = [_digest_shown(header) for header in headers]
+    shown = {digest for digest in digests if digest is not None}
+    records = (
+        {
+            row[0]: _Record(*row[1:])
+            for row in db.execute(_BY_DIGEST, {"digests": list(shown), "now": now})
+        }
+        if shown
+        else {}
+    )
+
+    def caller(digest: str | None) -> Caller:
+        if digest is None:
+            raise Unauthenticated(_REFUSED)
+        if (record := records.get(digest)) is None:
+            raise CredentialRefused
+        if record.revoked_at is not None or record.expires_at <= now:
+            raise CredentialRefused(record.id)
+        role = Role.PARTY if record.role is None else Role(record.role)
+        return Caller(
+            record.id, role, record.principal_id, record.session_id, record.slot
+        )
+
+    return outcomes(caller, digests)
+
+
+def still_valid(db: Transaction, callers: Iterable[Caller]) -> set[str]:
+    """Return the ids of those credentials of callers that have not ended since.
+
+    A request may take minutes: a long poll, or the body of an upload. Takes no lock.
+    """
+    ids = {caller.credential_id for caller in callers}
+    return set(db.scalars(_ARE_VALID, {"credential_ids": list(ids), "now": db.now()}))
+
+
+def actor(db: Transaction, caller: Caller) -> Actor:
+    """Return whom the log names for a caller."""
+    credential = db.get(Credential, caller.credential_id)
+    label = "" if credential is None else credential.label
+    return Actor(caller.principal_id or caller.credential_id, label)
+
+
+def note_uses(db: Transaction, last: Mapping[str, datetime]) -> None:
+    """Write when credentials were last shown; another process may know later."""
+    for credential_id, at in sorted(last.items()):
+        earlier = sa.or_(
+            Credential.last_used_at.is_(None), Credential.last_used_at < at
+        )
+        db.execute(
+            sa.update(Credential)
+            .where(Credential.id == credential_id, earlier)
+            .values(last_used_at=at)
+            .execution_options(synchronize_session=False)
+        )
+
+
+# Keys. Anyone who makes, renews or ends one is named in the log: ``by``.
+
+
+def create_key(
+    db: Transaction, role: Role, label: str, seconds: int, by: Actor = SERVICE
+) -> tuple[str, str]:
+    """Return the id and the secret of a new key; the secret is shown only here.
+
+    Its principal is known by this key alone, and is named by it.
+    """
+    key_id = _new_id()
+    db.add(Principal(id=key_id, issuer=_ISSUER, subject=key_id, role=role.value))
+    db.flush()
+    secret = _new_secret("ck")
+    _add(db, key_id, secret, label, seconds, principal_id=key_id)
+    log_when_committed(
+        db, Act.KEY_MADE, by, key=key_id, role=role.value, made_for=label
+    )
+    return key_id, secret
+
+
+def rotate_key(
+    db: Transaction,
+    credential_id: str,
+    seconds: int,
+    overlap: int,
+    by: Actor = SERVICE,
+) -> str:
+    """Return a new secret of a key; what the key owns stays its own.
+
+    seconds: how long the new secret is valid.
+    overlap: seconds for which the old secret is valid still; 0 ends it at once.
+
+    Raises NotFound if no valid key has this id; tokens are rotated by joining again.
+    """
+    now = db.now()
+    key = db.scalar(
+        sa.select(Credential)
+        .where(
+            Credential.id == credential_id,
+            Credential.principal_id.is_not(None),
+            Credential.revoked_at.is_(None),
+            Credential.expires_at > now,
+        )
+        .with_for_update()
+    )
+    if key is None:
+        raise NotFound("No valid key has this id.")
+    secret = _new_secret("ck")
+    key.previous_digest = key.secret_digest
+    key.previous_until = now + timedelta(seconds=overlap)
+    key.secret_digest = digest_of(secret)
+    key.expires_at = now + timedelta(seconds=seconds)
+    log_when_committed(db, Act.KEY_ROTATED, by, key=credential_id)
+    return secret
+
+
+def list_keys(
+    db: Transaction, role: Role | None = None
+) -> list[tuple[Credential, Role]]:
+    """Return all keys, the newest first; where a role is given, those of it."""
+    query = sa.select(Credential, Principal.role).join(Principal)
+    rows = db.execute(query.order_by(Credential.created_at.desc()))
+    return [(row[0], Role(row[1])) for row in rows if role in {None, row[1]}]
+
+
+def revoke(db: Transaction, credential_id: str, by: Actor = SERVICE) -> None:
+    """Revoke a credential; :class:`NotFound` if there is no valid one.
+
+    A party's token alone would be renewed by joining again: see
+    :func:`analyst_service.members.service.shut_out`.
+    """
+    if not _revoke(db, Credential.id == credential_id):
+        raise NotFound("No valid credential has this id.")
+    log_when_committed(db, Act.KEY_REVOKED, by, key=credential_id)
+
+
+def _revoke(db: Transaction, *conditions: sa.ColumnElement[bool]) -> int:
+    """Revoke credentials; return how many were valid so far."""
+    revoked = db.execute(
+        sa.update(Credential)
+        .where(*conditions, Credential.revoked_at.is_(None))
+        .values(revoked_at=db.now())
+        .returning(Credential.id)
+    )
+    return len(revoked.all())
+
+
+# Tokens of parties
+
+
+def create_party_token(
+    db: Transaction, session_id: str, slot: str, seconds: int
+) -> str:
+    """Return a new token of a slot.
+
+    Earlier ones stay valid for a while: of a join that was sent twice, either response
+    may be the one that arrives.
+    """
+    until = db.now() + _TOKENS_OVERLAP
+    db.execute(
+        sa.update(Credential)
+        .where(
+            Credential.session_id == session_id,
+            Credential.slot == slot,
+            Credential.expires_at > until,
+        )
+        .values(expires_at=until)
+    )
+    secret = _new_secret("pt")
+    _add(db, _new_id(), secret, slot, seconds, session_id=session_id, slot=slot)
+    return secret
+
+
+def list_tokens(db: Transaction) -> list[tuple[Credential, Role]]:
+    """Return the tokens of parties, the newest first; not of deleted sessions."""
+    query = (
+        sa.select(Credential)
+        .join(Session, Session.id == Credential.session_id)
+        .where(Session.deleted_at.is_(None))
+        .order_by(Credential.created_at.desc())
+    )
+    return [(token, Role.PARTY) for token in db.scalars(query)]
+
+
+def revoke_tokens(db: Transaction, session_id: str, slot: str | None = None) -> int:
+    """Revoke a slot's tokens, or all of a session; return how many there were."""
+    own = sa.true() if slot is None else Credential.slot == slot
+    return _revoke(db, Credential.session_id == session_id, own)
+
+
+def has_old_tokens(db: Transaction, before: datetime) -> bool:
+    """Return whether there are tokens that :func:`remove_old_tokens` would forget."""
+    query = sa.select(Credential.id).where(_is_old_token(before)).limit(1)
+    return db.scalar(query) is not None
+
+
+def remove_old_tokens(db: Transaction, before: datetime) -> None:
+    """Forget the tokens of sessions that were deleted by a time."""
+    db.execute(
+        sa.delete(Credential)
+        .where(_is_old_token(before))
+        .execution_options(synchronize_session=False)
+    )
+
+
+def _is_old_token(before: datetime) -> sa.ColumnElement[bool]:
+    """Return the condition of a token whose session was deleted by a time.
+
+    Where it left an address, that goes first: a notice may be on its way.
+    """
+    gone = sa.select(Session.id).where(Session.deleted_at <= before)
+    holds = sa.exists().where(Receiver.credential_id == Credential.id)
+    return sa.and_(Credential.session_id.in_(gone), ~holds)
+
+
+def _add(
+    db: Transaction,
+    credential_id: str,
+    secret: str,
+    label: str,
+    seconds: int,
+    **of: str,
+) -> None:
+    now = db.now()
+    db.add(
+        Credential(
+            id=credential_id,
+            secret_digest=digest_of(secret),
+            label=label,
+            created_at=now,
+            expires_at=now + timedelta(seconds=seconds),
+            **of,
+        )
+    )
+    db.flush()
+
+
+def _new_id() -> str:
+    return secrets.token_hex(8)
+
+
+def _new_secret(prefix: str) -> str:
+    return f"{prefix}_{secrets.token_urlsafe(32)}"

@@ -1,1 +1,0 @@
-"""Retention: what is removed when, and how that is safe while others write."""
