@@ -21,15 +21,15 @@ from clustering_protocols.protocols.llf import kernels
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.home.policy import Policy
 from party_sdk.home.process_exit import run_to_the_end
-from party_sdk.party.folder import PartyFolder
 from party_sdk.party.ledger import Ledger
 from party_sdk.party.participant import Party
+from party_sdk.party.party_session import PartySession
 from party_sdk.tables import open_table
 
 TIMED = (
     (PartyEngine, PartyEngine.reply, "rows"),
-    (PartyFolder, PartyFolder.save_standing, "disk"),
-    (Ledger, Ledger.write_lines, "disk"),
+    (PartySession, PartySession.save_state, "disk"),
+    (Ledger, Ledger.note_sending, "disk"),
     (Ledger, Ledger.note_receipt, "disk"),
     (HttpAnalyst, HttpAnalyst.contribute, "upload"),
     (HttpAnalyst, HttpAnalyst.task, "waiting"),

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.terms.risks import Risk
 from clustering_protocols.terms.terms import Terms, read_terms
-from party_sdk.party.folder import PartyFolder
 from party_sdk.party.kept_mappings import MappingChange
+from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import Roster
 
 AGREEING: Final = (
@@ -84,7 +84,7 @@ class Confirmation:
     """
 
     asker: Asker
-    folder: PartyFolder
+    folder: PartySession
     asks: Asks
 
     def __call__(self, found: Inspection) -> bool:

@@ -16,7 +16,7 @@ from coterie_pages.models import OwnRun, RunOverlap
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import Rows
 from party_sdk.home.policy import Policy
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 from party_sdk.reports.run_reports import check_own_table
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from party_sdk.results.exports import ExportColumn
 
 
-def export_table(home: Home, folder: PartyFolder, rows: Rows) -> list[ExportColumn]:
+def export_table(home: Home, folder: PartySession, rows: Rows) -> list[ExportColumn]:
     """Return the own table with the cluster of each row, to be written.
 
     Raises NotReady if there is no result yet.
@@ -54,7 +54,7 @@ def export_table(home: Home, folder: PartyFolder, rows: Rows) -> list[ExportColu
 
 
 def name_clusters(
-    home: Home, folder: PartyFolder, names: Mapping[int, str]
+    home: Home, folder: PartySession, names: Mapping[int, str]
 ) -> tuple[str, ...]:
     """Keep names of clusters at home, and return all that are kept.
 
@@ -82,7 +82,7 @@ def read_names(path: Path) -> dict[int, str]:
 
 
 def look_at_runs(
-    home: Home, folder: PartyFolder, rows: Rows
+    home: Home, folder: PartySession, rows: Rows
 ) -> tuple[list[OwnRun], list[RunOverlap]]:
     """Return what each run makes of the own rows, before one is chosen.
 

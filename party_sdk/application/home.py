@@ -34,12 +34,13 @@ from party_sdk.home.clock import now
 from party_sdk.home.identities import Acquaintances, OwnIdentity
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy, remember
-from party_sdk.party.folder import PartyFolder
 from party_sdk.party.join import preview_terms
 from party_sdk.party.kept_mappings import MappingChange
 from party_sdk.party.leave import decline, leave
 from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.participant import Party
+from party_sdk.party.party_index import slots_of
+from party_sdk.party.party_session import PartySession
 from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.watch import OnProgress
 
@@ -89,9 +90,9 @@ class Home:
         """Return the analyst at an address."""
         return connect(url, patience=self.patience, listeners=self.listeners)
 
-    def folder(self, session: str, slot: str) -> PartyFolder:
+    def folder(self, session: str, slot: str) -> PartySession:
         """Return what is kept of a session on this disk."""
-        return PartyFolder(self.path, session, slot)
+        return PartySession(self.path, session, slot)
 
     @property
     def acquaintances(self) -> Acquaintances:
@@ -250,7 +251,7 @@ class Home:
         on_warning: called with what looks wrong in the table's ids.
         on_progress: called with the session's status whenever something moved.
         """
-        outputs.check(member.folder.path)
+        outputs.check(member.folder)
         rows = self.map_rows(member.folder, rows)
         with member.tell_refusals():
             data = rows.open(member.slot_fields)
@@ -308,7 +309,7 @@ class Home:
         data = self.map_rows(member.folder, rows).open(member.slot_fields)
         return unlinked_rows(params, data, result.labels)
 
-    def map_rows(self, folder: PartyFolder, rows: RowsT) -> RowsT:
+    def map_rows(self, folder: PartySession, rows: RowsT) -> RowsT:
         """Return rows under the mapping that counts: the one kept here, or a new one.
 
         Raises GuardRefused if a new one is named and nobody agrees to it.
@@ -379,7 +380,7 @@ class Archive:
 
     home: Home
 
-    def find(self, session: str, slot: str) -> PartyFolder:
+    def find(self, session: str, slot: str) -> PartySession:
         """Return what is kept of a session, or what outlived it where it was forgotten.
 
         Raises NotReady if nothing is kept.
@@ -391,7 +392,7 @@ class Archive:
             return folder
         return found
 
-    def one_of(self, named: str, slot: str | None) -> PartyFolder:
+    def one_of(self, named: str, slot: str | None) -> PartySession:
         """Return what is kept of an invitation, or of a session and a slot.
 
         Raises InvalidParameters if this home sat at several slots of the session, and
@@ -400,14 +401,12 @@ class Archive:
         if "#" in named:
             parsed = Invitation.parse(named)
             return self.find(parsed.session, parsed.slot)
-        sat = sorted(
-            path.name for path in (self.home.path / "parties" / named).glob("*")
-        )
+        sat = slots_of(self.home.path, named)
         if slot is None and len(sat) > 1:
             raise InvalidParameters(f"Name one of the slots: {', '.join(sat)}.")
         return self.find(named, slot or (sat[0] if sat else "?"))
 
-    def report(self, folder: PartyFolder, rows: Rows | None = None) -> RunReport:
+    def report(self, folder: PartySession, rows: Rows | None = None) -> RunReport:
         """Return the report of a party that is kept here, or was before it was forgotten.
 
         rows: the party's table, to draw its rows.
@@ -415,7 +414,7 @@ class Archive:
         from coterie_pages.models import RunReport
         from party_sdk.reports.run_reports import run_report
 
-        written = folder.load_report()
+        written = folder.report
         if written is not None:
             if rows is not None:
                 raise NotReady("Labels were forgotten: rows can no longer be drawn.")
@@ -428,7 +427,7 @@ class Archive:
                 data = rows.open(member.slot_fields, columns)
             return run_report(member, self.home.path, data=data)
 
-    def manifest(self, folder: PartyFolder) -> dict[str, Any]:
+    def manifest(self, folder: PartySession) -> dict[str, Any]:
         """Return the manifest of a session that is kept here, as JSON values.
 
         Raises NotReady once labels were forgotten.
@@ -454,7 +453,7 @@ class Archive:
             report = self.report(folder).model_dump_json().encode()
         folder.forget(report)
 
-    def sign_log(self, folder: PartyFolder) -> SignedLog:
+    def sign_log(self, folder: PartySession) -> SignedLog:
         """Return what left a party, signed by the institution that joined."""
         own = Meeting(self.home.path, self.home.entropy).institution
         member = folder.member
@@ -464,7 +463,7 @@ class Archive:
 
     def roster(self, session: str, slot: str) -> Roster | None:
         """Return who takes part, if that has been agreed upon."""
-        agreement = self.find(session, slot).load_agreement()
+        agreement = self.find(session, slot).agreement
         if agreement is None:
             return None
         return Roster.of(agreement, Acquaintances(self.home.path), slot)

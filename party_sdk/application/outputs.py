@@ -14,6 +14,7 @@ from party_sdk.results.output_files import keep_others, remember_outputs
 if TYPE_CHECKING:
     from clustering_protocols.numerics.data_source import DataSource
     from party_sdk.party.participant import Party
+    from party_sdk.party.party_session import PartySession
     from party_sdk.results.results import Result
     from party_sdk.tables import IdColumns
     from party_sdk.tables.mapping import TableMapping
@@ -73,13 +74,13 @@ class Outputs:
         """Return all files."""
         return self.labels, self.picture
 
-    def check(self, folder: Path) -> None:
-        """Refuse files that are not this session's; ``folder`` remembers them."""
-        keep_others(self.paths, folder, force=self.force)
+    def check(self, session: PartySession) -> None:
+        """Refuse files that are not this session's."""
+        keep_others(self.paths, session, force=self.force)
 
     def write(self, member: Party, result: Result, data: DataSource) -> None:
         """Write all files of a result."""
-        with remember_outputs(self.paths, member.folder.path):
+        with remember_outputs(self.paths, member.folder):
             if self.labels is not None:
                 result.save(self.labels)
             if self.picture is not None:

@@ -62,15 +62,6 @@ def lock(file: IO[bytes], *, waits: bool) -> bool:
 
 
 @contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from what they lock alike; :class:`NotReady` if one is there."""
-    with (private_folder(folder) / "lock").open("wb") as file:
-        if not lock(file, waits=False):
-            raise NotReady(f"Another process is at work in {folder}.")
-        yield
-
-
-@contextmanager
 def wait_for_lock(path: Path) -> Iterator[None]:
     """Let one process at a time continue, by a file of this name; others wait."""
     private_folder(path.parent)
@@ -108,43 +99,6 @@ def write_private(path: Path, content: bytes) -> None:
         raise
     fresh.replace(path)
     _sync_folder(path.parent)
-
-
-def overwrite_private(path: Path, content: bytes) -> None:
-    """Write a file where it lies; durable when it returns, by one sync; mode 0600.
-
-    A crash may leave part of it: for who keeps another one to go back to.
-
-    Raises StorageFull if there is no room; the file is damaged.
-    """
-    is_new = not path.exists()
-    with report_full_disk(path.parent, _KEPT):
-        _write_synced(path, content)
-    if is_new:
-        _sync_folder(path.parent)
-
-
-def append_private(path: Path, content: bytes, *, at: int, durable: bool) -> None:
-    """Write content behind the first ``at`` bytes of a file; mode 0600.
-
-    What stood there is cut off: a crash may have left part of what was to follow. Unless
-    ``durable``, the content is synced with what is appended next.
-
-    Raises StorageFull if there is no room; what follows the first ``at`` bytes does not
-        count.
-    """
-    is_new = not path.exists()
-    with report_full_disk(path.parent, _KEPT):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.truncate(at)
-            file.seek(at)
-            file.write(content)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-    if is_new:
-        _sync_folder(path.parent)
 
 
 def _sync_folder(path: Path) -> None:

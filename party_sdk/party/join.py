@@ -19,7 +19,7 @@ from clustering_protocols.wire.answers import Preview
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.policy import Policy
-from party_sdk.party.folder import Identity, PartyFolder
+from party_sdk.party.party_session import Identity, PartySession
 from party_sdk.party.roster import Meeting
 
 _ATTEMPTS = 5
@@ -27,7 +27,7 @@ _ATTEMPTS = 5
 
 def first_time(
     parsed: Invitation,
-    folder: PartyFolder,
+    folder: PartySession,
     analyst: Analyst,
     policy: Policy,
     meeting: Meeting,
@@ -54,7 +54,7 @@ def first_time(
     return preview
 
 
-def check_again(later: Invitation, folder: PartyFolder, *, accept_moved: bool) -> None:
+def check_again(later: Invitation, folder: PartySession, *, accept_moved: bool) -> None:
     """Refuse a second invitation that would lead this party to somebody else."""
     identity = folder.load_identity()
     first = Invitation.parse(identity.invitation)

@@ -1,25 +1,21 @@
-"""The mappings of a party's table, as its session has used them: each is kept.
+"""The mappings of a party's table, as its session has used them: each is stored.
 
-``mapping-1.toml``, ``mapping-2.toml`` … lie in the party's folder: their
-levels and codes are cells. The last one counts. Logs and reports name a keyed digest
-alone.
+The last one counts. Their levels and codes are cells: logs and reports name a keyed
+digest alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from clustering_protocols.common.errors import GuardRefused
-from party_sdk.home.files import private_folder, read_private, write_private
 
 # Libraries of tables are imported when rows are read
 if TYPE_CHECKING:
+    from party_sdk.party.party_session import PartySession
     from party_sdk.tables.mapping import TableMapping
-
-_PATTERN: Final = "mapping-*.toml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,36 +46,35 @@ Agree = Callable[[MappingChange], bool]
 class KeptMappings:
     """The mappings of one party in one session.
 
-    path: the party's folder.
     key: returns 32 secret bytes of the home, under which digests are made.
     """
 
-    def __init__(self, path: Path, key: Callable[[], bytes]) -> None:
-        self._path, self._key = path, key
+    def __init__(self, party: PartySession, key: Callable[[], bytes]) -> None:
+        self._party, self._store, self._key = party, party.store, key
 
     @property
     def version(self) -> int:
         """Return the number of the last mapping; 0 where there is none."""
-        return max(self._versions(), default=0)
-
-    def _versions(self) -> Iterator[int]:
-        for path in self._path.glob(_PATTERN):
-            number = path.stem.partition("-")[2]
-            if number.isdecimal():
-                yield int(number)
+        [found] = self._store.row(
+            "SELECT max(version) FROM mappings WHERE party = ?", self._party.id
+        )
+        return found or 0
 
     def last(self) -> TableMapping | None:
         """Return the mapping that counts; None where there is none.
 
-        Raises GuardRefused if its file was changed, InvalidData if it says what this
-            release does not know.
+        Raises InvalidData if it says what this release does not know.
         """
-        if not (version := self.version):
+        found = self._store.row(
+            "SELECT content, version FROM mappings WHERE party = ? "
+            "ORDER BY version DESC LIMIT 1",
+            self._party.id,
+        )
+        if found is None:
             return None
         from party_sdk.tables.mapping import parse_mapping
 
-        path = self._file(version)
-        return parse_mapping(read_private(path), path.name)
+        return parse_mapping(found[0], f"mapping {found[1]}")
 
     def for_new_rows(self) -> TableMapping | None:
         """Return the mapping that counts, as it reads another table than the session's."""
@@ -90,9 +85,12 @@ class KeptMappings:
         """Keep a mapping behind those that are there, and return its number."""
         from party_sdk.tables.mapping import write_mapping
 
-        number = self.version + 1
-        private_folder(self._path)
-        write_private(self._file(number), write_mapping(mapping))
+        with self._store.transaction() as database:
+            number = self.version + 1
+            database.execute(
+                "INSERT INTO mappings VALUES (?, ?, ?)",
+                (self._party.id_in(database), number, write_mapping(mapping)),
+            )
         return number
 
     def choose(self, given: TableMapping | None, agree: Agree) -> TableMapping | None:
@@ -123,6 +121,3 @@ class KeptMappings:
         from party_sdk.tables.mapping import mapping_digest
 
         return mapping_digest(mapping, self._key())
-
-    def _file(self, number: int) -> Path:
-        return self._path / f"mapping-{number}.toml"

@@ -19,7 +19,7 @@ from clustering_protocols.common.errors import (
 from clustering_protocols.wire.states import SlotState, StopReason
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 
 _LEFT: Final = "You left this session"
 
@@ -49,7 +49,7 @@ def telling_refusals(analyst: Analyst, code: str) -> Iterator[None]:
 
 
 def leave(
-    folder: PartyFolder,
+    folder: PartySession,
     analyst: Analyst,
     said: str,
     code: str | None = None,
@@ -69,11 +69,11 @@ def leave(
     Raises CoterieError if the analyst cannot be told, or refuses.
     """
     identity = folder.load_identity()
-    if folder.load_result() is not None:
+    if folder.result is not None:
         raise NotReady("This session is completed: nothing more is sent.")
     if identity.ended:
         raise NotReady(f"This session is {identity.ended}: nothing more is sent.")
-    if not folder.has_told_stop:
+    if not folder.stop_announced:
         with folder.lock():
             folder.leave(f"{_LEFT}{f': {said}' if said else ''}.", reason)
     if folder.has_joined:
@@ -86,27 +86,27 @@ def leave(
     return True
 
 
-def tell_stop(folder: PartyFolder, analyst: Analyst) -> bool:
+def tell_stop(folder: PartySession, analyst: Analyst) -> bool:
     """Tell the others, once, in one word that this party stopped for good.
 
     Returns bool: whether the analyst knows it; True where the session is over anyway.
 
     Raises CoterieError if the analyst cannot be asked: the next start tells it.
     """
-    journal, token = folder.load_standing().journal, folder.load_identity().token
+    journal, token = folder.journal, folder.load_identity().token
     if not journal.stopped or token is None:
         return False
-    if folder.has_told_stop:
+    if folder.stop_announced:
         return True
     reason = journal.stop_reason or StopReason.REFUSED
     with suppress(SessionOver, PartyStopped):  # nobody waits for it
         analyst.as_party(token).stop(folder.session, reason)
-    folder.note_told_stop()
+    folder.note_stop_announced()
     return True
 
 
 @contextmanager
-def telling_stops(folder: PartyFolder, analyst: Analyst) -> Iterator[None]:
+def telling_stops(folder: PartySession, analyst: Analyst) -> Iterator[None]:
     """Tell the others where this party stops for good, or did and was killed then.
 
     Raises CoterieError: what stopped it, whether the others could be told or not.
@@ -119,25 +119,25 @@ def telling_stops(folder: PartyFolder, analyst: Analyst) -> Iterator[None]:
         raise
 
 
-def come_back(folder: PartyFolder) -> None:
+def come_back(folder: PartySession) -> None:
     """Take back that a party left, where nobody has taken its slot yet."""
     if folder.exists and has_left(folder) and not folder.has_joined:
         with folder.lock():
             folder.go_on()
 
 
-def has_left(folder: PartyFolder) -> bool:
+def has_left(folder: PartySession) -> bool:
     """Return whether a party has left its session."""
-    return folder.load_standing().journal.left
+    return folder.journal.left
 
 
-def check_staying(folder: PartyFolder) -> None:
+def check_staying(folder: PartySession) -> None:
     """Refuse to continue with a session in which this party stopped for good.
 
     Raises GuardRefused if its people left.
     Raises TaskRefused if the analyst broke the rules.
     """
     if has_left(folder):
-        raise GuardRefused(folder.load_standing().journal.stopped)
-    if folder.load_result() is None:
-        folder.load_standing().journal.check_going()
+        raise GuardRefused(folder.journal.stopped)
+    if folder.result is None:
+        folder.journal.check_going()

@@ -18,7 +18,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.wire.notices import ReceiverAdded, Receivers
 from party_sdk.analyst_client.analyst import Analyst
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 
 
 class OwnReceivers:
@@ -33,7 +33,7 @@ class OwnReceivers:
         self._session = session
 
     @classmethod
-    def of_party(cls, folder: PartyFolder, analyst: Analyst) -> OwnReceivers:
+    def of_party(cls, folder: PartySession, analyst: Analyst) -> OwnReceivers:
         """Return those of a party that is kept on this disk.
 
         Raises NotReady if nothing is kept.
@@ -76,19 +76,19 @@ def check_address(address: str) -> None:
         raise InvalidParameters(f"{address!r} is no address of mail.")
 
 
-def read_told(folder: PartyFolder) -> tuple[NotificationRequest, ...]:
+def read_told(folder: PartySession) -> tuple[NotificationRequest, ...]:
     """Return the addresses that a party named."""
     kept = folder.load_identity().told
     return tuple(NotificationRequest.model_validate(each) for each in kept)
 
 
-def not_named(folder: PartyFolder, addresses: Iterable[str]) -> list[str]:
+def not_named(folder: PartySession, addresses: Iterable[str]) -> list[str]:
     """Return those of some addresses that the party has not named yet."""
     named = {each.address for each in read_told(folder)}
     return [address for address in addresses if address not in named]
 
 
-def name_addresses(folder: PartyFolder, addresses: Iterable[str]) -> None:
+def name_addresses(folder: PartySession, addresses: Iterable[str]) -> None:
     """Remember addresses; one that was named before is given to the analyst anew."""
     named = dict.fromkeys(addresses)
     before = [each for each in read_told(folder) if each.address not in named]
@@ -97,7 +97,7 @@ def name_addresses(folder: PartyFolder, addresses: Iterable[str]) -> None:
     )
 
 
-def leave_addresses(folder: PartyFolder, receivers: OwnReceivers) -> Mapping[str, str]:
+def leave_addresses(folder: PartySession, receivers: OwnReceivers) -> Mapping[str, str]:
     """Give the analyst what waits; return what it did not take, and why.
 
     Raises Unavailable, Unauthenticated if it cannot be reached, or the token has
@@ -126,7 +126,7 @@ def _register_address(
     return named.model_copy(update={"id": added.id})
 
 
-def _save(folder: PartyFolder, told: Iterable[NotificationRequest]) -> None:
+def _save(folder: PartySession, told: Iterable[NotificationRequest]) -> None:
     identity = folder.load_identity()
     kept = tuple(each.model_dump() for each in told)
     folder.save_identity(identity.model_copy(update={"told": kept}))

@@ -41,11 +41,11 @@ from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
-from party_sdk.party.folder import Identity, PartyFolder
 from party_sdk.party.join import check_again, first_time, take_slot
 from party_sdk.party.leave import check_staying, telling_refusals, telling_stops
 from party_sdk.party.notifications import OwnReceivers, leave_addresses, name_addresses
 from party_sdk.party.party_at_home import PartyAtHome
+from party_sdk.party.party_session import Document, Identity, PartySession
 from party_sdk.party.resume_checks import (
     check_same_rows,
     data_digest,
@@ -73,7 +73,7 @@ class Party(PartyAtHome):
     def __init__(
         self,
         invitation: Invitation,
-        folder: PartyFolder,
+        folder: PartySession,
         analyst: Analyst,
         policy: Policy,
         preview: Preview | None,
@@ -133,7 +133,7 @@ class Party(PartyAtHome):
         """
         parsed = Invitation.parse(invitation)
         home = home or default_home()
-        folder = PartyFolder(home, parsed.session, parsed.slot)
+        folder = PartySession(home, parsed.session, parsed.slot)
         if folder.exists:
             check_again(parsed, folder, accept_moved=accept_moved)
         analyst = analyst or connect(parsed.url)
@@ -164,7 +164,7 @@ class Party(PartyAtHome):
     @property
     def safety_number(self) -> str | None:
         """Return the number that the members compare, once all have joined."""
-        agreement = self.folder.load_agreement()
+        agreement = self.folder.agreement
         return None if agreement is None else number_of(agreement)
 
     def enrol(self, data: DataSource) -> Arrival:
@@ -183,8 +183,6 @@ class Party(PartyAtHome):
             limits = limits_of(self.terms.protocol.name)
             self._choices = same_choices(self._identity.choices, self._choices, limits)
             return arrival
-        # first, so that a party that is known to have joined knows its rows, too
-        self.folder.save_arrived(arrival.arrived)
         member = known.member or self._enter_roster(data, arrival)
         update = {
             "member": member,
@@ -192,9 +190,13 @@ class Party(PartyAtHome):
             "columns": tuple(data.columns),
             "choices": fingerprint(self._choices),
         }
-        self._remember(known.model_copy(update=update))
         line = member.model_dump_json().encode()
-        self.folder.ledger.note_joining(sha256(line).hexdigest())
+        with self.folder.store.transaction():
+            rows = arrival.arrived
+            content = None if rows is None else rows.encode()
+            self.folder.save(Document.ADMITTED_ROWS, content)
+            self._remember(known.model_copy(update=update))
+            self.folder.ledger.note_joining(sha256(line).hexdigest())
         try:
             token = take_slot(self._analyst, self.invitation, self._entropy, member)
         except (GuardRefused, ShapeConflict):
@@ -299,7 +301,7 @@ class Party(PartyAtHome):
         return telling_refusals(self._analyst, self.invitation.code)
 
     def _to_the_end(self, arrival: Arrival, on_progress: OnProgress | None) -> Outcome:
-        kept = self.folder.load_result()
+        kept = self.folder.result
         if kept is not None:
             return self._conclude(kept, arrival.data)
         analyst = self._analyst.as_party(self._identity.token or "")
@@ -331,12 +333,14 @@ class Party(PartyAtHome):
                 break
         result = analyst.result(self.invitation.session)
         outcome = self._conclude(result, arrival.data)
-        self.folder.ledger.sync()
         if outcome.predict is not None:  # before the result, behind which nothing comes
             self._keep_moments(arrival.data)
-        self.folder.save_result(result)  # not before it has been checked
-        # what was sent and got can no longer be opened; reading the result takes no key
-        self._remember(self._identity.model_copy(update={"entropy": ""}))
+        with self.folder.store.transaction():
+            self.folder.save(Document.RESULT, result)  # not before it has been checked
+            # what was sent and got can no longer be opened; reading the result takes no
+            # key
+            self._remember(self._identity.model_copy(update={"entropy": ""}))
+        self.folder.store.erase_log()
         return outcome
 
     @contextmanager
@@ -364,7 +368,7 @@ class Party(PartyAtHome):
 
     def _agreement(self, analyst: Analyst, watch: SessionWatch) -> bytes:
         """Return the agreement, once all have joined, after checking it."""
-        agreement = self.folder.load_agreement()
+        agreement = self.folder.agreement
         if agreement is not None:
             self._meeting.compare(agreement)
             return agreement
@@ -382,7 +386,7 @@ class Party(PartyAtHome):
         )
         self._policy.check_roster(agreement, self.invitation.slot)
         self._meeting.meet(agreement, self.invitation.slot, self._policy)
-        self.folder.save_agreement(agreement)
+        self.folder.save(Document.AGREEMENT, agreement)
         return agreement
 
     def _remember(self, identity: Identity) -> None:

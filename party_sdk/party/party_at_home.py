@@ -15,7 +15,8 @@ from clustering_protocols.contract import Outcome
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.shared_stages.row_selection import Arrival
+from clustering_protocols.shared_stages.row_selection import AdmittedRows, Arrival
+from clustering_protocols.shared_stages.statistics.by_leader import OwnMoments
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms, read_terms
 from party_sdk.admission.table_admission import (
@@ -28,9 +29,13 @@ from party_sdk.admission.table_admission import (
 )
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.home.policy import Policy
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import Document, PartySession
 from party_sdk.party.resume_checks import check_same_rows, data_digest
-from party_sdk.results.trained_rows import measure_prepared, measure_variables
+from party_sdk.results.trained_rows import (
+    VariableMoments,
+    measure_prepared,
+    measure_variables,
+)
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
 if TYPE_CHECKING:
@@ -47,7 +52,7 @@ class PartyAtHome:
     def __init__(
         self,
         invitation: Invitation,
-        folder: PartyFolder,
+        folder: PartySession,
         policy: Policy,
         choices: Mapping[str, Any],
     ) -> None:
@@ -125,12 +130,12 @@ class PartyAtHome:
 
         Once the session is over. Rows without a value that they need are left out.
         """
-        memory = self.folder.load_standing().answered.after
+        memory = self.folder.load_state().answered.after
         return select_clustered(self.terms, self.invitation.slot, memory, data, labels)
 
     def units(self, data: DataSource) -> FloatArray:
         """Return by what the session divided each column (m,) of clustered rows."""
-        memory = self.folder.load_standing().answered.after
+        memory = self.folder.load_state().answered.after
         return units_of(self.terms, self.invitation.slot, memory, data)
 
     def result(
@@ -150,7 +155,7 @@ class PartyAtHome:
         Raises NotReady if there is no result yet.
         Raises GuardRefused if it is another table, or its rows are in another order.
         """
-        kept = self.folder.load_result()
+        kept = self.folder.result
         if kept is None:
             raise NotReady("This party has no result yet: run it to the end.")
         data = None
@@ -187,7 +192,9 @@ class PartyAtHome:
         rows, _ = self.select_clustered(data, np.arange(data.n_rows, dtype=np.int64))
         is_prepared = self.terms.plan(self.invitation.slot) is not None
         variables = measure_variables(data) if is_prepared else None
-        self.folder.save_moments(measure_prepared(rows), variables)
+        self.folder.save(Document.MOMENTS, measure_prepared(rows).encode())
+        if variables is not None:
+            self.folder.save(Document.VARIABLES, variables.encode())
 
     def _compare(self, data: DataSource, sizes: IntArray) -> Comparison:
         """Return new rows beside the trained ones.
@@ -199,16 +206,17 @@ class PartyAtHome:
         """
         from party_sdk.results.comparison import Comparison  # only for new rows
 
-        trained = self.folder.load_moments()
+        trained = self.folder.load(Document.MOMENTS)
         if trained is None:
             raise NotReady("This home keeps no summary of the trained rows.")
+        variables = self.folder.load(Document.VARIABLES)
         numbers = np.arange(data.n_rows, dtype=np.int64)
         rows, numbers = self.select_clustered(data, numbers)
         return Comparison(
             terms=self.terms,
             slot=self.invitation.slot,
-            trained=trained,
-            variables=self.folder.load_variables(),
+            trained=OwnMoments.decode(trained),
+            variables=None if variables is None else VariableMoments.decode(variables),
             sizes=sizes,
             table=data,
             rows=rows,
@@ -217,8 +225,8 @@ class PartyAtHome:
 
     def _conclude(self, result: bytes, data: DataSource | None) -> Outcome:
         """Return what a result says, in the order of the table; data as they arrived."""
-        party = self._engine(self.folder.load_agreement() or b"")
-        last = self.folder.load_standing()
+        party = self._engine(self.folder.agreement or b"")
+        last = self.folder.load_state()
         acknowledged = self.folder.has_receipt(last.journal)
         outcome = party.conclude(
             last.journal, last.answered.after, result, data, acknowledged=acknowledged
@@ -226,19 +234,28 @@ class PartyAtHome:
         member = self._identity.member
         if member is not None and len(outcome.labels) != member.n_rows:
             raise InvalidArray(f"{len(outcome.labels)} labels, {member.n_rows} rows.")
-        arrived = self.folder.load_arrived()
-        return outcome if arrived is None else arrived.put_back(outcome)
+        admitted = self._admitted_rows
+        return outcome if admitted is None else admitted.put_back(outcome)
+
+    @property
+    def _admitted_rows(self) -> AdmittedRows | None:
+        """Return which rows of the table the session sees; None for all, as they are.
+
+        By these labels go back to the rows without the table.
+        """
+        stored = self.folder.load(Document.ADMITTED_ROWS)
+        return None if stored is None else AdmittedRows.decode(stored)
 
     def foresee(self) -> list[Outcome | None]:
         """Return what this party knows of each run by itself, in the order of its table.
 
         None of a run that is not done, or whose labels come with the result.
         """
-        party = self._engine(self.folder.load_agreement() or b"")
-        last = self.folder.load_standing()
-        arrived = self.folder.load_arrived()
+        party = self._engine(self.folder.agreement or b"")
+        last = self.folder.load_state()
+        admitted = self._admitted_rows
         return [
-            each if each is None or arrived is None else arrived.put_back(each)
+            each if each is None or admitted is None else admitted.put_back(each)
             for each in party.foresee(last.journal, last.answered.after)
         ]
 

@@ -5,12 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from sqlite3 import Row
+from typing import Final
 
-from clustering_protocols.common.errors import CoterieError
-from clustering_protocols.terms.terms import read_terms
+from clustering_protocols.engine import Journal
 from clustering_protocols.wire.states import SessionState
-from party_sdk.party.folder import PartyFolder
-from party_sdk.party.leave import has_left
+from party_sdk.home.store import store_of
+
+_PARTIES: Final = """
+SELECT session, slot,
+    identity IS NULL AS is_forgotten,
+    coalesce(identity ->> '$.terms' ->> '$.about.title', '') AS title,
+    identity ->> '$.ended' AS ended,
+    identity ->> '$.token' IS NOT NULL AS has_joined,
+    is_held,
+    (SELECT journal FROM answers WHERE party = id) AS journal,
+    EXISTS (SELECT * FROM documents WHERE party = id AND name = 'result') AS has_result,
+    EXISTS (SELECT * FROM documents WHERE party = id AND name = 'agreement') AS has_agreement
+FROM parties WHERE id IN (
+    SELECT max(id) FROM parties WHERE identity IS NOT NULL OR is_forgotten
+    GROUP BY session, slot
+)
+ORDER BY session, slot
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,50 +47,52 @@ class KeptParty:
     following: str
 
 
+def sessions_in(home: Path) -> list[str]:
+    """Return the sessions in which parties of a home were, in order."""
+    found = store_of(home).rows("SELECT DISTINCT session FROM parties ORDER BY session")
+    return [session for [session] in found]
+
+
+def slots_of(home: Path, session: str) -> list[str]:
+    """Return at which slots of a session parties of a home were, in order."""
+    found = store_of(home).rows(
+        "SELECT DISTINCT slot FROM parties WHERE session = ? ORDER BY slot", session
+    )
+    return [slot for [slot] in found]
+
+
 def kept_parties(home: Path) -> Iterator[KeptParty]:
     """Yield the parties of a home by session and slot; the analyst is not asked."""
-    for path in sorted((home / "parties").glob("*/*")):
-        folder = PartyFolder(home, path.parent.name, path.name)
-        if folder.exists or folder.forgotten() is not None:
-            yield _read_party(folder)
+    for party in store_of(home).rows(_PARTIES):
+        state, following = _describe_state(party)
+        yield KeptParty(
+            session=party["session"],
+            slot=party["slot"],
+            title=party["title"],
+            state=state,
+            following=following,
+        )
 
 
-def _read_party(folder: PartyFolder) -> KeptParty:
-    title = ""
-    try:
-        if folder.exists:
-            title = read_terms(folder.load_identity().terms.encode()).about.title
-        state, following = _describe_state(folder)
-    except (CoterieError, ValueError):
-        state, following = "cannot be read", "use the release that wrote it"
-    return KeptParty(
-        session=folder.session,
-        slot=folder.slot,
-        title=title,
-        state=state,
-        following=following,
-    )
-
-
-def _describe_state(folder: PartyFolder) -> tuple[str, str]:
+def _describe_state(party: Row) -> tuple[str, str]:
     """Return where a party stands, and what comes next."""
-    where = f"{folder.session} {folder.slot}"
+    where = f"{party['session']} {party['slot']}"
     resume = f"coterie party run {where} --data FILE"
-    if not folder.exists:
+    if party["is_forgotten"]:
         return "forgotten", f"coterie party report {where}"
-    if folder.load_result() is not None:
+    if party["has_result"]:
         return SessionState.COMPLETED.value, f"coterie party report {where}"
-    if ended := folder.load_identity().ended:
-        return ended, f"coterie party forget {where}"
-    journal = folder.load_standing().journal
-    if has_left(folder):
+    if party["ended"]:
+        return party["ended"], f"coterie party forget {where}"
+    journal = Journal.decode(party["journal"]) if party["journal"] else Journal()
+    if journal.left:
         return "left", f"coterie party forget {where}"
     if journal.stopped:
         return "stopped: the analyst broke the rules", "tell the coordinator"
-    if folder.is_held:
+    if party["is_held"]:
         return "you refused a contribution", f"{resume} --confirm"
-    if not folder.has_joined:
+    if not party["has_joined"]:
         return "accepted, not joined", resume
-    if folder.load_agreement() is None:
+    if not party["has_agreement"]:
         return "joined, others awaited", resume
     return f"round {journal.round} answered", resume

@@ -11,7 +11,6 @@ from clustering_protocols import engine
 from clustering_protocols.common.errors import (
     Equivocation,
     GuardRefused,
-    NotReady,
     RoundClosed,
     SessionOver,
 )
@@ -30,10 +29,9 @@ from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
 from party_sdk.disclosures.history_files import Use
 from party_sdk.disclosures.sum_history import KnownRows, SummedSession, history_of
-from party_sdk.home.consents import WITHDRAWN
 from party_sdk.home.policy import Policy
-from party_sdk.party.durable_state import AnsweredRound, DurableState
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.consents import WITHDRAWN
+from party_sdk.party.party_session import AnsweredRound, DurableState, PartySession
 
 OnNotes = Callable[[Mapping[str, Any]], None]
 Confirm = Callable[[Inspection], bool]
@@ -79,19 +77,19 @@ class Responder:
     sessions showed of them.
     """
 
-    folder: PartyFolder
+    folder: PartySession
     analyst: Analyst
     terms: Terms = field(repr=False)
     policy: Policy
     oversight: Oversight
     shown_together: bool
-    _standing: DurableState = field(init=False, repr=False)
+    _state: DurableState = field(init=False, repr=False)
     _has_kept_shown: bool = field(default=False, init=False)
     _known: KnownRows | None = field(default=None, init=False, repr=False)
     _n_sums: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self._standing = self.folder.load_standing()
+        self._state = self.folder.load_state()
 
     def answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
@@ -111,15 +109,16 @@ class Responder:
         try:
             return self._answer(party, task, data)
         except engine.FINAL as error:
-            if not self._standing.journal.stopped:
-                journal = self._standing.journal.refuse(error)
-                self._stand(replace(self._standing, journal=journal))
+            if not self._state.journal.stopped:
+                journal = self._state.journal.refuse(error)
+                self.folder.save_journal(journal)
+                self._state = replace(self._state, journal=journal)
             raise
 
     def _answer(
         self, party: engine.PartyEngine, task: bytes, data: DataSource
     ) -> bytes | None:
-        last = self._standing
+        last = self._state
         last.journal.check_going()
         asked, digest = packets.read(task), sha256(task).hexdigest()
         here = (asked.address.round, asked.address.attempt)
@@ -156,24 +155,12 @@ class Responder:
     def send_again(self) -> None:
         """Send what a crash, or a lost answer, has left without a receipt.
 
-        Lines of the ledger that a crash has taken are put back first.
-
-        Raises NotReady if something has left that nothing else on this disk knows of.
+        Raises AuditBroken if the log of what was sent was changed.
         """
-        last, ledger = self._standing, self.folder.ledger
-        if last.lines:  # there are none before the first answer
-            ledger.write_lines(last.lines)
-        if ledger.last_sent > last.answered.place:
-            raise NotReady(
-                f"{self.folder.path} was changed: it knows less than its log says has "
-                "left. Put back what was there, or ask for a new session."
-            )
+        last, ledger = self._state, self.folder.ledger
+        ledger.read()
         if ledger.awaits_receipt(last.answered.place):
             self._send(last.sent_contribution)
-
-    def _stand(self, standing: DurableState) -> None:
-        self.folder.save_standing(replace(standing, turn=standing.turn + 1))
-        self._standing = replace(standing, turn=standing.turn + 1)
 
     def _keep(
         self, fresh: AnsweredRound, answer: engine.TaskOutcome, data: DataSource
@@ -186,21 +173,19 @@ class Responder:
         self._let_go(answer)
         self._spend(answer.memory)
         self._count_sums(fresh, data)
-        self._stand(
-            replace(
-                self._standing,
-                answered=fresh,
-                journal=answer.journal,
-                contribution=answer.contribution,
-                lines=self.folder.ledger.about_to_leave(
-                    fresh.place,
-                    fresh.task_digest,
-                    fresh.contribution_digest,
-                    len(answer.contribution),
-                    answer.notes,
-                ),
-            )
+        state = DurableState(
+            answered=fresh, journal=answer.journal, contribution=answer.contribution
         )
+        with self.folder.store.transaction():
+            self.folder.save_state(state, self._state)
+            self.folder.ledger.note_sending(
+                fresh.place,
+                fresh.task_digest,
+                fresh.contribution_digest,
+                len(answer.contribution),
+                answer.notes,
+            )
+        self._state = state
 
     def _let_go(self, answer: engine.TaskOutcome) -> None:
         """Ask the operator; a no stands until they are asked again, and say yes."""
@@ -247,9 +232,8 @@ class Responder:
     def _send(self, contribution: bytes) -> bytes | None:
         """Send the last answer, which is kept; return the task that follows, if any."""
         session, task = self.terms.session, None
-        answered = self._standing.answered
+        answered = self._state.answered
         here, digest = answered.place, answered.contribution_digest
-        self.folder.ledger.write_lines(self._standing.lines)
         try:
             receipt, task = self.analyst.contribute(
                 session, *here, contribution, LONG_POLL_SECONDS, digest=digest
@@ -269,7 +253,7 @@ class Responder:
         return task
 
 
-def use_of(folder: PartyFolder, terms: Terms, columns: Iterable[str]) -> Use:
+def use_of(folder: PartySession, terms: Terms, columns: Iterable[str]) -> Use:
     """Return what a session shows of a table with these columns.
 
     folder: of the party in this session.

@@ -49,7 +49,7 @@ def run_manifest(member: Party) -> dict[str, Any]:
     nobody else can try values out. Sizes and figures are those that all parties are told.
     """
     folder, terms = member.folder, member.terms
-    agreement, result = folder.load_agreement(), _result(member)
+    agreement, result = folder.agreement, _result(member)
     sizes = None if result is None else result.cluster_sizes
     return {
         "kind": "session-manifest",
@@ -90,7 +90,7 @@ def run_report(
         for two axes.
     """
     terms, slot, folder = member.terms, member.invitation.slot, member.folder
-    identity, agreement = folder.load_identity(), folder.load_agreement()
+    identity, agreement = folder.load_identity(), folder.agreement
     known, line = Acquaintances(home), identity.member
     roster = None if agreement is None else Roster.of(agreement, known, slot)
     result = _result(member)

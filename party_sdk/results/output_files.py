@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from typing import Protocol
 
 from clustering_protocols.common.errors import GuardRefused, InvalidParameters
 from party_sdk.home.disk_room import report_full_disk
-from party_sdk.home.files import write_private
 
-_WRITTEN = "outputs.json"
 _BEING_WRITTEN = "being written"
 _PIXELS = frozenset({".png", ".pdf", ".jpg", ".jpeg", ".tif", ".tiff", ".webp"})
+
+
+class WritingSession(Protocol):
+    """What remembers which files were written for a session."""
+
+    @property
+    def written_files(self) -> Mapping[str, str]:
+        """Return the digest of each file, by its path."""
+
+    def note_written(self, digests: Mapping[str, str]) -> None:
+        """Remember files."""
 
 
 def try_outputs(paths: Iterable[Path | None], source: Path, *, force: bool) -> None:
@@ -59,20 +68,17 @@ def check_picture(path: Path) -> None:
 
 
 def keep_others(
-    paths: Iterable[Path | None], home: Path | None, *, force: bool
+    paths: Iterable[Path | None], session: WritingSession | None, *, force: bool
 ) -> None:
-    """Refuse to replace files, unless they are what this session wrote.
-
-    home: the folder of a session, which remembers what was written.
-    """
-    written = {} if home is None else _load_written(home)
+    """Refuse to replace files, unless they are what this session wrote."""
+    written = {} if session is None else session.written_files
     for path in paths:
         if path is None or force or not (path.exists() or path.is_symlink()):
             continue
         known = written.get(str(path.resolve()))
         if path.is_symlink() or known not in {_digest(path), _BEING_WRITTEN}:
             stranger = (
-                "" if home is None else ", and is nothing that this session wrote"
+                "" if session is None else ", and is nothing that this session wrote"
             )
             raise GuardRefused(
                 f"{path.name!r} is there already{stranger}: name another file, or --force."
@@ -80,30 +86,18 @@ def keep_others(
 
 
 @contextmanager
-def remember_outputs(paths: Iterable[Path | None], home: Path) -> Iterator[None]:
+def remember_outputs(
+    paths: Iterable[Path | None], session: WritingSession
+) -> Iterator[None]:
     """Note which files a session writes within the block.
 
     Killed in it, the session may write them again: what is there is its own, or was
     allowed to be replaced.
     """
     names = {str(path.resolve()): path for path in paths if path is not None}
-    _note(home, dict.fromkeys(names, _BEING_WRITTEN))
+    session.note_written(dict.fromkeys(names, _BEING_WRITTEN))
     yield
-    _note(home, {name: _digest(path) for name, path in names.items()})
-
-
-def _note(home: Path, digests: Mapping[str, str]) -> None:
-    written = {**_load_written(home), **digests}
-    write_private(home / _WRITTEN, json.dumps(written).encode())
-
-
-def _load_written(home: Path) -> dict[str, str]:
-    path = home / _WRITTEN
-    try:
-        found: dict[str, str] = json.loads(path.read_bytes()) if path.exists() else {}
-    except ValueError:  # it was damaged: then nothing counts as written by us
-        return {}
-    return found
+    session.note_written({name: _digest(path) for name, path in names.items()})
 
 
 def _digest(path: Path) -> str:

@@ -356,7 +356,7 @@ class OrderRunner:
                 with suppress(OSError):  # said in the next line
                     path.parent.mkdir(parents=True, exist_ok=True)
         try_outputs(outputs.paths, Path(table.path), force=outputs.force)
-        outputs.check(self._files.folder.path)
+        outputs.check(self._files.folder)
 
     def _decline(self, no: DecisionDeclined) -> None:
         """End after a no; the others read it where the slot is free."""

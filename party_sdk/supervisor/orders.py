@@ -33,9 +33,9 @@ from party_sdk.home.files import (
     write_private,
 )
 from party_sdk.home.policy import Policy
-from party_sdk.party.folder import PartyFolder
 from party_sdk.party.leave import come_back
 from party_sdk.party.party_index import KeptParty, kept_parties
+from party_sdk.party.party_session import PartySession
 
 _PATIENCE: Final = 10.0  # seconds: somebody waits for the end of an order
 _M = TypeVar("_M", bound=BaseModel)
@@ -277,7 +277,7 @@ class OrderFiles:
     """
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
-        self.folder = PartyFolder(home, session, slot)
+        self.folder = PartySession(home, session, slot)
         self.home, self.session, self.slot = home, session, slot
         self._is_alone = False
         self._taken: tuple[datetime, str | None] | None = None
@@ -362,7 +362,7 @@ class OrderFiles:
         if self._is_alone:
             yield
             return
-        with wait_for_lock(self.folder.path / "order.lock"):
+        with wait_for_lock(self._folder / "order.lock"):
             self._is_alone = True
             try:
                 yield
@@ -383,11 +383,15 @@ class OrderFiles:
             raise NotReady(f"{name}.json was written by another release.") from None
 
     def _write(self, name: str, content: BaseModel) -> None:
-        private_folder(self.folder.path)
+        private_folder(self._folder)
         write_private(self._path(name), content.model_dump_json().encode())
 
     def _path(self, name: str) -> Path:
-        return self.folder.path / f"{name}.json"
+        return self._folder / f"{name}.json"
+
+    @property
+    def _folder(self) -> Path:
+        return self.home / "orders" / self.session / self.slot
 
 
 def _written_at(path: Path) -> int:
@@ -399,7 +403,7 @@ def _written_at(path: Path) -> int:
 
 def orders_in(home: Path) -> Iterator[OrderFiles]:
     """Yield the orders of a home, by session and slot."""
-    for path in sorted((home / "parties").glob("*/*/order.json")):
+    for path in sorted((home / "orders").glob("*/*/order.json")):
         yield OrderFiles(home, path.parent.parent.name, path.parent.name)
 
 
@@ -531,13 +535,9 @@ def check_same_invitation(files: OrderFiles, invitation: Invitation) -> None:
         )
 
 
-def is_free(folder: PartyFolder) -> bool:
+def is_free(folder: PartySession) -> bool:
     """Return whether no process runs this party."""
-    try:
-        with folder.lock():
-            return True
-    except NotReady:
-        return False
+    return folder.is_free
 
 
 def execute_withdrawal(files: OrderFiles, order: Order) -> None:

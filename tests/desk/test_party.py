@@ -17,6 +17,7 @@ from support.terminal import ACCEPT, RISKS, Terminal, opened, read
 
 from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.home.clock import now
+from party_sdk.party.party_session import PartySession
 from party_sdk.supervisor import (
     OrderFiles,
     OrderState,
@@ -125,7 +126,7 @@ def test_a_party_goes_from_its_invitation_to_its_labels(
     kept.write_bytes(labels.content)
     assert [line["id"] for line in read(kept)] == [f"p{n:02}" for n in range(12)]
     assert "formula" not in texts(result)
-    [own] = browser.desk.home.rglob("labels.csv")
+    [own] = browser.desk.home.rglob("labels/*.csv")
     own.write_text('"id","label"\n"=1+1",0\n')
     assert "1 cell begins like a formula" in texts(browser.get(place))
     report = browser.get(f"{place}/report.html")
@@ -144,8 +145,7 @@ def test_nothing_is_accepted_where_a_risk_has_no_tick(
     for ticked in ([], RISKS[:1], ["other.risk"]):
         response = browser.follow(browser.post(f"{place}/terms", {"risk": ticked}))
         assert "Nothing was accepted" in texts(response)
-    folder = browser.desk.home / "parties" / session / "r1c1"
-    assert not (folder / "identity.json").exists()
+    assert not PartySession(browser.desk.home, session, "r1c1").exists
     assert browser.get(place).headers["location"].endswith("/terms")
 
 

@@ -22,7 +22,7 @@ UPLOAD = (
 COMMIT = ("after the rename", "after the commit", "before the response")
 STEP = ("stepping", "stepped, not stored", "just after stepping")
 PARTY = (
-    "before the ledger",
+    "within the transaction",
     "before the send",
     "between send and receipt",
     "after the receipt",
@@ -79,7 +79,8 @@ def wrap_all() -> None:
     wrap_response(_Exchange)
     wrap(Driver, "_begin", after="stepping")
     wrap(Driver, "_conclude", before="stepped, not stored", after="just after stepping")
-    wrap(Ledger, "write_lines", before="before the ledger", after="before the send")
+    wrap(Ledger, "note_sending", before="within the transaction")
+    wrap(HttpAnalyst, "contribute", before="before the send")
     wrap(HttpAnalyst, "contribute", after="between send and receipt")
     wrap(Ledger, "note_receipt", after="after the receipt")
 

@@ -43,7 +43,7 @@ def test_http_gives_the_labels_of_the_simulation_and_keeps_no_id(
     held = b"\n".join(everything(analyst))
     for kind in (b"counted", b"shown", b"blinded-ids"):
         assert held.count(kind) > before.count(kind)
-    digest = crowd.party("r1c1").folder.load_agreement() or b""
+    digest = crowd.party("r1c1").folder.agreement or b""
     known = [
         b"",
         crowd.session.id.encode(),

@@ -17,7 +17,7 @@ from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.terms.terms import Layout
 from coterie import Policy
 from party_sdk.disclosures.privacy_budget import PrivacyBudget
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 from party_sdk.party.resume_checks import data_digest
 
 Gather = Callable[..., Crowd]
@@ -46,7 +46,7 @@ def test_a_party_records_privacy_loss_first_and_keeps_its_total(
     careful.run(PARTS.data["r1c1"])
     crowd.join()
     assert earlier.epsilon(table) == 5.5
-    PartyFolder(crowd.home, crowd.session.id, "r1c1").forget()
+    PartySession(crowd.home, crowd.session.id, "r1c1").forget()
     kept = json.loads((crowd.home / "spent.json").read_bytes())
     assert sorted(kept[table].values()) == [[2.5, 0.0], [3.0, 0.0]]
     others = [data_digest(PARTS.data[slot]) for slot in ("r1c2", "r1c3")]

@@ -21,6 +21,7 @@ from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.secrecy.identities import Institution
+from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms.roster_entries import sign_terms
 from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
@@ -350,6 +351,7 @@ def test_a_party_alone_runs_a_session_to_its_labels(
     status = online.json("party", "status", session, "r1c1")
     assert status["safety_number"] == number
     assert [seat["slot"] for seat in status["members"]] == ["r1c1"]
+    assert safety_number(status["agreement"].encode()) == number
     assert number in online("party", "status", session, "r1c1").stdout
 
     shown = online.json("session", "show", session)

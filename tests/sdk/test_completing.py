@@ -13,6 +13,7 @@ from click.shell_completion import BashComplete
 from support.terminal import Terminal
 
 from party_sdk.cli import main
+from party_sdk.party.party_session import Identity, PartySession
 
 Offered = Callable[..., list[str]]
 BIN = Path(sys.executable).parent
@@ -31,11 +32,15 @@ def offered(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> Offered:
         return [line.partition(",")[2] for line in lines]
 
     home = Path(terminal.environment["COTERIE_HOME"])
-    for place in ("wards/north", "wards/south", "wine/clinic"):
-        (home / "parties" / place).mkdir(parents=True)
+    for session, slot in (("wards", "north"), ("wards", "south"), ("wine", "clinic")):
+        stored(home, session, slot)
     (home / "sessions").mkdir()
     (home / "sessions" / "checkups.json").write_text("sealed")
     return ask
+
+
+def stored(home: Path, session: str, slot: str) -> None:
+    PartySession(home, session, slot).save_identity(Identity(entropy="", terms=""))
 
 
 def test_protocols_are_offered(offered: Offered) -> None:
@@ -61,12 +66,8 @@ def test_sessions_and_slots_are_those_of_the_home(
     assert offered("party", "status", "wards", "so") == ["south"]
     assert offered("party", "report", "wine", "") == ["clinic"]
     assert offered("session", "show", "") == ["checkups"]
-    assert offered("party", "run", "../../home/parties/wards", "") == [
-        "north",
-        "south",
-    ], "a name alone: what is typed leads nowhere else"
     other = tmp_path / "other"
-    (other / "parties" / "elsewhere" / "ward").mkdir(parents=True)
+    stored(other, "elsewhere", "ward")
     (other / "sessions").mkdir()
     (other / "sessions" / "old.json").touch()
     assert offered("party", "status", "--home", str(other), "") == ["elsewhere"]

@@ -10,6 +10,7 @@ import pytest
 from support.terminal import ACCEPT, RISK, Terminal, opened
 
 from party_sdk.cli.terminal import asker
+from party_sdk.party.party_index import sessions_in
 
 ROWS = ("--id-column", "id")
 
@@ -43,7 +44,7 @@ def test_join_shows_the_terms_and_every_risk_before_it_refuses(
     for code in (RISK, "house.open-slot"):
         assert refused.output.count(f"risk {code}: ") == 1
     assert not online("party", "join", invitation, expect=3).stdout.count("you are")
-    assert not (online.folder / "home" / "parties" / session).exists()
+    assert session not in sessions_in(online.folder / "home")
 
 
 def test_the_printed_command_accepts_all_risks_for_run(

@@ -34,6 +34,7 @@ from coterie import Party, Policy
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.cli import main
 from party_sdk.home.identities import Acquaintances, OwnIdentity
+from party_sdk.party.party_index import sessions_in
 from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.watch import SessionWatch
 
@@ -343,7 +344,7 @@ def test_terms_that_the_coordinator_did_not_sign_are_refused(
     shown(monkeypatch, lambda terms: terms.replace(old, new, 1))
     with pytest.raises(AgreementMismatch, match="than the coordinator signed"):
         here.party(A)
-    assert not (here.home(A) / "parties").exists()
+    assert sessions_in(here.home(A)) == []
 
 
 def test_terms_of_another_coordinator_are_refused(

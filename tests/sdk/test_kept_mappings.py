@@ -19,7 +19,7 @@ from clustering_protocols.common.errors import GuardRefused
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms.terms import Layout
 from party_sdk.application.home import Home
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 from party_sdk.supervisor import Order, OrderedTable, OrderFiles, Orders, QuestionKind
 from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
 from party_sdk.tables.mapping import (
@@ -73,9 +73,10 @@ def test_what_join_is_told_counts_until_the_report(
     online("party", "join", invitation, "--mapping", given, *ACCEPT)
     given.unlink()
     home = online.folder / "home"
-    folder = PartyFolder(home, session, "r1c1")
+    folder = PartySession(home, session, "r1c1")
     assert folder.mappings.version == 1
-    (folder.path / "sent.log").unlink()  # as if it was killed before that was written
+    with folder.store.transaction() as database:
+        database.execute("DELETE FROM ledger")  # as if it was killed before it noted it
     check = ("party", "check", invitation, "--data", table, "--id-column", "id")
     checked = online.json(*check)
     assert [each["name"] for each in checked["columns"]] == ["x", "y"]
@@ -94,7 +95,7 @@ def test_what_join_is_told_counts_until_the_report(
     assert digest in page.read_text()
     drawn = ("party", "report", session, "r1c1", "--id-column", "id", "--data", table)
     assert online.json(*drawn)["points"]["n_rows"] == 12
-    log = (folder.path / "sent.log").read_text()
+    log = "\n".join(folder.ledger.lines)
     for text in (json.dumps(report), page.read_text(), done.output, log):
         assert "geheimwort" not in text
         assert "-77" not in text
@@ -103,7 +104,7 @@ def test_what_join_is_told_counts_until_the_report(
 def test_another_home_gives_another_digest(tmp_path: Path) -> None:
     mapping = parse_mapping(MAPPING.encode(), "mapping.toml")
     digests = {
-        PartyFolder(tmp_path / home, "s", "r1c1").mappings.digest(mapping)
+        PartySession(tmp_path / home, "s", "r1c1").mappings.digest(mapping)
         for home in ("a", "b")
     }
     assert len(digests) == 2
@@ -114,7 +115,7 @@ def test_a_changed_mapping_is_told_and_asked(
 ) -> None:
     session, invitation = opened(online, "--param", "n_clusters=3", "--seed", "1")
     online("party", "join", invitation, "--mapping", mapping_file(online), *ACCEPT)
-    folder = PartyFolder(online.folder / "home", session, "r1c1")
+    folder = PartySession(online.folder / "home", session, "r1c1")
     other = mapping_file(online, OTHER)
     run = (*run_of(online, invitation, table), "--mapping", other)
     stopped = online(*run, expect=3)

@@ -54,14 +54,3 @@ def test_a_session_that_ended_without_a_result_is_listed_as_over(
     left = online("party", "leave", session, "r1c1", expect=7)
     assert "cancelled: nothing more is sent" in left.stderr
     assert "no longer needed" in online(*resume, expect=4).stderr
-
-
-def test_what_another_release_wrote_is_listed_as_such(online: Terminal) -> None:
-    session, invitation = opened(online)
-    online("party", "join", invitation, *ACCEPT)
-    [identity] = Path(online.environment["COTERIE_HOME"]).glob(
-        "parties/*/*/identity.json"
-    )
-    identity.write_text("{}")
-    [found] = online.json("party", "list")
-    assert (found["session"], found["state"]) == (session, "cannot be read")

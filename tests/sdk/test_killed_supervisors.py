@@ -15,7 +15,7 @@ from support.analyst_process import wait_for as wait_longer
 from support.standing import Served, an_order, supervised
 from support.terminal import Terminal, read
 
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 from party_sdk.supervisor import OrderFiles, Orders, OrderState, order_runner
 
 RISKS = """accepted_risks = ["dummy.by-design", "house.open-slot"]
@@ -65,7 +65,7 @@ def labels_in(path: Path) -> dict[str, str]:
     return {row["id"]: row["label"] for row in read(path)}
 
 
-def sent_once(folder: PartyFolder) -> None:
+def sent_once(folder: PartySession) -> None:
     """Every round left as one digest, and the slot was taken once."""
     entries = folder.ledger.read()
     assert [entry["event"] for entry in entries].count("joining") == 1
@@ -117,7 +117,7 @@ def test_the_next_one_ends_with_the_same_labels(
     else:
         with writing_blocked(labels):
             orders.place(an_order(document["invitations"]["r2c1"], rows))
-            wait_for(lambda: folder.load_result() is not None)
+            wait_for(lambda: folder.result is not None)
             served.end(signal.SIGKILL)
             assert not labels.exists()
     with supervised(home):  # at once: processes of the one before may still be ending

@@ -25,7 +25,7 @@ from clustering_protocols.shared_stages.profiles.messages import (
 )
 from party_sdk.application.asker import Answer, Asks, Confirmation
 from party_sdk.lab.rehearsal import rehearse
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 
 ADDRESS = packets.Address(
     session="s", agreement="0" * 64, slot="a", stage="count", round=3, attempt=1
@@ -80,22 +80,22 @@ class Person:
 
 
 @pytest.fixture
-def folder(online: Terminal) -> PartyFolder:
+def folder(online: Terminal) -> PartySession:
     """The folder of a party that has accepted its terms."""
     session, invitation = opened(online)
     online("party", "join", invitation, *ACCEPT)
-    return PartyFolder(Path(online.environment["COTERIE_HOME"]), session, "r1c1")
+    return PartySession(Path(online.environment["COTERIE_HOME"]), session, "r1c1")
 
 
 ROWS = Counted(positions=np.array([0, 1]))
 
 
-def asking(person: Person, folder: PartyFolder, asks: Asks) -> Confirmation:
+def asking(person: Person, folder: PartySession, asks: Asks) -> Confirmation:
     return Confirmation(person, folder, asks)  # type: ignore[arg-type]  # two of its calls
 
 
 def test_a_yes_to_a_kind_is_kept(
-    folder: PartyFolder,
+    folder: PartySession,
 ) -> None:
     person = Person(Answer.ALL)
     for round_ in (3, 4, 5):
@@ -105,7 +105,7 @@ def test_a_yes_to_a_kind_is_kept(
     assert kept.meaning == "The numbers of your rows."
 
 
-def test_a_yes_to_one_alone_is_asked_for_again(folder: PartyFolder) -> None:
+def test_a_yes_to_one_alone_is_asked_for_again(folder: PartySession) -> None:
     person = Person(Answer.ONCE)
     assert asking(person, folder, Asks.READABLE)(inspected(ROWS))
     assert asking(person, folder, Asks.READABLE)(inspected(ROWS, 4))
@@ -113,7 +113,7 @@ def test_a_yes_to_one_alone_is_asked_for_again(folder: PartyFolder) -> None:
 
 
 def test_what_nobody_can_read_is_asked_about_only_if_wished(
-    folder: PartyFolder,
+    folder: PartySession,
 ) -> None:
     shown = inspected(ROWS)
     parts = [replace(part, reach="hidden") for part in shown.parts]
@@ -125,7 +125,7 @@ def test_what_nobody_can_read_is_asked_about_only_if_wished(
 
 
 def test_after_a_withdrawal_every_kind_is_asked_about_again(
-    folder: PartyFolder,
+    folder: PartySession,
 ) -> None:
     yes = Person(Answer.ALL)
     assert asking(yes, folder, Asks.NOTHING)(inspected(ROWS))

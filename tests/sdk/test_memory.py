@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -11,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
-from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -22,7 +20,6 @@ from clustering_protocols.common.errors import (
     Equivocation,
     InvalidParameters,
     NotReady,
-    StorageFull,
 )
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
@@ -35,10 +32,14 @@ from coterie import Coordinator
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.coordinator.session import CoordinatedSession
-from party_sdk.home.files import default_home, write_private
-from party_sdk.party import durable_state
-from party_sdk.party.durable_state import AnsweredRound, DurableState
-from party_sdk.party.folder import Identity, PartyFolder
+from party_sdk.home.files import default_home
+from party_sdk.party.party_session import (
+    AnsweredRound,
+    Document,
+    DurableState,
+    Identity,
+    PartySession,
+)
 
 CONTRIBUTION = b"what was sent"
 ANSWERED = AnsweredRound(
@@ -50,11 +51,9 @@ ANSWERED = AnsweredRound(
     after=Memory({"own-word": b"one", "position": b"3", "heard-word": bytes(9)}),
 )
 STANDING = DurableState(
-    turn=1,
     answered=ANSWERED,
     journal=Journal(round=3, attempt=2),
     contribution=CONTRIBUTION,
-    lines=("one line", "another"),
 )
 IDENTITY = Identity(
     invitation="https://a#coterie-2/s/a/code/secret",
@@ -65,31 +64,27 @@ IDENTITY = Identity(
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> PartyFolder:
-    return PartyFolder(tmp_path / "home", "s", "a")
+def folder(tmp_path: Path) -> PartySession:
+    return PartySession(tmp_path / "home", "s", "a")
 
 
 ARRIVED = AdmittedRows(rows=np.array([2, 0]), n_rows=3)
 
 
-def fill(folder: PartyFolder) -> None:
+def fill(folder: PartySession) -> None:
     folder.save_identity(IDENTITY)
-    folder.save_agreement(b"agreement")
-    folder.save_arrived(ARRIVED)
-    folder.save_standing(STANDING)
-    folder.save_result(b"result")
+    folder.save(Document.AGREEMENT, b"agreement")
+    folder.save(Document.ADMITTED_ROWS, ARRIVED.encode())
+    folder.save_state(STANDING)
+    folder.save(Document.RESULT, b"result")
 
 
-def test_the_arrived_order_is_kept_until_it_is_removed(
-    folder: PartyFolder,
-) -> None:
+def test_a_document_is_kept_until_it_is_erased(folder: PartySession) -> None:
     fill(folder)
-    kept = folder.load_arrived()
-    assert kept is not None
-    assert (kept.rows.tolist(), kept.n_rows) == ([2, 0], 3)
-    folder.save_arrived(None)
-    assert folder.load_arrived() is None
-    folder.save_arrived(None)
+    assert folder.load(Document.ADMITTED_ROWS) == ARRIVED.encode()
+    for _ in range(2):
+        folder.save(Document.ADMITTED_ROWS, None)
+        assert folder.load(Document.ADMITTED_ROWS) is None
 
 
 def mode(path: Path) -> int:
@@ -105,15 +100,14 @@ def open_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("open_umask")
-def test_only_its_owner_reads_what_a_party_keeps(folder: PartyFolder) -> None:
-    folder.path.mkdir(parents=True, mode=0o777)
-    fill(folder)
+def test_only_its_owner_reads_what_a_party_keeps(folder: PartySession) -> None:
     with folder.lock():
-        pass
-    files = [path for path in folder.path.iterdir() if path.name != "lock"]
-    assert len(files) == 5
-    assert {mode(path) for path in files} == {0o600}
-    assert mode(folder.path) == 0o700
+        fill(folder)
+        names = {path.name: mode(path) for path in folder.home.iterdir()}
+    assert {"home.db", "home.db-wal", "home.db-shm"} < names.keys()
+    assert len(names) == 4, "and one of the lease"
+    assert set(names.values()) == {0o600}
+    assert mode(folder.home) == 0o700
 
 
 @pytest.mark.usefixtures("open_umask")
@@ -138,38 +132,20 @@ def test_only_its_owner_reads_what_a_coordinator_keeps(tmp_path: Path) -> None:
         assert (mode(private), mode(private.parent)) == (0o600, 0o700)
 
 
-def test_a_crash_while_writing_leaves_the_old_content_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "kept"
-    write_private(path, b"old")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", Mock(side_effect=KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            write_private(path, b"new and longer")
-    assert path.read_bytes() == b"old"
-    write_private(path, b"newer")
-    assert path.read_bytes() == b"newer"
-    assert [found.name for found in tmp_path.iterdir()] == ["kept"]
-
-
-def test_what_is_kept_is_read_back(folder: PartyFolder) -> None:
+def test_what_is_kept_is_read_back(folder: PartySession) -> None:
     fill(folder)
-    again = PartyFolder(folder.path.parents[2], "s", "a")
+    again = PartySession(folder.home, "s", "a")
     assert again.exists
     assert again.load_identity() == IDENTITY
-    assert again.load_agreement() == b"agreement"
-    assert again.load_result() == b"result"
-    assert facts(again.load_standing()) == facts(STANDING)
-    assert again.load_standing().sent_contribution == CONTRIBUTION
+    assert again.agreement == b"agreement"
+    assert again.result == b"result"
+    assert facts(again.load_state()) == facts(STANDING)
+    assert again.load_state().sent_contribution == CONTRIBUTION
 
 
 def facts(standing: DurableState) -> tuple[object, ...]:
     answered = standing.answered
     return (
-        standing.turn,
-        standing.lines,
         standing.contribution,
         standing.journal.encode(),
         answered.place,
@@ -180,135 +156,120 @@ def facts(standing: DurableState) -> tuple[object, ...]:
     )
 
 
-def test_before_the_first_round_nothing_is_known(folder: PartyFolder) -> None:
+def test_before_the_first_round_nothing_is_known(folder: PartySession) -> None:
     assert not folder.exists
-    assert facts(folder.load_standing()) == facts(DurableState())
-    assert folder.load_agreement() is None
-    assert folder.load_result() is None
+    assert facts(folder.load_state()) == facts(DurableState())
+    assert folder.agreement is None
+    assert folder.result is None
     with pytest.raises(NotReady, match="join first"):
         folder.load_identity()
 
 
-def test_sessions_and_slots_have_folders_of_their_own(tmp_path: Path) -> None:
-    places = {
-        PartyFolder(tmp_path, session, slot).path
-        for session in ("s", "t")
-        for slot in ("a", "b")
-    }
-    assert len(places) == 4
+def test_sessions_and_slots_are_told_apart(tmp_path: Path) -> None:
+    places = [(session, slot) for session in ("s", "t") for slot in ("a", "b")]
+    for session, slot in places:
+        content = f"{session} {slot}".encode()
+        PartySession(tmp_path, session, slot).save(Document.RESULT, content)
+    for session, slot in places:
+        stored = PartySession(tmp_path, session, slot).result
+        assert stored == f"{session} {slot}".encode()
 
 
-def test_forgetting_everything_leaves_nothing(folder: PartyFolder) -> None:
-    fill(folder)
-    folder.forget(everything=True)
-    assert not folder.exists
-    assert not folder.path.exists()
-
-
-def test_log_agreement_and_report_outlive_the_rest(folder: PartyFolder) -> None:
+def test_forgetting_everything_leaves_nothing(folder: PartySession) -> None:
     fill(folder)
     folder.ledger.note_joining("a" * 64)
-    log = (folder.path / "sent.log").read_bytes()
-    agreement = folder.load_agreement()
+    folder.consents.give("kind", "meaning")
+    folder.forget(everything=True)
+    assert not folder.exists
+    tables = [
+        name
+        for [name] in folder.store.rows(
+            "SELECT name FROM sqlite_schema "
+            "WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        )
+    ]
+    for table in tables:
+        assert folder.store.rows(f"SELECT * FROM {table}") == [], table
+
+
+def test_log_agreement_and_report_outlive_the_rest(folder: PartySession) -> None:
+    fill(folder)
+    folder.ledger.note_joining("a" * 64)
+    log, agreement = folder.ledger.lines, folder.agreement
     assert folder.forgotten() is None
     folder.forget(b"{}")
     assert not folder.exists
     left = folder.forgotten()
     assert left is not None
-    names = {path.name for path in folder.path.rglob("*") if path.is_file()}
-    assert names == {"sent.log", "agreement.json", "report.json"}
-    assert (left.path / "sent.log").read_bytes() == log
-    assert (left.load_agreement(), left.load_report()) == (agreement, b"{}")
+    assert left.ledger.lines == log
+    assert (left.agreement, left.report, left.result) == (agreement, b"{}", None)
+    assert facts(left.load_state()) == facts(DurableState())
     assert (left.session, left.slot) == (folder.session, folder.slot)
+
+
+@pytest.mark.parametrize("everything", [True, False])
+def test_what_was_forgotten_is_in_no_file_of_the_home(
+    folder: PartySession, *, everything: bool
+) -> None:
+    """Secrets, memory, contribution and result: overwritten, not only unlinked."""
+    fill(folder)
+    big = bytes(range(256)) * 4096
+    state = replace(STANDING, contribution=big[1:])
+    folder.save_state(state)
+    folder.save(Document.RESULT, big)
+    hidden = (IDENTITY.entropy, "pt_token", "own-word", big[:256], CONTRIBUTION)
+    words = [each.encode() if isinstance(each, str) else each for each in hidden]
+    assert all(word in raw(folder.home) for word in words)
+    folder.forget(everything=everything)
+    assert not [word for word in words if word in raw(folder.home)]
+    folder.store.close()
+    assert not [word for word in words if word in raw(folder.home)]
+
+
+def raw(home: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
 
 
 def test_a_party_that_joins_anew_begins_a_log_of_its_own(tmp_path: Path) -> None:
     for digest in ("a" * 64, "b" * 64):
-        folder = PartyFolder(tmp_path, "s", "a")
+        folder = PartySession(tmp_path, "s", "a")
         fill(folder)
         folder.ledger.note_joining(digest)
         assert [entry["digest"] for entry in folder.ledger.read()] == [digest]
         folder.forget()
-    left = PartyFolder(tmp_path, "s", "a").forgotten()
+    left = PartySession(tmp_path, "s", "a").forgotten()
     assert left is not None
     assert [entry["digest"] for entry in left.ledger.read()] == ["b" * 64]
 
 
 def test_a_contribution_that_was_changed_on_disk_is_not_sent(
-    folder: PartyFolder,
+    folder: PartySession,
 ) -> None:
-    folder.path.mkdir(parents=True)
-    folder.save_standing(replace(STANDING, contribution=CONTRIBUTION + b"!"))
+    folder.save_state(replace(STANDING, contribution=CONTRIBUTION + b"!"))
     with pytest.raises(NotReady, match="was changed"):
-        _ = folder.load_standing().sent_contribution
+        _ = folder.load_state().sent_contribution
 
 
-def written(folder: PartyFolder, turns: int) -> list[Path]:
-    """Let a party's place be written so often; return its files, the newest first."""
-    folder.path.mkdir(parents=True, exist_ok=True)
-    for turn in range(1, turns + 1):
-        lines = (f"line {turn}",)
-        folder.save_standing(replace(STANDING, turn=turn, lines=lines))
-    return sorted(
-        folder.path.glob("answered.*.arrays"),
-        key=lambda path: path.stat().st_mtime_ns,
-        reverse=True,
-    )
-
-
-@pytest.mark.parametrize("turns", [2, 3])
-def test_a_crash_within_a_turn_leaves_the_turn_before(
-    folder: PartyFolder, turns: int
-) -> None:
-    newest, older = written(folder, turns)
-    whole = newest.read_bytes()
-    assert folder.load_standing().lines == (f"line {turns}",)
-    for n_left in (0, 3, 4, len(whole) // 2, len(whole) - 1):
-        newest.write_bytes(whole[:n_left])
-        assert folder.load_standing().lines == (f"line {turns - 1}",)
-        newest.write_bytes(whole[:n_left] + bytes(len(whole) - n_left))
-        assert folder.load_standing().lines == (f"line {turns - 1}",)
-    older.write_bytes(b"")
-    with pytest.raises(NotReady, match="was changed"):
-        folder.load_standing()
-
-
-@pytest.mark.parametrize(
-    "failure", [KeyboardInterrupt, OSError(errno.ENOSPC, "full")], ids=["crash", "full"]
-)
-def test_a_crash_within_the_first_turn_leaves_the_beginning(
-    folder: PartyFolder,
-    monkeypatch: pytest.MonkeyPatch,
-    failure: type[BaseException] | BaseException,
-) -> None:
-    folder.path.mkdir(parents=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", Mock(side_effect=failure))
-        with pytest.raises((KeyboardInterrupt, StorageFull)):
-            folder.save_standing(replace(STANDING, turn=1))
-    assert facts(folder.load_standing()) == facts(DurableState())
-    folder.save_standing(replace(STANDING, turn=1))
-    assert facts(folder.load_standing()) == facts(STANDING)
-
-
-def test_a_turn_is_one_sync(
-    folder: PartyFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written(folder, 2)
-    synced = Mock(side_effect=os.fsync)
-    monkeypatch.setattr(os, "fsync", synced)
-    folder.save_standing(replace(STANDING, turn=3))
-    assert synced.call_count == 1
-
-
-def test_a_memory_of_another_release_is_refused(
-    folder: PartyFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(durable_state, "_VERSION", 99)
-        fill(folder)
-    with pytest.raises(NotReady, match="another release"):
-        folder.load_standing()
+def test_memory_follows_rounds_and_attempts(folder: PartySession) -> None:
+    """What is written is only what changed; what is read is all of it."""
+    state, memory = DurableState(), Memory()
+    steps: list[tuple[int, int, dict[str, bytes]]] = [
+        (1, 1, {"x": b"1", "big": bytes(9000)}),
+        (2, 1, {"x": b"2", "y": b"1"}),
+        (2, 2, {"x": b"3"}),
+        (3, 1, {"z": b""}),
+    ]
+    for round_, attempt, changes in steps:
+        before = state.answered.base(round_, attempt)
+        memory = Memory(before.entries | changes)
+        answered = AnsweredRound(
+            round=round_, attempt=attempt, before=before, after=memory
+        )
+        fresh = DurableState(answered=answered, contribution=b"%d" % round_)
+        folder.save_state(fresh, state)
+        state = fresh
+        assert facts(PartySession(folder.home, "s", "a").load_state()) == facts(fresh)
+    assert memory.entries == {"x": b"3", "big": bytes(9000), "z": b""}
 
 
 @pytest.mark.parametrize("shown", [repr, str, "{}".format])
@@ -343,34 +304,36 @@ def test_an_earlier_round_or_attempt_is_equivocation(round_: int, attempt: int) 
 # One process at a time
 
 HOLD = """
-import fcntl, sys, time
-lock = open(sys.argv[1], "wb")
-fcntl.flock(lock, fcntl.LOCK_EX)
-print("held", flush=True)
-time.sleep(60)
+import sys, time
+from pathlib import Path
+from party_sdk.party.party_session import PartySession
+with PartySession(Path(sys.argv[1]), "s", "a").lock():
+    print("held", flush=True)
+    time.sleep(60)
 """
 
 
-def test_a_second_process_of_the_same_party_is_refused(folder: PartyFolder) -> None:
+def test_a_second_process_of_the_same_party_is_refused(folder: PartySession) -> None:
     fill(folder)
-    with folder.lock():
-        pass
-    command = [sys.executable, "-c", HOLD, str(folder.path / "lock")]
+    command = [sys.executable, "-c", HOLD, str(folder.home)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
         assert other.stdout
         assert other.stdout.readline() == b"held\n"
+        assert not folder.is_free
         with pytest.raises(NotReady, match="Another process"), folder.lock():
             pytest.fail("both run")
         other.send_signal(signal.SIGKILL)
         other.wait(30)
     with folder.lock():
-        """A process that was killed leaves no lock."""
+        """A process that was killed leaves no lease."""
+    assert folder.is_free
+    assert not list(folder.home.glob("*.lock"))
 
 
 def test_another_party_on_the_same_machine_may_run(
-    folder: PartyFolder, tmp_path: Path
+    folder: PartySession, tmp_path: Path
 ) -> None:
-    other = PartyFolder(tmp_path / "home", "s", "b")
+    other = PartySession(tmp_path / "home", "s", "b")
     with folder.lock(), other.lock(), pytest.raises(NotReady), folder.lock():
         pytest.fail("both run")
 

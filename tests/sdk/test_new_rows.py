@@ -32,6 +32,7 @@ from coterie import FederatedFuzzyCMeans, FederatedKMeans, Party, Result
 from party_sdk.application.home import Home
 from party_sdk.application.outputs import TableInMemory
 from party_sdk.cli.party.new_rows import summary_lines
+from party_sdk.party.party_session import Document
 from party_sdk.results.label_files import write_labels
 from party_sdk.results.new_rows import NewRows
 
@@ -254,13 +255,13 @@ def test_nothing_leaves_and_nothing_changes_at_home(prepared: Kept) -> None:
     before = digests()
     prepared.label(with_wards(patients(13, 30)))
     assert digests() == before
-    sent = prepared.parties["r1c1"].folder.path / "sent.log"
-    assert "variable-moments" not in sent.read_text()
+    sent = prepared.parties["r1c1"].folder.ledger.lines
+    assert "variable-moments" not in "".join(sent)
 
 
 def test_a_home_without_a_summary_says_so(house: House) -> None:
     kept = Kept(house, "earlier", LosslessFederated(n_clusters=3), FRAMES)
-    (kept.parties["r1c1"].folder.path / "moments.arrays").unlink()
+    kept.parties["r1c1"].folder.save(Document.MOMENTS, None)
     with pytest.raises(NotReady, match="no summary"):
         kept.label(patients(14, 30))
     kept.home().archive.forget(kept.name, "r1c1")

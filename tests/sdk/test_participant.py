@@ -50,6 +50,7 @@ from clustering_protocols.terms.terms import (
 from clustering_protocols.wire.answers import SessionStatus
 from coterie import Party, Policy, Result
 from party_sdk.analyst_client.http_analyst import connect
+from party_sdk.party.party_session import PartySession
 from party_sdk.party.resume_checks import fingerprint, same_choices
 
 if TYPE_CHECKING:
@@ -491,7 +492,7 @@ def test_an_agreement_that_does_not_hold_is_refused(pair: Table, what: str) -> N
     with pytest.raises(expected, match=words):
         pair.run(on("GET", "/agreement", in_json(change)))
     assert pair.between.sent("/contribution") == []
-    assert not list((pair.home / "parties" / pair.session.id / A).glob("answered.*"))
+    assert PartySession(pair.home, pair.session.id, A).journal.round == 0
 
 
 @pytest.mark.threat(34)
@@ -506,7 +507,7 @@ def test_an_analyst_that_takes_a_slot_is_noticed(
     with pytest.raises(KeyNotAuthentic, match="another inst" if named else "elsewhere"):
         table.run(sitting, safety_number=safety_number(honest))
     assert table.between.sent("/contribution") == []
-    assert table.party().folder.load_agreement() is None
+    assert table.party().folder.agreement is None
 
 
 @pytest.mark.threat(34)

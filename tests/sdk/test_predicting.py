@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from support.terminal import Terminal, read
 
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 
 CREATE = ("session", "create", "Wards", "--protocol", "dc", "--param", "n_clusters=3")
 
@@ -37,7 +37,7 @@ def test_columns_are_found_by_their_names_without_a_dictionary(
     expected = {row["patient"]: row["label"] for row in read(labels)}
     assert {row["patient"]: row["label"] for row in read(again)} == expected
     assert len(set(expected.values())) == 3
-    kept = PartyFolder(online.folder / "home", session, "r1c1").load_identity()
+    kept = PartySession(online.folder / "home", session, "r1c1").load_identity()
     assert kept.columns == ("age", "crp", "count")
     assert "crp" not in kept.terms, "names of columns stay at home"
     frame.drop(columns="crp").to_csv(other, index=False)

@@ -28,7 +28,7 @@ from coterie_pages.pages import page
 from party_sdk.admission.table_admission import open_by
 from party_sdk.cli.options.release import outcome_lines, profile_lines
 from party_sdk.disclosures.history import ShownTables
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 from party_sdk.party.rounds import use_of
 from party_sdk.reports.run_reports import run_report
 from party_sdk.reports.session_reports import audited_report
@@ -57,12 +57,12 @@ def table(rows: np.ndarray) -> MatrixSource:
 
 
 def check(home: Path, terms: Terms, data: MatrixSource) -> None:
-    use = use_of(PartyFolder(home, "later", "r1c1"), terms, data.columns)
+    use = use_of(PartySession(home, "later", "r1c1"), terms, data.columns)
     ShownTables(home).check(use, data, allowed=False)
 
 
 def keep(home: Path, terms: Terms, data: MatrixSource) -> None:
-    use = use_of(PartyFolder(home, "earlier", "r1c1"), terms, data.columns)
+    use = use_of(PartySession(home, "earlier", "r1c1"), terms, data.columns)
     ShownTables(home).keep(use, data, allowed=False)
 
 

@@ -72,7 +72,7 @@ class Finished(House):
 
     @property
     def agreement(self) -> bytes:
-        return self.folder.load_agreement() or b""
+        return self.folder.agreement or b""
 
 
 @pytest.fixture(scope="module")
@@ -300,7 +300,8 @@ def test_anybody_can_check_both_files_without_analyst_or_party(
     paths = {name: tmp_path / f"{name}.json" for name in given}
     for name, log in given.items():
         paths[name].write_text(log.model_dump_json())
-    agreement = finished.folder.path / "agreement.json"
+    agreement = tmp_path / "agreement.json"
+    agreement.write_bytes(finished.agreement)
     alone = verify(paths["ledger"])
     assert alone.exit_code == 0
     assert "no receipt was compared" in alone.stdout

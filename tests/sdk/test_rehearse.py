@@ -19,6 +19,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.terms.terms import Layout
 from party_sdk.lab.rehearsal import rehearse
+from party_sdk.party.party_index import sessions_in
 
 ROWS = np.random.default_rng(5).normal(size=(60, 4)) + np.repeat(
     [[0], [9], [18]], 20, 0
@@ -90,7 +91,7 @@ def test_the_command_sends_the_question_alone(online: Terminal, rows: Path) -> N
     assert "12 rows" in said.stdout
     assert "p01" not in said.stdout
     assert "has not joined" in online("session", "show", session).stdout
-    assert not (Path(online.environment["COTERIE_HOME"]) / "parties" / session).exists()
+    assert session not in sessions_in(Path(online.environment["COTERIE_HOME"]))
     document = online.json("party", "rehearse", invitation, *data)
     assert document["n_rows"] == 12
     online("party", "rehearse", *data, expect=2)

@@ -36,7 +36,7 @@ from clustering_protocols.terms.terms import (
 )
 from party_sdk.disclosures.history import ShownTables
 from party_sdk.disclosures.history_files import FILE
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 from party_sdk.party.rounds import use_of
 
 NAMES = ("a", "b", "c", "d")
@@ -88,7 +88,7 @@ class Home:
 
     def runs(self, terms: Terms, data: MatrixSource, *, allowed: bool = False) -> None:
         self.n_sessions += 1
-        folder = PartyFolder(self.path, f"session-{self.n_sessions}", "r1c1")
+        folder = PartySession(self.path, f"session-{self.n_sessions}", "r1c1")
         use = use_of(folder, terms, data.columns)
         shown, described = ShownTables(self.path), terms.described_names("r1c1")
         shown.check(use, data, described, allowed=allowed)
@@ -392,7 +392,7 @@ def test_sessions_joined_together_are_asked_about_before_sending(
     """Neither had shown anything when the other was checked."""
     shown, data = ShownTables(tmp_path), table()
     uses = [
-        use_of(PartyFolder(tmp_path, name_of(params), "r1c1"), terms_of(params), NAMES)
+        use_of(PartySession(tmp_path, name_of(params), "r1c1"), terms_of(params), NAMES)
         for params in (LLF, DataCollaboration(n_clusters=3))
     ]
     for use in uses:
@@ -414,10 +414,10 @@ def test_slots_of_one_session_at_one_home_raise_no_question(
     for slot, first in (("r1c1", 0), ("r1c2", 2)):
         names = NAMES[first : first + 2]
         data = table(X[:, first : first + 2], names, IDS)
-        use = use_of(PartyFolder(tmp_path, "one", slot), terms, data.columns)
+        use = use_of(PartySession(tmp_path, "one", slot), terms, data.columns)
         shown.check(use, data, allowed=False)
         shown.keep(use, data, allowed=False)
-    other = use_of(PartyFolder(tmp_path, "other", "r1c2"), terms, NAMES[:2])
+    other = use_of(PartySession(tmp_path, "other", "r1c2"), terms, NAMES[:2])
     with pytest.raises(GuardRefused, match="of other columns"):
         shown.check(other, table(X[:, :2], NAMES[:2], IDS), allowed=False)
 
@@ -464,7 +464,7 @@ def test_centroids_and_distances_raise_a_question_over_http(
     first = house.open("means", LLF, layout, dictionary=dictionary)
     house.run(first, tables)
     for slot in layout.names:
-        PartyFolder(house.home_of(slot), "means", slot).forget(everything=True)
+        PartySession(house.home_of(slot), "means", slot).forget(everything=True)
     then = house.open(
         "rows", OmniFC(n_clusters=3), layout, dictionary=dictionary, **more
     )

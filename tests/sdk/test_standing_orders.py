@@ -6,9 +6,9 @@ import errno
 import os
 import signal
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -27,6 +27,8 @@ from clustering_protocols.common.errors import (
 )
 from party_sdk.application.home import Home
 from party_sdk.home import files
+from party_sdk.home.disk_room import no_room
+from party_sdk.home.store import HomeStore
 from party_sdk.party.participant import Party
 from party_sdk.supervisor import (
     OrderFiles,
@@ -373,7 +375,7 @@ def test_files_of_an_order_are_for_their_owner_and_hold_no_row(
     orders.place(an_order(invitation, rows))
     with supervised(accepting) as said:
         until(orders, session, OrderState.COMPLETED)
-    folder = OrderFiles(accepting, session, "r1c1").folder.path
+    folder = accepting / "orders" / session / "r1c1"
     for path in folder.iterdir():
         if path.is_file() and path.name != "lock" and path.suffix != ".lock":
             assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
@@ -436,13 +438,26 @@ class FullDisk:
             real(path, content)
 
         patch.setattr(files, "_write_synced", write)
+        transaction = HomeStore.transaction
+
+        @contextmanager
+        def within(store: HomeStore, *, durable: bool = True) -> Iterator[Any]:
+            if not store._depth:
+                self.left -= 1
+            if self.left < 0:
+                self.hit = True
+                raise no_room(store.home, "Keys and answers are kept there.")
+            with transaction(store, durable=durable) as database:
+                yield database
+
+        patch.setattr(HomeStore, "transaction", within)
 
 
 @pytest.mark.parametrize(
     "after",
     [
         pytest.param(n, marks=[] if n in {0, 4, 13} else pytest.mark.thorough)
-        for n in (0, 1, 2, 4, 6, 8, 10, 13, 16)
+        for n in (0, 1, 2, 4, 6, 8, 10, 13, 16, 20, 24)
     ],
 )
 def test_a_full_disk_is_waited_for_and_nothing_is_lost(

@@ -40,7 +40,7 @@ from party_sdk.disclosures.sum_history import (
     history_of,
     together,
 )
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 
 
 @pytest.fixture
@@ -300,7 +300,7 @@ def test_a_session_that_isolates_one_row_is_refused(
     whole = house.open("whole", params, layout, dictionary=dictionary)
     house.run(whole, tables)
     for slot in layout.names:
-        PartyFolder(house.home_of(slot), "whole", slot).forget(everything=True)
+        PartySession(house.home_of(slot), "whole", slot).forget(everything=True)
     session = house.open("fewer", params, layout, dictionary=dictionary, **more)
     invitations = session.invite()
     parties = {

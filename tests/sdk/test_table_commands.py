@@ -26,6 +26,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from party_sdk.cli import main
+from party_sdk.party.party_session import PartySession
 from party_sdk.results.output_files import keep_others, remember_outputs, try_outputs
 from party_sdk.results.results import Result
 from party_sdk.tables import CheckReport, Dialect, How, open_table, read_table
@@ -424,8 +425,7 @@ def test_an_output_is_tried_before_the_run(tmp_path: Path) -> None:
 
 
 def test_files_of_others_are_kept(tmp_path: Path) -> None:
-    home, labels = tmp_path / "home", tmp_path / "labels.csv"
-    home.mkdir()
+    home, labels = PartySession(tmp_path / "home", "s", "a"), tmp_path / "labels.csv"
     keep_others([labels], home, force=False)
     labels.write_text("mine")
     with pytest.raises(GuardRefused, match="is there already"):

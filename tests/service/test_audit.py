@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import count, pairwise
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -25,8 +23,8 @@ from clustering_protocols import simulation
 from clustering_protocols.common.errors import (
     AuditBroken,
     Equivocation,
-    NotReady,
     StorageFull,
+    TaskRefused,
 )
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
@@ -36,8 +34,7 @@ from clustering_protocols.wire.http_headers import receipt_in
 from coterie import Party, Policy
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.cli import main
-from party_sdk.party.folder import PartyFolder
-from party_sdk.party.ledger import Ledger
+from party_sdk.party.party_session import PartySession
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -218,12 +215,8 @@ class Alone:
             party.run(ALONE.data[self.slot])
 
     @property
-    def log(self) -> Path:
-        return self.home / "parties" / self.session.id / self.slot / "sent.log"
-
-    @property
     def entries(self) -> list[dict[str, Any]]:
-        return Ledger(self.log).read()
+        return PartySession(self.home, self.session.id, self.slot).ledger.read()
 
 
 @pytest.fixture
@@ -259,106 +252,69 @@ def fail_at(last: int) -> Callable[[httpx.Response], httpx.Response]:
     return lose
 
 
-class Disk:
-    """What a power cut would leave of a party's folder: what was synced."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self.files, self.n_syncs = folder, dict[str, bytes](), 0
-        self._sync = os.fsync
-        monkeypatch.setattr(os, "fsync", self.sync)
-
-    def sync(self, descriptor: int) -> None:
-        self._sync(descriptor)
-        path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        self.n_syncs += self.folder in {path, path.parent}
-        if path.parent == self.folder:
-            self.files[path.name.removeprefix(".").removesuffix(".new")] = (
-                path.read_bytes()
-            )
-
-    def cut(self, home: Path) -> PartyFolder:
-        """The party's folder after a power cut, in another home."""
-        left = PartyFolder(home, self.folder.parent.name, self.folder.name)
-        left.path.mkdir(parents=True)
-        for name, content in self.files.items():
-            (left.path / name).write_bytes(content)
-        return left
-
-
 @pytest.mark.threat(44)
 def test_a_contribution_and_its_entry_survive_a_power_cut(
-    alone: Alone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    alone: Alone, tmp_path: Path
 ) -> None:
-    disk = Disk(alone.log.parent, monkeypatch)
-    syncs = []
+    """Both are in the database as it is copied before the first byte leaves."""
+    numbers = count(1)
 
     def before(request: httpx.Request) -> None:
         if request.url.path.endswith("/contribution"):
-            assert alone.entries[-1]["event"] == "sending"
-            left = disk.cut(tmp_path / str(len(syncs)))
-            standing = left.load_standing()
-            left.ledger.write_lines(standing.lines)
+            copy = tmp_path / str(next(numbers))
+            shutil.copytree(alone.home, copy)
+            left = PartySession(copy, alone.session.id, alone.slot)
             last = left.ledger.read()[-1]
-            assert (last["event"], standing.sent_contribution) == (
-                "sending",
-                request.content,
-            )
+            assert last["event"] == "sending"
+            assert left.load_state().sent_contribution == request.content
             assert last["digest"] == sha256(request.content).hexdigest()
-            syncs.append(disk.n_syncs)
 
     alone.between.before = before
     alone.run()
-    assert len(syncs) == 6
-    # each of the two files is new once; after that a round is one sync
-    assert [after - before for before, after in pairwise(syncs)] == [2, 1, 1, 1, 1]
+    assert next(numbers) == 7
+
+
+def test_a_round_is_one_durable_transaction(alone: Alone) -> None:
+    statements: list[str] = []
+    per_round: list[list[str]] = []
+
+    def before(request: httpx.Request) -> None:
+        if request.url.path.endswith("/contribution"):
+            per_round.append(list(statements))
+            statements.clear()
+
+    alone.between.before = before
+    with alone.party() as party:
+        with party.folder.store.transaction() as database:
+            database.set_trace_callback(statements.append)
+        party.run(ALONE.data[alone.slot])
+    for round_ in per_round[1:]:
+        synced = [each for each in round_ if each.startswith("PRAGMA synchronous")]
+        assert synced.count("PRAGMA synchronous = FULL") == 1
+        assert round_.count("COMMIT") == len(synced) == 2, "and one of the receipt"
 
 
 @pytest.mark.threat(44)
-@pytest.mark.parametrize("zeros", [0, 500])
-def test_lines_that_a_power_cut_has_taken_are_put_back(
-    alone: Alone, zeros: int
+def test_a_copy_of_a_home_that_is_behind_sends_nothing(
+    alone: Alone, tmp_path: Path
 ) -> None:
-    alone.between.after = fail_at(4)
+    """The copy, and the party itself, answer in turns: the journal knows better."""
+    alone.between.after = fail_at(2)
     with pytest.raises(Exception, match="attempt"):
         alone.run()
-    whole = alone.log.read_text()
-    joined, _, _ = whole.partition("\n")
-    alone.log.write_text(f"{joined}\n{chr(0) * zeros}")
-    alone.run()
-    events = [entry["event"] for entry in alone.entries]
-    assert events == ["joining", *["sending", "receipt"] * 6]
-    assert alone.log.read_text().startswith(whole)
-
-
-@pytest.mark.threat(44)
-def test_a_party_that_knows_less_than_its_log_sends_nothing(alone: Alone) -> None:
-    """Its newest file was damaged, and the one before it is behind what has left."""
+    shutil.copytree(alone.home, tmp_path / "copy")
     alone.between.after = fail_at(3)
     with pytest.raises(Exception, match="attempt"):
         alone.run()
-    newest = alone.log.parent / "answered.1.arrays"
-    newest.write_bytes(newest.read_bytes()[:-1])
+    alone.home = tmp_path / "copy"
+    alone.between.after = lambda response: response
     sent: list[str] = []
     alone.between.before = lambda request: sent.append(request.url.path)
-    with pytest.raises(NotReady, match="knows less than its log"):
+    with pytest.raises(TaskRefused, match="told before"):
         alone.run()
-    assert not [path for path in sent if path.endswith("/contribution")]
-
-
-def test_the_ledger_is_synced_after_some_lines(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = Ledger(tmp_path / "sent.log")
-    synced = Mock(side_effect=os.fsync)
-    monkeypatch.setattr(os, "fsync", synced)
-    n_carried = []
-    for round_ in range(1, 101):
-        lines = ledger.about_to_leave((round_, 1), "0" * 64, "1" * 64, 9)
-        n_carried.append(len(lines))
-        ledger.write_lines(lines)
-    assert max(n_carried) <= 34
-    assert synced.call_count <= 5
-    assert len(Ledger(tmp_path / "sent.log").read()) == 100
+    contributions = [path for path in sent if path.endswith("/contribution")]
+    assert len(contributions) == 1, "the answer that both had sent, byte for byte"
+    assert "/rounds/2/" in contributions[0]
 
 
 @pytest.mark.threat(42, 44)
@@ -384,24 +340,19 @@ def test_a_retry_after_a_lost_receipt_gets_the_same_receipt(
 
 
 @pytest.mark.threat(59)
-def test_a_party_whose_disk_is_full_sends_nothing(
-    alone: Alone, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sync = os.fsync
+def test_a_party_whose_disk_is_full_sends_nothing(alone: Alone) -> None:
     sent: list[str] = []
-
-    def full(descriptor: int) -> None:
-        path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        if path.name.lstrip(".").startswith("answered."):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        sync(descriptor)
-
     alone.between.before = lambda request: sent.append(request.url.path)
-    with monkeypatch.context() as context:
-        context.setattr(os, "fsync", full)
-        with pytest.raises(StorageFull):
-            alone.run()
-    assert not [path for path in sent if path.endswith("/contribution")]
+    with alone.party() as party:
+        party.enrol(ALONE.data[alone.slot])
+        [pages] = party.folder.store.row("PRAGMA page_count")
+        party.folder.store.row(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StorageFull, match="This machine has no room"):
+            party.run(ALONE.data[alone.slot])
+        party.folder.store.row("PRAGMA max_page_count = 1000000")
+    n_sent = len([path for path in sent if path.endswith("/contribution")])
+    events = [entry["event"] for entry in alone.entries]
+    assert n_sent == events.count("sending") < 6, "what was not stored was not sent"
     alone.run()
     assert alone.entries[-1]["event"] == "receipt"
 
@@ -422,37 +373,24 @@ def test_an_analyst_whose_receipts_differ_is_noticed(
     tmp_path: Path, name: str, value: Any
 ) -> None:
     """Its log was lost or changed: restored from a backup, for one."""
-    ledger = Ledger(tmp_path / "sent.log")
+    ledger = PartySession(tmp_path, "s", A).ledger
     digest = "1" * 64
     receipt = receipt_for(digest, sequence=5)
-    ledger.write_lines(ledger.about_to_leave((1, 1), "0" * 64, digest, 9))
+    ledger.note_sending((1, 1), "0" * 64, digest, 9)
     ledger.note_receipt((1, 1), receipt)
     before = ledger.read()
     ledger.note_receipt((1, 1), receipt)
     with pytest.raises(Equivocation):
         ledger.note_receipt((1, 1), receipt.model_copy(update={name: value}))
-    ledger.write_lines(ledger.about_to_leave((2, 1), "0" * 64, digest, 9))
+    ledger.note_sending((2, 1), "0" * 64, digest, 9)
     with pytest.raises(Equivocation):
         ledger.note_receipt((2, 1), receipt)
     assert ledger.read()[:-1] == before
 
 
-def test_a_line_that_a_crash_has_torn_is_written_anew(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "sent.log")
-    ledger.note_joining("0" * 64)
-    before = ledger.read()
-    with (tmp_path / "sent.log").open("ab") as file:
-        file.write(b'{"number": 2, "event": "sen')
-    after = Ledger(tmp_path / "sent.log")
-    assert after.read() == before
-    after.write_lines(after.about_to_leave((1, 1), "0" * 64, "1" * 64, 9))
-    again = Ledger(tmp_path / "sent.log").read()
-    assert [entry["event"] for entry in again] == ["joining", "sending"]
-
-
 def test_a_receipt_for_bytes_that_never_left_is_noticed(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "sent.log")
-    ledger.write_lines(ledger.about_to_leave((1, 1), "0" * 64, "1" * 64, 9))
+    ledger = PartySession(tmp_path, "s", A).ledger
+    ledger.note_sending((1, 1), "0" * 64, "1" * 64, 9)
     ledger.note_receipt((1, 1), receipt_for("2" * 64, sequence=1))
     with pytest.raises(AuditBroken, match="never left"):
         ledger.read()

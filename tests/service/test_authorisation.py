@@ -24,7 +24,7 @@ from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.analyst_client.requests import contribution_headers
-from party_sdk.party.folder import PartyFolder
+from party_sdk.party.party_session import PartySession
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -374,7 +374,7 @@ def test_no_secret_lies_in_the_database_the_blobs_or_the_log(
         invitation = Invitation.parse(text)
         secrets[f"code of {slot}"] = invitation.code
         secrets["session secret"] = invitation.secret
-        kept = PartyFolder(crowd.home, crowd.session.id, slot).load_identity()
+        kept = PartySession(crowd.home, crowd.session.id, slot).load_identity()
         assert kept.token
         secrets[f"token of {slot}"] = kept.token
     secrets |= {f"entropy of {role}": key for role, key in crowd.keys.items()}

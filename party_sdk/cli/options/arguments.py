@@ -43,7 +43,9 @@ def own_sessions(
 ) -> list[str]:
     """Return the sessions that were joined from this home."""
     del parameter
-    return _select_by_prefix(begun, _names(_home(context) / "parties", "*"))
+    from party_sdk.party.party_index import sessions_in
+
+    return _select_by_prefix(begun, sessions_in(_home(context)))
 
 
 def invitations_or_sessions(
@@ -62,10 +64,9 @@ def own_slots(
     """Return the slots of the session that was typed before."""
     del parameter
     named = context.params.get("session_id") or context.params.get("session") or ""
-    # A name alone, never a path: what is typed does not lead out of the home
-    return _select_by_prefix(
-        begun, _names(_home(context) / "parties" / Path(named).name, "*")
-    )
+    from party_sdk.party.party_index import slots_of
+
+    return _select_by_prefix(begun, slots_of(_home(context), named))
 
 
 def opened_sessions(

@@ -63,7 +63,9 @@ def status(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
     if roster is None:
         raise NotReady("Not all have joined yet, or this party has not run since.")
     if as_json:
-        say(json.dumps(roster_document(roster)))
+        agreement = here.archive.find(session_id, slot).agreement or b""
+        document = roster_document(roster) | {"agreement": agreement.decode()}
+        say(json.dumps(document))
         return
     for line in roster_lines(roster):
         say(line)
@@ -85,7 +87,7 @@ def consent(
     session_id: str, slot: str, here: Home, *, withdraws: bool, as_json: bool
 ) -> None:
     """Print to which kinds of contribution you said yes, and when."""
-    from party_sdk.home.consents import WITHDRAWN
+    from party_sdk.party.consents import WITHDRAWN
 
     if withdraws:
         here.withdraw_consent(session_id, slot)

@@ -107,15 +107,15 @@ def report(
     """
     folder = here.archive.one_of(session, slot)
     outputs = [path for path in (html, manifest) if path is not None]
-    keep_others(outputs, folder.path, force=force)
-    try_outputs(outputs, folder.path, force=True)
+    keep_others(outputs, folder, force=force)
+    try_outputs(outputs, here.path, force=True)
     if manifest is not None:
         text = json.dumps(here.archive.manifest(folder), indent=1)
-        with remember_outputs([manifest], folder.path):
+        with remember_outputs([manifest], folder):
             write_whole(text.encode(), manifest)
     made = here.archive.report(folder, rows)
     if html is not None:
-        with remember_outputs([html], folder.path):
+        with remember_outputs([html], folder):
             write_page(made, html)
     if as_json:
         say(made.model_dump_json())

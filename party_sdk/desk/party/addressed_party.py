@@ -75,14 +75,14 @@ class AddressedParty:
         """Return the file of labels that its order writes."""
         order = self.order
         named = None if order is None else order.labels
-        return named or self.files.folder.path / "labels.csv"
+        return named or self.desk.home / "labels" / f"{self.file_stem}.csv"
 
     @property
     def has_result(self) -> bool:
         """Return whether there is a result, or what outlived it."""
         folder = self.files.folder
         return folder.forgotten() is not None or (
-            folder.exists and folder.load_result() is not None
+            folder.exists and folder.result is not None
         )
 
     @property

@@ -81,7 +81,7 @@ def _members(
     """Return who takes part and the number to compare, once all have joined."""
     if question is not None and question.kind is QuestionKind.SAFETY_NUMBER:
         return question.members, question.safety_number
-    agreement = kept.files.folder.load_agreement()
+    agreement = kept.files.folder.agreement
     if agreement is None:
         return (), ""
     roster = Roster.of(agreement, Acquaintances(kept.desk.home), kept.slot)

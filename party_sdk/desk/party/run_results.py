@@ -64,7 +64,7 @@ def _has_export(kept: AddressedParty, report: RunReport) -> bool:
 
 def _labels_new_rows(kept: AddressedParty) -> bool:
     folder = kept.files.folder
-    if not folder.exists or folder.load_result() is None:
+    if not folder.exists or folder.result is None:
         return False
     return kept.desk.own_home.labels_new_rows(kept.session, kept.slot)
 
@@ -142,11 +142,11 @@ def _report(kept: AddressedParty) -> tuple[RunReport, str]:
     folder, here = kept.files.folder, kept.desk.own_home
     if not folder.exists:
         past = folder.forgotten() or folder
-        if past.load_report() is None:
+        if past.report is None:
             raise NotReady("Nothing can be said of this run any more.")
         return here.archive.report(past), _FORGOTTEN
     order = kept.order
-    if folder.load_result() is None:
+    if folder.result is None:
         return here.archive.report(folder), ""
     if order is None or order.table is None:
         return here.archive.report(folder), _NO_TABLE

@@ -164,7 +164,7 @@ def _place(kept: AddressedParty, table: OrderedTable, chosen: TableForm) -> None
         "table": table,
         "choices": {**usual, **chosen_of(typed)},
         "ids_per_row": quota_of(typed),
-        "labels": before.labels or kept.files.folder.path / "labels.csv",
+        "labels": kept.labels,
         "confirm": chosen.confirm,
         "readable": True,
         "notify": chosen.addresses(),

@@ -1,0 +1,329 @@
+"""``home.db``: all that a home keeps, but the policy that people edit.
+
+SQLite in WAL mode, synced with each transaction. Erased content is overwritten with
+zeros. ``with store.transaction():`` is the one way to write.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import lru_cache
+from pathlib import Path
+from threading import RLock
+from typing import Any, Final
+from urllib.parse import quote
+
+from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
+from party_sdk.home.disk_room import no_room
+from party_sdk.home.files import lock, private_folder
+
+FILE: Final = "home.db"
+VERSION: Final = 1
+_WAIT_SECONDS: Final = 30.0  # for the transactions of other processes
+_EARLIER: Final = ("parties",)
+"""What versions before 0.3.0 kept in a home."""
+
+_SCHEMA: Final = """
+CREATE TABLE leases (
+    name TEXT PRIMARY KEY,
+    holder TEXT NOT NULL,  -- the lock file of the process
+    note TEXT NOT NULL
+);
+CREATE TABLE parties (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    session TEXT NOT NULL,
+    slot TEXT NOT NULL,
+    is_forgotten INTEGER NOT NULL DEFAULT 0,
+    identity TEXT,  -- JSON; NULL before the terms were accepted
+    is_held INTEGER NOT NULL DEFAULT 0,  -- the operator refused a contribution
+    stop_announced INTEGER NOT NULL DEFAULT 0,  -- to the analyst
+    consents_withdrawn_at TEXT,
+    cluster_names TEXT NOT NULL DEFAULT '{}'
+);
+CREATE UNIQUE INDEX current_parties ON parties (session, slot) WHERE NOT is_forgotten;
+CREATE TABLE documents (  -- agreement, result, report, moments
+    party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (party, name)
+);
+CREATE TABLE answers (  -- the last one of each party
+    party INTEGER PRIMARY KEY REFERENCES parties ON DELETE CASCADE,
+    round INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    task_digest TEXT NOT NULL,
+    contribution_digest TEXT NOT NULL,
+    contribution BLOB NOT NULL,
+    journal BLOB NOT NULL
+);
+CREATE TABLE memory (  -- before and after the last answer
+    party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
+    moment TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (party, moment, kind)
+);
+CREATE TABLE ledger (
+    party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    event TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    line TEXT NOT NULL,
+    PRIMARY KEY (party, number)
+) WITHOUT ROWID;
+CREATE INDEX ledger_places ON ledger (party, round, attempt);
+CREATE TABLE consents (
+    party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
+    kind TEXT NOT NULL,
+    meaning TEXT NOT NULL,
+    at TEXT NOT NULL
+);
+CREATE TABLE mappings (
+    party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
+    version INTEGER NOT NULL,
+    content BLOB NOT NULL,
+    PRIMARY KEY (party, version)
+);
+CREATE TABLE outputs (  -- files that were written for a session
+    party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
+    path TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    PRIMARY KEY (party, path)
+);
+"""
+
+
+class HomeStore:
+    """The database of one home, as this process uses it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.path = home / FILE
+        self._mutex = RLock()
+        self._depth = 0
+        self._connection: sqlite3.Connection | None = None
+        self._inode: int | None = None
+
+    @contextmanager
+    def transaction(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """Lend the database for writing: all of it is kept, or nothing.
+
+        Within another transaction it is part of that one.
+
+        durable: whether it is on the disk once it ends. Otherwise a power cut may take
+            it until the next durable one; the end of the process does not.
+
+        Raises StorageFull if there is no room, NotReady if the home cannot be written.
+        """
+        with self._mutex, self._telling():
+            if self._depth:
+                yield self._open()
+                return
+            if not self.path.exists():
+                self._create()
+            database = self._open()
+            database.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            database.execute("BEGIN IMMEDIATE")
+            self._depth = 1
+            try:
+                yield database
+                database.execute("COMMIT")
+            finally:
+                self._depth = 0
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+
+    def rows(self, statement: str, *values: Any) -> list[Any]:
+        """Return what a query finds; of a home that is not there, nothing."""
+        with self._mutex, self._telling():
+            return self._open().execute(statement, values).fetchall()
+
+    def row(self, statement: str, *values: Any) -> Any:
+        """Return the first row that a query finds, or None."""
+        return next(iter(self.rows(statement, *values)), None)
+
+    def erase_log(self) -> None:
+        """Overwrite what transactions have erased, wherever the database still has it.
+
+        Waits for other processes that read. What a backup holds is not reached.
+        """
+        with self._mutex, self._telling():
+            self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def check(self) -> str:
+        """Return what is wrong with the database's file; empty if nothing is."""
+        try:
+            [found] = self.rows("PRAGMA integrity_check(1)")[0]
+        except CoterieError as error:
+            return error.detail
+        return "" if found == "ok" else f"{self.path} is damaged: {found}"
+
+    @contextmanager
+    def lease(self, name: str, note: str = "") -> Iterator[None]:
+        """Hold a name that one process at a time may hold; a crash gives it back.
+
+        The lock on its own file shows that the holder is alive, in other containers too.
+
+        Raises NotReady if another holds it.
+        """
+        private_folder(self.home)
+        token = secrets.token_hex(8)
+        file = self._lock_file(token)
+        with os.fdopen(_create_private(file), "wb") as held:
+            lock(held, waits=False)
+            try:
+                with self.transaction(durable=False) as database:
+                    before = self.holder(name)
+                    if before is not None:
+                        raise NotReady(f"Another process is at work on {name}.")
+                    database.execute(
+                        "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)",
+                        (name, token, note),
+                    )
+                try:
+                    yield
+                finally:
+                    with self.transaction(durable=False) as database:
+                        database.execute(
+                            "DELETE FROM leases WHERE holder = ?", (token,)
+                        )
+            finally:
+                file.unlink(missing_ok=True)
+
+    def holder(self, name: str) -> str | None:
+        """Return the note of the process that holds a name; None if nobody does."""
+        found = self.row("SELECT holder, note FROM leases WHERE name = ?", name)
+        if found is None:
+            return None
+        file = self._lock_file(found[0])
+        try:
+            with file.open("rb+") as held:
+                if not lock(held, waits=False):
+                    return str(found[1])
+        except FileNotFoundError:
+            return None
+        file.unlink(missing_ok=True)  # of a process that was killed
+        return None
+
+    def close(self) -> None:
+        """Close the database; the next use opens it again."""
+        with self._mutex:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = None
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _lock_file(self, token: str) -> Path:
+        return self.home / f".{token}.lock"
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection; to an empty database in memory if there is no file."""
+        try:
+            inode = self.path.stat().st_ino
+        except FileNotFoundError:
+            inode = None
+        if self._connection is None or inode != self._inode:
+            self.close()
+            self._connection, self._inode = self._connect(inode), inode
+        return self._connection
+
+    def _connect(self, inode: int | None) -> sqlite3.Connection:
+        if inode is None:
+            self._refuse_earlier()
+            database = _connect(":memory:")
+            database.executescript(_SCHEMA)
+            return database
+        database = _connect(f"file:{quote(str(self.path.absolute()))}?mode=rw")
+        [version] = database.execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
+            database.close()
+            raise NotReady(
+                f"{self.path} has the form {version}, and this release of coterie reads "
+                f"{VERSION}: install the release that wrote it, or a newer one."
+            )
+        return database
+
+    def _create(self) -> None:
+        """Make the file in one step: of two processes that do, one comes first."""
+        self._refuse_earlier()
+        private_folder(self.home)
+        fresh = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
+        os.close(_create_private(fresh))
+        try:
+            with closing(_connect(f"file:{quote(str(fresh.absolute()))}")) as database:
+                database.execute("PRAGMA journal_mode = WAL")
+                database.executescript(
+                    f"BEGIN; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;"
+                )
+            try:
+                self.path.hardlink_to(fresh)
+            except FileExistsError:
+                return
+        finally:
+            for left in self.home.glob(f"{fresh.name}*"):
+                left.unlink()
+
+    def _refuse_earlier(self) -> None:
+        for name in _EARLIER:
+            if (self.home / name).exists():
+                raise NotReady(
+                    f"{self.home} was written by a version before 0.3.0, which this one "
+                    "does not read: name another --home."
+                )
+
+    @contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Turn the errors of SQLite into sentences."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise self._sentence(error) from None
+
+    def _sentence(self, error: sqlite3.DatabaseError) -> CoterieError:
+        name = error.sqlite_errorname
+        if name in {"SQLITE_FULL", "SQLITE_IOERR_WRITE"}:
+            return no_room(self.home, "Keys and answers are kept there.")
+        if name.startswith("SQLITE_BUSY"):
+            return NotReady(
+                f"Another process has been writing in {self.path} for long."
+            )
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+            return NotReady(f"{self.path} is damaged: put back a copy of the home.")
+        return InvalidParameters(
+            f"The home {self.home} cannot be read or written: {error}."
+        )
+
+
+def _create_private(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+
+def _connect(address: str) -> sqlite3.Connection:
+    database = sqlite3.connect(
+        address,
+        timeout=_WAIT_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=True,
+    )
+    database.row_factory = sqlite3.Row
+    database.execute("PRAGMA secure_delete = ON")
+    database.execute("PRAGMA foreign_keys = ON")
+    return database
+
+
+@lru_cache(maxsize=16)
+def _store_at(home: Path) -> HomeStore:
+    return HomeStore(home)
+
+
+def store_of(home: Path) -> HomeStore:
+    """Return the database of a home: one in a process."""
+    return _store_at(home.absolute())

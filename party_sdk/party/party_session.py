@@ -1,0 +1,539 @@
+"""What a home stores of one party in one session: a row, and what hangs on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from hashlib import blake2b, sha256
+from pathlib import Path
+from shutil import rmtree
+from sqlite3 import Connection
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from clustering_protocols.common.errors import Equivocation, InvalidParameters, NotReady
+from clustering_protocols.common.validation_messages import did_you_mean
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.engine import Journal
+from clustering_protocols.terms.agreements import Member, read_agreement
+from clustering_protocols.wire.states import StopReason
+from party_sdk.disclosures.history import ShownTables
+from party_sdk.disclosures.intersections import Intersections
+from party_sdk.disclosures.privacy_budget import PrivacyBudget
+from party_sdk.disclosures.sum_history import SummedRows
+from party_sdk.home.store import store_of
+from party_sdk.party.consents import Consents
+from party_sdk.party.kept_mappings import KeptMappings
+from party_sdk.party.ledger import Ledger
+
+_LONGEST_NAME: Final = 40
+
+
+class Document(StrEnum):
+    """What is stored of a session as bytes, each at most once.
+
+    The agreement and the report outlive the rest.
+    """
+
+    AGREEMENT = "agreement"
+    REPORT = "report"
+    RESULT = "result"
+    ADMITTED_ROWS = "admitted-rows"
+    MOMENTS = "moments"
+    VARIABLES = "variables"
+
+
+class Identity(BaseModel):
+    """Who a party is in a session. Holds secrets: its ``repr`` does not show them.
+
+    ``entropy`` is empty once the result is there: the session's keys go with it.
+    ``columns`` are those of the table with which it joined, in their order.
+    ``accepted_risks`` are those of the terms that it accepted when it joined.
+    ``told`` are the addresses that it named (:mod:`party_sdk.party.notifications`).
+    ``ended`` is how the session ended without a result, as far as the analyst said.
+    """
+
+    invitation: str = ""
+    entropy: str
+    terms: str
+    member: Member | None = None
+    token: str | None = None
+    data_digest: str | None = None
+    columns: tuple[str, ...] = ()
+    choices: dict[str, Any] = {}
+    accepted_risks: tuple[str, ...] = ()
+    told: tuple[dict[str, str | None], ...] = ()
+    ended: str = ""
+
+    def __repr__(self) -> str:
+        return "<Identity>"
+
+    __str__ = __repr__
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredRound:
+    """The last round that was answered, and the memory before and after it."""
+
+    round: int = 0
+    attempt: int = 0
+    task_digest: str = ""
+    contribution_digest: str = ""
+    before: Memory = field(default_factory=Memory)
+    after: Memory = field(default_factory=Memory)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return round and attempt."""
+        return self.round, self.attempt
+
+    def base(self, round_: int, attempt: int) -> Memory:
+        """Return the memory from which a new round or attempt starts.
+
+        A round that is opened again starts from the memory before it.
+        """
+        if round_ == self.round and attempt > self.attempt:
+            return self.before
+        if round_ > self.round:
+            return self.after
+        raise Equivocation(
+            f"Round {round_}, attempt {attempt} came after round {self.round}, attempt "
+            f"{self.attempt}."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DurableState:
+    """Where a party stands: stored before the next byte leaves.
+
+    contribution: of the last answer.
+    """
+
+    answered: AnsweredRound = field(default_factory=AnsweredRound)
+    journal: Journal = field(default_factory=Journal)
+    contribution: bytes = field(default=b"", repr=False)
+
+    @property
+    def sent_contribution(self) -> bytes:
+        """Return the bytes of the last answer, exactly as they were first sent."""
+        if sha256(self.contribution).hexdigest() != self.answered.contribution_digest:
+            raise NotReady("The last answer was changed; ask for a new session.")
+        return self.contribution
+
+
+class PartySession:
+    """One party in one session of a home.
+
+    forgotten: the row of a party that was forgotten, of which little is left; by default
+        the party as it takes part now.
+    """
+
+    def __init__(
+        self, home: Path, session: str, slot: str, forgotten: int | None = None
+    ) -> None:
+        self.session, self.slot = session, slot
+        self.home, self.store = home, store_of(home)
+        self._forgotten_id = forgotten
+        self.spending = PrivacyBudget(home)
+        self.intersections = Intersections(home)
+        self.shown = ShownTables(home)
+        self.summed = SummedRows(home)
+
+    @property
+    def id(self) -> int | None:
+        """Return the number of its row; None where nothing is stored."""
+        if self._forgotten_id is not None:
+            return self._forgotten_id
+        found = self.store.row(
+            "SELECT id FROM parties WHERE session = ? AND slot = ? AND NOT is_forgotten",
+            self.session,
+            self.slot,
+        )
+        return found and int(found[0])
+
+    def id_in(self, database: Connection) -> int:
+        """Return the number of its row, within a transaction that may make it."""
+        number = self.id
+        if number is None:
+            number = database.execute(
+                "INSERT INTO parties (session, slot) VALUES (?, ?)",
+                (self.session, self.slot),
+            ).lastrowid
+        if number is None:
+            raise NotReady("Nothing can be stored of this party.")
+        return number
+
+    def _set(self, column: str, value: object) -> None:
+        with self.store.transaction() as database:
+            database.execute(
+                f"UPDATE parties SET {column} = ? WHERE id = ?",  # noqa: S608  our names
+                (value, self.id_in(database)),
+            )
+
+    def _get(self, column: str) -> Any:
+        found = self.store.row(
+            f"SELECT {column} FROM parties WHERE id = ?",  # noqa: S608  our names
+            self.id,
+        )
+        return found and found[0]
+
+    @property
+    def exists(self) -> bool:
+        """Return whether the party has accepted the terms from here."""
+        return bool(self._get("identity IS NOT NULL"))
+
+    @property
+    def has_joined(self) -> bool:
+        """Return whether the party takes part: the analyst has given it a token."""
+        return bool(self._get("identity ->> '$.token' IS NOT NULL"))
+
+    def lock(self) -> AbstractContextManager[None]:
+        """Keep a second process from running the same party; :class:`NotReady` for it."""
+        return self.store.lease(f"{self.session} {self.slot}")
+
+    @property
+    def is_free(self) -> bool:
+        """Return whether no process runs this party."""
+        return self.store.holder(f"{self.session} {self.slot}") is None
+
+    def load_identity(self) -> Identity:
+        """Return who the party is; :class:`NotReady` if it never joined from here."""
+        stored = self._get("identity")
+        if stored is not None:
+            return Identity.model_validate_json(stored)
+        if self.forgotten():
+            raise NotReady(
+                f"This party was forgotten: of {self.session} {self.slot} only the "
+                "log and the report are left.",
+                remedy="'coterie party report' shows the report.",
+            )
+        slots = self.store.rows(
+            "SELECT slot FROM parties WHERE session = ?", self.session
+        )
+        sessions = self.store.rows("SELECT session FROM parties")
+        named = (self.slot, slots) if slots else (self.session, sessions)
+        meant = did_you_mean(named[0], {found for [found] in named[1]})
+        raise NotReady(
+            f"{self.home} stores nothing of {self.session} {self.slot}: join first."
+            f"{meant}"
+        )
+
+    def save_identity(self, identity: Identity) -> None:
+        """Store who the party is."""
+        self._set("identity", identity.model_dump_json())
+
+    def load(self, document: Document) -> bytes | None:
+        """Return a document, if there is one."""
+        found = self.store.row(
+            "SELECT content FROM documents WHERE party = ? AND name = ?",
+            self.id,
+            document,
+        )
+        return found and bytes(found[0])
+
+    def save(self, document: Document, content: bytes | None) -> None:
+        """Store a document; None erases it."""
+        with self.store.transaction() as database:
+            place = self.id_in(database), document
+            database.execute(
+                "DELETE FROM documents WHERE party = ? AND name = ?", place
+            )
+            if content is not None:
+                database.execute(
+                    "INSERT INTO documents VALUES (?, ?, ?)", (*place, content)
+                )
+
+    @property
+    def agreement(self) -> bytes | None:
+        """Return the exact bytes of the agreement, once it is known."""
+        return self.load(Document.AGREEMENT)
+
+    @property
+    def result(self) -> bytes | None:
+        """Return the result, once it was fetched."""
+        return self.load(Document.RESULT)
+
+    @property
+    def report(self) -> bytes | None:
+        """Return the report that was written when the rest was forgotten."""
+        return self.load(Document.REPORT)
+
+    @property
+    def use(self) -> str:
+        """Return what a release of this party is counted under: one per agreement."""
+        return "/".join((self.session, self.slot, self._agreement_digest))
+
+    @property
+    def attempt(self) -> str:
+        """Return what all slots of this session are at once: one agreement."""
+        return "/".join((self.session, self._agreement_digest))
+
+    @property
+    def _agreement_digest(self) -> str:
+        agreement = self.agreement
+        return "" if agreement is None else sha256(agreement).hexdigest()
+
+    def load_state(self) -> DurableState:
+        """Return where the party stands; at its beginning if nothing is stored."""
+        found = self.store.row(
+            "SELECT round, attempt, task_digest, contribution_digest, contribution, "
+            "journal FROM answers WHERE party = ?",
+            self.id,
+        )
+        if found is None:
+            return DurableState()
+        entries: dict[str, dict[str, bytes]] = {"before": {}, "after": {}}
+        for moment, kind, content in self.store.rows(
+            "SELECT moment, kind, content FROM memory WHERE party = ?", self.id
+        ):
+            entries[moment][kind] = content
+        round_, attempt, task_digest, contribution_digest, contribution, journal = found
+        return DurableState(
+            answered=AnsweredRound(
+                round=round_,
+                attempt=attempt,
+                task_digest=task_digest,
+                contribution_digest=contribution_digest,
+                before=Memory(entries["before"]),
+                after=Memory(entries["after"]),
+            ),
+            journal=Journal.decode(journal),
+            contribution=contribution,
+        )
+
+    @property
+    def journal(self) -> Journal:
+        """Return which tasks were answered."""
+        found = self.store.row("SELECT journal FROM answers WHERE party = ?", self.id)
+        return Journal.decode(found[0]) if found else Journal()
+
+    def save_state(
+        self, state: DurableState, before: DurableState | None = None
+    ) -> None:
+        """Store where the party stands from now on, before anything is sent.
+
+        before: what is stored, if it is known: memory that is as it was is not written.
+        """
+        before = before or self.load_state()
+        answered = state.answered
+        with self.store.transaction() as database:
+            party = self.id_in(database)
+            database.execute(
+                "INSERT INTO answers VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE "
+                "SET round = excluded.round, attempt = excluded.attempt, "
+                "task_digest = excluded.task_digest, "
+                "contribution_digest = excluded.contribution_digest, "
+                "contribution = excluded.contribution, journal = excluded.journal",
+                (
+                    party,
+                    *answered.place,
+                    answered.task_digest,
+                    answered.contribution_digest,
+                    state.contribution,
+                    state.journal.encode(),
+                ),
+            )
+            memories = (
+                ("before", before.answered.before, answered.before),
+                ("after", before.answered.after, answered.after),
+            )
+            for moment, old, new in memories:
+                database.executemany(
+                    "INSERT OR REPLACE INTO memory VALUES (?, ?, ?, ?)",
+                    [
+                        (party, moment, kind, content)
+                        for kind, content in new.entries.items()
+                        if old.entries.get(kind) != content
+                    ],
+                )
+                database.executemany(
+                    "DELETE FROM memory WHERE party = ? AND moment = ? AND kind = ?",
+                    [
+                        (party, moment, kind)
+                        for kind in old.entries.keys() - new.entries.keys()
+                    ],
+                )
+
+    def save_journal(self, journal: Journal) -> None:
+        """Store which tasks were answered, and whether any more will be."""
+        with self.store.transaction() as database:
+            database.execute(
+                "INSERT INTO answers VALUES (?, 0, 0, '', '', x'', ?) ON CONFLICT DO "
+                "UPDATE SET journal = excluded.journal",
+                (self.id_in(database), journal.encode()),
+            )
+
+    def has_receipt(self, journal: Journal) -> bool:
+        """Return whether the analyst has acknowledged the last answer of a journal."""
+        return self.ledger.has_receipt((journal.round, journal.attempt))
+
+    def leave(self, said: str, reason: StopReason) -> None:
+        """Let the party answer nothing any more, since its people left the session.
+
+        said: why, for its own people. reason: the word for others.
+        """
+        self.save_journal(self.journal.stop(said, reason, left=True))
+
+    def go_on(self) -> None:
+        """Take back that the party was stopped."""
+        self.save_journal(self.journal.go_on())
+
+    @property
+    def stop_announced(self) -> bool:
+        """Return whether the analyst was told that the party stopped for good."""
+        return bool(self._get("stop_announced"))
+
+    def note_stop_announced(self) -> None:
+        """Remember that the analyst was told that the party stopped for good."""
+        self._set("stop_announced", 1)
+
+    @property
+    def is_held(self) -> bool:
+        """Return whether the operator refused an answer, and has agreed to none since."""
+        return bool(self._get("is_held"))
+
+    def hold(self, *, refused: bool) -> None:
+        """Remember that the operator refused an answer, or has agreed to one again."""
+        if refused != self.is_held:
+            self._set("is_held", int(refused))
+
+    @property
+    def consents(self) -> Consents:
+        """Return to which kinds of contribution its people have said yes."""
+        return Consents(self)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """Return the log of what was sent this party."""
+        return Ledger(self)
+
+    @property
+    def mappings(self) -> KeptMappings:
+        """Return the mappings of this party's table."""
+        return KeptMappings(self, lambda: self.shown.key("mapping"))
+
+    def keyed_table_digest(self) -> str:
+        """Return a keyed digest (hex) of the rows that took part; empty before."""
+        digest = self.load_identity().data_digest
+        if digest is None:
+            return ""
+        key = self.shown.key("table")
+        return blake2b(digest.encode(), key=key, digest_size=32).hexdigest()
+
+    @property
+    def cluster_names(self) -> tuple[str, ...]:
+        """Return the name of each cluster, '' for none; empty before any is named."""
+        stored = json.loads(self._get("cluster_names") or "{}")
+        names = {int(cluster): name for cluster, name in stored.items()}
+        return tuple(names.get(c, "") for c in range(1 + max(names, default=-1)))
+
+    def name_clusters(
+        self, names: Mapping[int, str], n_clusters: int
+    ) -> tuple[str, ...]:
+        """Store new names beside the others, and return all; '' takes a name back.
+
+        Raises InvalidParameters if a cluster does not exist, a name is no line of 1 to
+            40 printable characters, or two clusters have the same.
+        """
+        remedy = "Name a cluster by its number: --name 3=SIDD; --name 3= takes it back."
+        for cluster, name in names.items():
+            if not 0 <= cluster < n_clusters:
+                raise InvalidParameters(
+                    f"There is no cluster {cluster}: they are 0 to {n_clusters - 1}.",
+                    remedy=remedy,
+                )
+            if len(name) > _LONGEST_NAME or not name.isprintable():
+                raise InvalidParameters(
+                    f"A name has 1 to {_LONGEST_NAME} printable characters; that of "
+                    f"cluster {cluster} has others, or {len(name)}.",
+                    remedy=remedy,
+                )
+        merged = dict(enumerate(self.cluster_names))
+        merged |= {cluster: name.strip() for cluster, name in names.items()}
+        merged = {cluster: name for cluster, name in merged.items() if name}
+        if len(set(merged.values())) < len(merged):
+            raise InvalidParameters("Two clusters have the same name.", remedy=remedy)
+        self._set("cluster_names", json.dumps(merged))
+        return self.cluster_names
+
+    @property
+    def written_files(self) -> dict[str, str]:
+        """Return the digest of each file that was written for this session, by path."""
+        return dict(
+            self.store.rows("SELECT path, digest FROM outputs WHERE party = ?", self.id)
+        )
+
+    def note_written(self, digests: Mapping[str, str]) -> None:
+        """Remember files that were written for this session, or are about to be."""
+        with self.store.transaction() as database:
+            party = self.id_in(database)
+            database.executemany(
+                "INSERT OR REPLACE INTO outputs VALUES (?, ?, ?)",
+                [(party, path, digest) for path, digest in digests.items()],
+            )
+
+    @property
+    def member(self) -> Member | None:
+        """Return this party's line of the roster, once it has said it."""
+        if self.exists:
+            return self.load_identity().member
+        agreement = self.agreement
+        return (
+            None
+            if agreement is None
+            else read_agreement(agreement)[0].member(self.slot)
+        )
+
+    def forget(self, report: bytes | None = None, *, everything: bool = False) -> None:
+        """Erase what is stored of the session, secrets included.
+
+        The log of what was sent and the agreement stay, and ``report`` with them, unless
+        ``everything`` goes: see :meth:`forgotten`.
+        """
+        own = self.home.resolve()
+        labels = [p for p in map(Path, self.written_files) if p.is_relative_to(own)]
+        with self.store.transaction() as database:
+            if everything:
+                database.execute(
+                    "DELETE FROM parties WHERE session = ? AND slot = ?",
+                    (self.session, self.slot),
+                )
+            else:
+                self._forget(database, report)
+        self.store.erase_log()
+        for path in labels:
+            path.unlink(missing_ok=True)
+        rmtree(self.home / "orders" / self.session / self.slot, ignore_errors=True)
+
+    def _forget(self, database: Connection, report: bytes | None) -> None:
+        party = self.id_in(database)
+        if report is not None:
+            self.save(Document.REPORT, report)
+        database.execute(
+            "DELETE FROM documents WHERE party = ? AND name NOT IN (?, ?)",
+            (party, Document.AGREEMENT, Document.REPORT),
+        )
+        for table in ("answers", "memory", "consents", "mappings", "outputs"):
+            database.execute(f"DELETE FROM {table} WHERE party = ?", (party,))  # noqa: S608  our names
+        database.execute(
+            "UPDATE parties SET is_forgotten = 1, identity = NULL, is_held = 0, "
+            "stop_announced = 0, consents_withdrawn_at = NULL, cluster_names = '{}' "
+            "WHERE id = ?",
+            (party,),
+        )
+
+    def forgotten(self) -> PartySession | None:
+        """Return what outlived the last time that this party was forgotten, if any."""
+        found = self.store.row(
+            "SELECT max(id) FROM parties WHERE session = ? AND slot = ? AND is_forgotten",
+            self.session,
+            self.slot,
+        )
+        if found is None or found[0] is None:
+            return None
+        return PartySession(self.home, self.session, self.slot, found[0])
