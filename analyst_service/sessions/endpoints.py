@@ -271,12 +271,13 @@ class Cancellation(BaseModel):
 
 
 class PartyStop(BaseModel):
-    """Why a party stopped for good."""
+    """Why a party stopped."""
 
     model_config = ConfigDict(extra="forbid")
 
-    reason: StopReason = Field(
-        description="All that others read: which check refused is not among the words."
+    reason: StopReason | None = Field(
+        description="All that others read: which check refused is not among the words. "
+        "Null takes back that it is held."
     )
 
 
@@ -514,9 +515,10 @@ def post_stopped(
     caller: CallerDep,
     service: ServiceDep,
 ) -> None:
-    """Say that the caller's party stopped for good; a repeat changes nothing.
+    """Say that the caller's party stopped; a repeat changes nothing.
 
-    It sends nothing more. The session ends, unless a quorum of others is enough.
+    One that is held may go on. Any other sends nothing more, and the session ends, unless
+    a quorum of others is enough.
     """
     reason = body.read().reason
     service.database.transact(sessions.stop_party, caller, session_id, reason)

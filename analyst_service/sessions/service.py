@@ -93,7 +93,7 @@ _MEMBERS = (
 _STOPPED = (
     sa.select(Member.slot, Member.stopped)
     .where(Member.session_id == sa.bindparam("session_id"))
-    .where(Member.stopped.is_not(None))
+    .where(Member.stopped != StopReason.HELD.value)
     .order_by(Member.row_group, Member.column_group)
 )
 _SLOTS = {kind: _slots_of(table(kind)) for kind in (Task, Contribution)}
@@ -503,9 +503,11 @@ def end_outdated(db: Transaction) -> list[tuple[Session, str]]:
 
 
 def stop_party(
-    db: Transaction, caller: Caller, session_id: str, reason: StopReason
+    db: Transaction, caller: Caller, session_id: str, reason: StopReason | None
 ) -> None:
-    """Note that the caller's own party stopped for good; a repeat changes nothing.
+    """Note that the caller's own party stopped; a repeat changes nothing.
+
+    One that is held goes on where no reason follows, and others go on asking it.
 
     Raises PartyStopped if it stopped already, and gave another reason.
     Raises SessionOver if the session ended before.
@@ -517,10 +519,9 @@ def stop_party(
         return
     require_going(db, session, own.slot)
     require_alive(session)
-    own.stopped = reason.value
-    audit.append(
-        db, session.id, "stopped", db.now(), slot=own.slot, reason=reason.value
-    )
+    own.stopped = None if reason is None else reason.value
+    event = "continued" if reason is None else "stopped"
+    audit.append(db, session.id, event, db.now(), slot=own.slot, reason=own.stopped)
     continue_without_stopped(db, session.id)
 
 

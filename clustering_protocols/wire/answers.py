@@ -23,7 +23,7 @@ class SlotStatus(BaseModel):
     n_rows: int | None
     awaited: bool
     stopped: StopReason | None = Field(
-        default=None, description="Why its party stopped for good, if it did."
+        default=None, description="Why its party stopped, if it did."
     )
 
 

@@ -31,8 +31,9 @@ class SlotState(StrEnum):
 
 
 class StopReason(StrEnum):
-    """Why a party stopped for good: all that others read of it."""
+    """Why a party stopped: all that others read of it. One that is held may go on."""
 
+    HELD = "held"
     LEFT = "left"
     REFUSED = "refused"
     DATA = "data"

@@ -9,8 +9,9 @@ from operator import itemgetter
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from clustering_protocols.terms.terms import Layout
-from clustering_protocols.wire.answers import SessionStatus, SlotStatus
+from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import Event, SessionState, SlotState
+from clustering_protocols.wire.stop_reasons import summarise_stop
 from coterie_pages.models import (
     AuditRow,
     SlotAnswer,
@@ -48,14 +49,10 @@ def seats_shown(
             row=slot.row,
             column=slot.column,
             state=slot.state,
-            reason=slot.reason or _describe_stop(slot),
+            reason=slot.reason or summarise_stop(slot.stopped),
             joined_at=slot.joined_at,
             n_rows=slot.n_rows,
         )
-
-
-def _describe_stop(slot: SlotStatus) -> str:
-    return "" if slot.stopped is None else f"stopped for good: {slot.stopped}"
 
 
 def may_of(status: SessionStatus) -> Iterator[May]:

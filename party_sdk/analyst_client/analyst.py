@@ -64,8 +64,8 @@ class Analyst(Protocol):
     def decline(self, code: str, state: SlotState, reason: str) -> None:
         """Say why the party of a code does not join: refused by a check, or declined."""
 
-    def stop(self, session: str, reason: StopReason) -> None:
-        """Say that the caller's party stopped for good; repeating it changes nothing."""
+    def stop(self, session: str, reason: StopReason | None) -> None:
+        """Say that the caller's party stopped, or is held no more where no reason is."""
 
     def session(self, session: str) -> SessionStatus:
         """Return where a session stands."""

@@ -182,9 +182,9 @@ class HttpAnalyst(CoordinatedAnalyst):
         body = {"code": code, "state": state.value, "reason": reason}
         self._send("POST", "/v1/join/decline", json=body)
 
-    def stop(self, session: str, reason: StopReason) -> None:
-        """Say that the caller's party stopped for good; repeating it changes nothing."""
-        path, body = f"/v1/sessions/{session}/stopped", {"reason": reason.value}
+    def stop(self, session: str, reason: StopReason | None) -> None:
+        """Say that the caller's party stopped, or is held no more where no reason is."""
+        path, body = f"/v1/sessions/{session}/stopped", {"reason": reason}
         patience = min(self._transport.patience, _STOP_PATIENCE)
         self._send("POST", path, json=body, patience=patience)
 

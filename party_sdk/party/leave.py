@@ -12,16 +12,23 @@ from clustering_protocols.common.errors import (
     InvalidData,
     InvitationUsed,
     NotReady,
+    OverlapTooSmall,
     PartyStopped,
     SessionOver,
     ShapeConflict,
 )
+from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SlotState, StopReason
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.party.party_session import PartySession
 
 _LEFT: Final = "You left this session"
+_HOLDING: Final = (GuardRefused, InvalidData, ShapeConflict, OverlapTooSmall)
+_TELLING_HELD: Final = (
+    " The others read that this party is held (held), and not why. The same command "
+    "continues; coterie party leave ends it."
+)
 
 
 def decline(analyst: Analyst, code: str, reason: str, check: str | None = None) -> None:
@@ -109,14 +116,29 @@ def tell_stop(folder: PartySession, analyst: Analyst) -> bool:
 def telling_stops(folder: PartySession, analyst: Analyst) -> Iterator[None]:
     """Tell the others where this party stops for good, or did and was killed then.
 
+    Where a limit of its own or its operator stops it, they read that it is held.
+
     Raises CoterieError: what stopped it, whether the others could be told or not.
     """
     try:
         yield
-    except CoterieError:
+    except CoterieError as error:
         with suppress(CoterieError):  # what stopped it is what the operator has to read
-            tell_stop(folder, analyst)
+            if not tell_stop(folder, analyst) and isinstance(error, _HOLDING):
+                _as_party(folder, analyst).stop(folder.session, StopReason.HELD)
+                error.remedy += _TELLING_HELD
         raise
+
+
+def go_on(folder: PartySession, analyst: Analyst, status: SessionStatus) -> None:
+    """Tell the others that this party is held no more, where they read that it is."""
+    [own] = (slot for slot in status.slots if slot.name == folder.slot)
+    if own.stopped is StopReason.HELD:
+        _as_party(folder, analyst).stop(folder.session, None)
+
+
+def _as_party(folder: PartySession, analyst: Analyst) -> Analyst:
+    return analyst.as_party(folder.load_identity().token or "")
 
 
 def come_back(folder: PartySession) -> None:

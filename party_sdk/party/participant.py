@@ -42,7 +42,7 @@ from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.join import check_again, first_time, take_slot
-from party_sdk.party.leave import check_staying, telling_refusals, telling_stops
+from party_sdk.party.leave import check_staying, go_on, telling_refusals, telling_stops
 from party_sdk.party.notifications import OwnReceivers, leave_addresses, name_addresses
 from party_sdk.party.party_at_home import PartyAtHome
 from party_sdk.party.party_session import Document, Identity, PartySession
@@ -306,6 +306,7 @@ class Party(PartyAtHome):
             return self._conclude(kept, arrival.data)
         analyst = self._analyst.as_party(self._identity.token or "")
         watch = SessionWatch(analyst, self.invitation.session, on_progress)
+        go_on(self.folder, self._analyst, watch.look())
         receivers = OwnReceivers(analyst, self.invitation.session)
         refused = leave_addresses(self.folder, receivers)
         self._identity = self.folder.load_identity()

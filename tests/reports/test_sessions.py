@@ -26,6 +26,7 @@ from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.retention import Retention
 from clustering_protocols.terms.terms import Layout
+from clustering_protocols.wire.states import StopReason
 from coterie_pages.views.terms_sheet import sheet_of
 from tests.attacks.honest_sessions import completed, house_in, numbers, play
 
@@ -38,7 +39,7 @@ UNITS: dict[str, Verdict] = {
 """By what is done with gaps: whether a party with HbA1c in % is stopped."""
 STAND_IN_DATES: dict[str, Verdict] = {"": RIGHT, "1900-01-01": RIGHT}
 """By the unknown birth date of two namesakes: whether they stay two people."""
-STOPPED_AFTER_JOINING: Verdict = BROKEN
+STOPPED_AFTER_JOINING: Verdict = RIGHT
 """Whether the coordinator reads which party its own guard stopped."""
 DAYS_TO_DELETE: Verdict = BROKEN
 """Whether an analyst as installed takes a session that it has to delete."""
@@ -151,8 +152,20 @@ def test_the_coordinator_reads_which_guard_stopped_a_party(house: House) -> None
         )
     assert stopped
     status = session.status()
-    named = [slot for slot in status.slots if slot.stopped is not None]
+    named = [slot for slot in status.slots if slot.stopped is StopReason.HELD]
     check(right(len(named) == stopped), STOPPED_AFTER_JOINING)
+    assert all("held" in str(e) for e in errors if "ids_per_row" in str(e))
+    parties = [
+        house.accept(session, invitations, s, ids_per_row=2) for s in invitations
+    ]
+    with ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(party.run, table, id_column=ids)
+            for party, table in zip(parties, tables, strict=True)
+        ]
+        results = [run.result() for run in runs]
+    assert len(results) == len(tables)
+    assert not any(slot.stopped for slot in session.status().slots)
 
 
 def test_an_analyst_as_installed_takes_terms_of_deletion(house: House) -> None:

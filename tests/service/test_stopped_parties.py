@@ -28,7 +28,7 @@ PARTS = simulation.split(X, LAYOUT, seed=1)
 A, B, *OTHERS = LAYOUT.names
 
 
-def stop(session: ByHand, slot: str, word: str = "refused") -> httpx.Response:
+def stop(session: ByHand, slot: str, word: str | None = "refused") -> httpx.Response:
     path = f"{session.path}/stopped"
     return session.api.send("POST", path, session.tokens[slot], json={"reason": word})
 
@@ -49,7 +49,7 @@ def audited(session: ByHand) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-@pytest.mark.parametrize("word", list(StopReason))
+@pytest.mark.parametrize("word", [w for w in StopReason if w is not StopReason.HELD])
 def test_a_session_that_needs_all_ends_at_once(api: Api, word: StopReason) -> None:
     session = api.open(Dummy(), PARTS).join()
     assert stop(session, A, word).status_code == 204
@@ -70,6 +70,28 @@ def test_a_session_that_needs_all_ends_at_once(api: Api, word: StopReason) -> No
         Problem.PARTY_STOPPED.slug,
         Problem.PARTY_STOPPED.slug,
     )
+
+
+def test_a_party_that_is_held_is_seen_and_may_go_on(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    assert stop(session, A, "held").status_code == 204
+    assert session.status["state"] == "collecting"
+    assert said_of(session)[A] == "held"
+    assert session.task(A).status_code == 200
+    assert stop(session, A, None).status_code == 204
+    assert said_of(session)[A] is None
+    events = [(line["event"], line.get("reason")) for line in audited(session)]
+    assert {("stopped", "held"), ("continued", None)} <= set(events)
+
+
+def test_who_is_held_may_stop_for_good_and_then_go_on_no_more(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    stop(session, A, "held")
+    assert stop(session, A, "left").status_code == 204
+    assert session.status["state"] == "failed"
+    refused = stop(session, A, None)
+    assert_problem(refused, Problem.PARTY_STOPPED)
+    assert said_of(session)[A] == "left"
 
 
 def test_the_same_word_again_changes_nothing(api: Api) -> None:
@@ -105,7 +127,7 @@ def test_nobody_says_it_of_another_slot(api: Api) -> None:
 
 
 @pytest.mark.threat(191)
-@pytest.mark.parametrize("word", ["", "guard-refused", "minimum_rows", "LEFT", 1, None])
+@pytest.mark.parametrize("word", ["", "guard-refused", "minimum_rows", "LEFT", 1, []])
 def test_no_other_word_is_taken(api: Api, word: Any) -> None:
     session = api.open(Dummy(), PARTS).join()
     assert_problem(stop(session, A, word), Problem.INVALID_PARAMETERS)
@@ -200,7 +222,7 @@ def test_who_answered_before_it_stopped_counts_in_that_round(api: Api) -> None:
 
 def test_every_problem_of_the_catalogue_has_a_word() -> None:
     words = {each: find_stop_reason(CoterieError.of(each, "")) for each in Problem}
-    assert set(words.values()) == set(StopReason)
+    assert set(words.values()) == set(StopReason) - {StopReason.HELD}
     assert words[Problem.GUARD_REFUSED] is StopReason.REFUSED
     assert words[Problem.INVALID_DATA] is StopReason.DATA
     assert words[Problem.INTERNAL] is StopReason.SOFTWARE

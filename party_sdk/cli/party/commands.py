@@ -216,7 +216,7 @@ def check(
 @click.option("--reason", default="", help="A line for the coordinator to read.")
 @click.option(
     "--because",
-    type=click.Choice([each.value for each in StopReason]),
+    type=click.Choice([word.value for word in StopReason if word != StopReason.HELD]),
     default=StopReason.LEFT.value,
     show_default=True,
     help="The one word that all others read, once you have run with your data.",

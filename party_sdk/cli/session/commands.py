@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from clustering_protocols.wire.states import OVER, SessionState, SlotState
+from clustering_protocols.wire.stop_reasons import summarise_stop
 from party_sdk.cli.options.arguments import opened_argument, opened_sessions
 from party_sdk.cli.options.common import (
     MOMENT,
@@ -321,7 +322,7 @@ def show_status(status: SessionStatus) -> None:
     for slot in status.slots:
         joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
         if slot.stopped is not None:
-            joined += f", stopped for good: {slot.stopped}"
+            joined += f", {summarise_stop(slot.stopped)}"
         waiting = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
         say(f"  {slot.name}: {joined}{waiting}")
     chosen = next((n for n, run in enumerate(status.runs) if run.chosen), None)
