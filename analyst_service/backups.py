@@ -21,7 +21,6 @@ from pydantic import AwareDatetime, BaseModel, ValidationError
 from sqlalchemy.orm import Session as Transaction
 from typing_extensions import Buffer
 
-from analyst_service.blobs import BlobStore
 from analyst_service.blobs.files import (
     FileBlobStore,
     map_file,
@@ -61,7 +60,7 @@ class Description(BaseModel):
 
 
 def back_up(
-    database: Database, blobs: BlobStore, key: Institution, folder: Path
+    database: Database, blobs: FileBlobStore, key: Institution, folder: Path
 ) -> int:
     """Write a new folder while the service works; return how many blobs are in it.
 
@@ -89,7 +88,7 @@ def back_up(
     return n_blobs
 
 
-def _copy(database: Database, blobs: BlobStore, draft: Path) -> int:
+def _copy(database: Database, blobs: FileBlobStore, draft: Path) -> int:
     """Copy the database, then its blobs; anew where the end of a session removed one."""
     copies = FileBlobStore(draft / "blobs")
     is_file = database.engine.dialect.name == "sqlite"
@@ -206,7 +205,7 @@ def _place_rest(folder: Path, transaction: Transaction, settings: Settings) -> N
         store.set_mark(named.store)
 
 
-def _copy_blob(content: Buffer, digest: str, store: BlobStore) -> None:
+def _copy_blob(content: Buffer, digest: str, store: FileBlobStore) -> None:
     if store.has(digest):
         return
     draft = store.draft()

@@ -15,7 +15,7 @@ from typing import Final
 import sqlalchemy as sa
 from sqlalchemy.orm import Session as Transaction
 
-from analyst_service.blobs import BlobStore
+from analyst_service.blobs.files import FileBlobStore
 from analyst_service.sessions.retention import live_digests
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Installation
@@ -49,7 +49,7 @@ class Parts:
     """What a process was given: the public key (hex) and its store."""
 
     key: str
-    store: BlobStore
+    store: FileBlobStore
 
 
 def check_parts(database: Database, parts: Parts) -> None:
@@ -131,6 +131,6 @@ def _check_mark(row: Installation, found: str | None) -> None:
         raise ForeignStore(_OF_ANOTHER)
 
 
-def _check_arrays(transaction: Transaction, store: BlobStore) -> None:
+def _check_arrays(transaction: Transaction, store: FileBlobStore) -> None:
     if not store.have(live_digests(transaction)):
         raise ForeignStore("it lacks arrays that sessions of the database name")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Generic, TypeVar
 
-from analyst_service.blobs import BlobStore
+from analyst_service.blobs.files import FileBlobStore
 from analyst_service.clock import Clock
 from analyst_service.identity import load_identity
 from analyst_service.monitoring.logs import describe
@@ -37,6 +37,12 @@ from clustering_protocols.terms.terms import Identities
 
 log = logging.getLogger(__name__)
 
+
+LEASE_SECONDS: Final = 15.0
+"""How long without a sign of life until a step is taken from its driver.
+
+The same for all analysts of a database: each judges the others' leases by it.
+"""
 
 _V = TypeVar("_V")
 _SECOND: Final = timedelta(seconds=1)
@@ -174,7 +180,7 @@ class Service:
 
     settings: Settings
     database: Database
-    blobs: BlobStore
+    blobs: FileBlobStore
     metrics: Metrics
     notifier: Notifier = field(default_factory=Notifier)
     authenticating: Batcher = field(default_factory=Batcher)
@@ -208,7 +214,7 @@ class Service:
     @property
     def lease_span(self) -> timedelta:
         """Return how long a lease of a step holds without being renewed."""
-        return timedelta(seconds=self.settings.lease_seconds)
+        return timedelta(seconds=LEASE_SECONDS)
 
     def count(self, credential_id: str) -> None:
         """Count a request of a credential, and note that it was shown.

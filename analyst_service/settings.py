@@ -6,7 +6,7 @@ import os
 import re
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -17,7 +17,7 @@ from clustering_protocols.common.limits import BODY_BYTES
 
 # Anyone who reaches a scheduler runs code where its workers are.
 _SCHEDULER: Final = re.compile(
-    r"tls://[^/\s@]+:[0-9]{1,5}|tcp://(?:127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):[0-9]{1,5}"
+    r"tls://[^/\s@]+:[0-9]{1,5}|tcp\+plain://(?:127(?:\.[0-9]{1,3}){3}|localhost|\[::1\]):[0-9]{1,5}"
 )
 
 # Narrower than the standard: what has to be quoted, and what names a route, is none.
@@ -155,27 +155,11 @@ class Settings(BaseSettings):
     workers: int = Field(
         default=1, ge=1, le=64, description="Processes that step rounds."
     )
-    lease_seconds: float = Field(
-        default=15.0,
-        ge=0.5,
-        le=3600,
-        description="After how long without a sign of life a step is taken from its "
-        "driver.",
-    )
-    engine: Literal["local", "dask"] = Field(
+    engine: str = Field(
         default="local",
-        description="Where steps work on blocks of rows: in their own process, or on "
-        "Dask's workers (pip install 'coterie[dask]').",
-    )
-    dask_scheduler: str = Field(
-        default="",
-        description="Address of the scheduler, tls://host:8786; without one each worker "
-        "process of the analyst starts Dask's workers on its machine.",
-    )
-    dask_plain: bool = Field(
-        default=False,
-        description="Whether a scheduler on this machine may be reached without TLS "
-        "(tcp://127.0.0.1): every account of the machine then runs code as the workers.",
+        description="Where steps work on blocks of rows: 'local', in their own process; "
+        "'dask', on workers that are started beside it (pip install 'coterie[dask]'); or "
+        "on those of a scheduler, by its address tls://host:8786.",
     )
     smtp_server: str = Field(
         default="",
@@ -262,29 +246,17 @@ class Settings(BaseSettings):
     @field_validator("engine")
     @classmethod
     def _check_engine(cls, engine: str) -> str:
-        if engine == "dask" and find_spec("distributed") is None:
+        if engine == "local":
+            return engine
+        if engine != "dask" and _SCHEDULER.fullmatch(engine) is None:
+            raise ValueError(
+                "give local, dask or the address of a scheduler, tls://host:8786. One on "
+                "this machine may go without TLS, by tcp+plain://127.0.0.1:8786: every "
+                "account of the machine then runs code as its workers"
+            )
+        if find_spec("distributed") is None:
             raise ValueError("Dask is not installed: pip install 'coterie[dask]'")
         return engine
-
-    @field_validator("dask_scheduler")
-    @classmethod
-    def _check_scheduler(cls, address: str) -> str:
-        if address and _SCHEDULER.fullmatch(address) is None:
-            raise ValueError(
-                "a scheduler has an address of the form tls://host:8786; tcp:// is for "
-                "127.0.0.1 alone"
-            )
-        return address
-
-    @model_validator(mode="after")
-    def _check_plain_scheduler(self) -> Self:
-        if self.dask_scheduler.startswith("tcp://") and not self.dask_plain:
-            raise ValueError(
-                "COTERIE_DASK_SCHEDULER speaks no TLS: every account of this machine "
-                "would run code as its workers. Start it with TLS (tls://…), or allow "
-                "it by COTERIE_DASK_PLAIN=true"
-            )
-        return self
 
     @field_validator("smtp_server")
     @classmethod

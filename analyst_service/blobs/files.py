@@ -24,7 +24,6 @@ from typing import Final
 
 from typing_extensions import Buffer
 
-from analyst_service.blobs import BlobStore
 from clustering_protocols.common.errors import StorageFull, Unavailable
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -35,7 +34,11 @@ _IN_USE_SECONDS: Final = 60.0  # between being looked up and being opened
 
 
 class FileBlobStore:
-    """Blobs in a folder of a local file system."""
+    """Blobs in a folder of a local file system; equal bytes are kept once.
+
+    Where the bytes lie elsewhere (:mod:`analyst_service.blobs.objects`), every method may
+    raise :class:`Unavailable`.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -45,28 +48,38 @@ class FileBlobStore:
 
     def draft(self) -> FileDraft:
         """Begin to receive bytes."""
-        return FileDraft(self._tmp / secrets.token_hex(16), self)
+        return FileDraft(self.draft_path(), self)
+
+    def draft_path(self) -> Path:
+        """Return where a new draft may lie."""
+        return self._tmp / secrets.token_hex(16)
 
     def put(self, content: bytes) -> str:
-        """Store bytes and return their digest."""
+        """Store bytes and return their digest. Durable when it returns."""
         draft = self.draft()
         try:
             draft.write(content)
             digest = draft.seal()
+            draft.ready()
             draft.keep()
         finally:
             draft.discard()
         return digest
 
     def map(self, digest: str) -> Buffer:
-        """Return a blob without copying it."""
+        """Return a blob without copying it; :class:`KeyError` if there is none."""
         try:
             return map_file(self.path(digest))
         except FileNotFoundError:
             raise KeyError(digest) from None
 
     def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
-        """Return some bytes of a blob without copying them."""
+        """Return some bytes of a blob, without the others where they lie elsewhere.
+
+        ``check`` is their SHA-256: without it they are had with the whole blob alone, and
+        held against its digest. :class:`KeyError` if there is no such blob,
+        :class:`Unavailable` if it ends before them.
+        """
         del check  # what lies here was held against its digest when it came
         with suppress(OSError):  # a folder that is only read, or nothing there
             os.utime(self.path(digest))  # what was used last stays in a cache
@@ -87,7 +100,7 @@ class FileBlobStore:
         return _DIGEST.fullmatch(name) is not None
 
     def file(self, digest: str) -> Path:
-        """Return the file of a blob."""
+        """Return a file of this machine that holds a blob; :class:`KeyError` if none."""
         if not self.has(digest):
             raise KeyError(digest)
         return self.path(digest)
@@ -107,7 +120,7 @@ class FileBlobStore:
         return path
 
     def has(self, digest: str) -> bool:
-        """Return whether there is such a blob."""
+        """Return whether there is such a blob, for all who share the store."""
         return self.path(digest).exists()
 
     def have(self, digests: Collection[str]) -> bool:
@@ -129,7 +142,7 @@ class FileBlobStore:
                 yield path.name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
-        """Remove drafts that were last written before a time: a crash left them."""
+        """Remove what a crash left before a time, and copies of blobs nobody names."""
         del live  # there are no copies here
         for stray in self._tmp.iterdir():
             if _is_older(stray, before):
@@ -199,6 +212,11 @@ class FileDraft:
             self._file.flush()
             os.fsync(self._file.fileno())
         self._file.close()
+        return self.digest
+
+    @property
+    def digest(self) -> str:
+        """Return the SHA-256 (hex) of what arrived."""
         return self._hash.hexdigest()
 
     def map(self) -> Buffer:
@@ -206,13 +224,17 @@ class FileDraft:
         return map_file(self.path)
 
     def ready(self) -> None:
-        """Do nothing: sealed bytes are on their disk."""
+        """Bring sealed bytes to where they will lie, as far as that takes long.
+
+        Apart from :meth:`keep`, which others may be waiting for. Here they are on their
+        disk already.
+        """
 
     def keep(self) -> None:
-        """Rename to the name of the digest, and sync the folder."""
+        """Make the sealed bytes a blob. Durable when it returns; may be repeated."""
         if self.is_kept:
             return
-        target = self._store.place(self._hash.hexdigest())
+        target = self._store.place(self.digest)
         self.path.replace(target)
         sync_folder(target.parent)
         self.is_kept = True
@@ -310,11 +332,10 @@ class BlobPlace:
     url: str = ""
     cache_bytes: int = 0
 
-    def open(self) -> BlobStore:
+    def open(self) -> FileBlobStore:
         """Return the store; :class:`Unavailable` if the address is none."""
-        files = FileBlobStore(self.folder)
         if not self.url:
-            return files
+            return FileBlobStore(self.folder)
         from analyst_service.blobs.objects import ObjectBlobStore, open_objects
 
-        return ObjectBlobStore(open_objects(self.url), files, self.cache_bytes)
+        return ObjectBlobStore(open_objects(self.url), self.folder, self.cache_bytes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -77,58 +77,50 @@ def _credentials() -> dict[str, str]:
         raise Unavailable(f"{error}.") from None
 
 
-class ObjectBlobStore:
-    """Blobs in an object store.
+class ObjectBlobStore(FileBlobStore):
+    """Blobs in an object store; the folder is the cache in front of it.
 
-    cache: where blobs arrive, and lie as long as there is room.
+    Blobs arrive in the cache, and lie there as long as there is room.
+
     cache_bytes: how much of them stays after a sweep.
     """
 
-    def __init__(
-        self, objects: ObjectStore, cache: FileBlobStore, cache_bytes: int
-    ) -> None:
+    def __init__(self, objects: ObjectStore, cache: Path, cache_bytes: int) -> None:
+        super().__init__(cache)
         self._objects = objects
-        self._cache = cache
         self._cache_bytes = cache_bytes
         self._fetched = 0
 
     def draft(self) -> ObjectDraft:
         """Begin to receive bytes."""
-        return ObjectDraft(self._cache.draft(), self)
-
-    def put(self, content: bytes) -> str:
-        """Store bytes and return their digest."""
-        draft = self.draft()
-        try:
-            draft.write(content)
-            digest = draft.seal()
-            draft.ready()
-            draft.keep()
-        finally:
-            draft.discard()
-        return digest
+        return ObjectDraft(self.draft_path(), self)
 
     def map(self, digest: str) -> Buffer:
         """Return a blob without copying it."""
         self.file(digest)
-        return self._cache.map(digest)
+        return super().map(digest)
 
     def part(self, digest: str, begin: int, size: int, check: str | None) -> Buffer:
         """Return some bytes of a blob; they stay in the cache under their own digest."""
-        if check is None or self._cache.has(digest):
-            return self._cache.part(self.file(digest).name, begin, size, None)
-        if not self._cache.has(check):
+        if check is None or self.is_cached(digest):
+            self.file(digest)
+            return super().part(digest, begin, size, None)
+        if not self.is_cached(check):
             self._fetch_part(digest, begin, size, check)
-        return self._cache.map(check)
+        return super().map(check)
 
     def file(self, digest: str) -> Path:
         """Return the file of a blob in the cache; it is fetched if it is not there."""
-        path = self._cache.path(digest)
+        path = self.path(digest)
         with suppress(FileNotFoundError):
             os.utime(path)  # what was used last stays
             return path
         self._fetch(digest)
         return path
+
+    def is_cached(self, digest: str) -> bool:
+        """Return whether a blob lies in the cache."""
+        return self.path(digest).exists()
 
     def has(self, digest: str) -> bool:
         """Return whether there is such a blob in the store: the cache does not count."""
@@ -155,27 +147,27 @@ class ObjectBlobStore:
 
         with suppress(KeyError), _translate_errors():
             obstore.delete(self._objects, _name(digest))
-        self._cache.remove(digest)
+        super().remove(digest)
 
     def older(self, before: float) -> Iterator[str]:
         """Yield the digests of blobs that were last written before a time (POSIX)."""
         import obstore
 
         with _translate_errors():
-            for some in obstore.list(self._objects):
-                yield from _digests(some, before)
+            for objects in obstore.list(self._objects):
+                for meta in objects:
+                    name = str(meta["path"]).rpartition("/")[2]
+                    is_old = meta["last_modified"].timestamp() < before
+                    if self.is_digest(name) and is_old:
+                        yield name
 
     def sweep(self, before: float, live: Collection[str]) -> None:
         """Remove old drafts, and from the cache what nobody names or has used lately."""
-        self._cache.sweep(before, live)
-        for digest in self._cache.older(before):
+        super().sweep(before, live)
+        for digest in super().older(before):
             if digest not in live:
-                self._cache.remove(digest)
-        self._cache.shrink(self._cache_bytes)
-
-    def free_bytes(self) -> int:
-        """Return how much room is left for what arrives."""
-        return self._cache.free_bytes()
+                super().remove(digest)
+        self.shrink(self._cache_bytes)
 
     def mark(self) -> str | None:
         """Return the name that the store was given; the cache has none."""
@@ -198,7 +190,7 @@ class ObjectBlobStore:
         """Raise :class:`Unavailable` unless store and cache can be written."""
         import obstore
 
-        self._cache.check()
+        super().check()
         with _translate_errors():
             obstore.put(self._objects, _PROBE, b"", use_multipart=False)
 
@@ -217,17 +209,15 @@ class ObjectBlobStore:
 
     def _fetch(self, digest: str) -> None:
         """Bring a blob into the cache, if it is what its name says."""
+        self._keep_if(self._pieces(digest), digest)
+
+    def _pieces(self, digest: str) -> Iterator[bytes]:
         import obstore
 
-        draft = self._cache.draft()
-        try:
-            with _translate_errors():
-                found = obstore.get(self._objects, _name(digest))
-                for piece in found.stream(min_chunk_size=_PIECE):
-                    draft.write(bytes(piece))
-            self._keep_if(draft, digest)
-        finally:
-            draft.discard()
+        with _translate_errors():
+            found = obstore.get(self._objects, _name(digest))
+            for piece in found.stream(min_chunk_size=_PIECE):
+                yield bytes(piece)
 
     def _fetch_part(self, digest: str, begin: int, size: int, check: str) -> None:
         """Bring some bytes of a blob into the cache, if they are what was asked for."""
@@ -237,75 +227,44 @@ class ObjectBlobStore:
             found = obstore.get_range(
                 self._objects, _name(digest), start=begin, length=size
             )
-        draft = self._cache.draft()
-        try:
-            draft.write(bytes(found))
-            self._keep_if(draft, check)
-        finally:
-            draft.discard()
+        self._keep_if([bytes(found)], check)
         self._fetched += size
         if self._fetched > self._cache_bytes // _SHRINKS:
-            self._cache.shrink(self._cache_bytes)
+            self.shrink(self._cache_bytes)
             self._fetched = 0
 
-    @staticmethod
-    def _keep_if(draft: FileDraft, digest: str) -> None:
-        if draft.seal() != digest:
-            log.error("object store: an object is not what its name says")
-            raise Unavailable("A blob is not what its name says.")
-        draft.keep()
+    def _keep_if(self, pieces: Iterable[bytes], digest: str) -> None:
+        """Keep bytes in the cache, if they are what a digest says."""
+        draft = super().draft()
+        try:
+            for piece in pieces:
+                draft.write(piece)
+            if draft.seal() != digest:
+                log.error("object store: an object is not what its name says")
+                raise Unavailable("A blob is not what its name says.")
+            draft.keep()
+        finally:
+            draft.discard()
 
 
-class ObjectDraft:
+class ObjectDraft(FileDraft):
     """A file in the cache until it is kept: then an object, and that file its copy."""
 
-    def __init__(self, draft: FileDraft, store: ObjectBlobStore) -> None:
-        self._draft = draft
-        self._store = store
-        self._digest = ""
-
-    @property
-    def size(self) -> int:
-        """Return how many bytes have arrived."""
-        return self._draft.size
-
-    def write(self, piece: bytes) -> None:
-        """Append a piece."""
-        self._draft.write(piece)
-
-    def seal(self) -> str:
-        """Sync and return the digest."""
-        self._digest = self._draft.seal()
-        return self._digest
-
-    def map(self) -> Buffer:
-        """Return the sealed bytes without copying them."""
-        return self._draft.map()
+    _store: ObjectBlobStore
 
     def ready(self) -> None:
         """Write the object."""
-        self._store.upload(self._digest, self._draft.path)
+        self._store.upload(self.digest, self.path)
 
     def keep(self) -> None:
         """Keep the file, if the object is there: a sweep may have removed it since."""
-        if not self._draft.is_kept and not self._store.has(self._digest):
+        if not self.is_kept and not self._store.has(self.digest):
             self.ready()
-        self._draft.keep()
-
-    def discard(self) -> None:
-        """Close and remove what arrived."""
-        self._draft.discard()
+        super().keep()
 
 
 def _name(digest: str) -> str:
     return f"{digest[:2]}/{digest}"
-
-
-def _digests(found: Sequence[Any], before: float) -> Iterator[str]:
-    for each in found:
-        name = str(each["path"]).rpartition("/")[2]
-        if FileBlobStore.is_digest(name) and each["last_modified"].timestamp() < before:
-            yield name
 
 
 @contextmanager

@@ -173,5 +173,6 @@ def _check_port(host: str, port: int) -> None:
 
 
 def _shows_secrets(host: str, certificate: str | None, settings: Settings) -> bool:
-    is_local = host in {"localhost", "127.0.0.1", "::1"}
-    return not (is_local or certificate or settings.trusted_proxies)
+    from clustering_protocols.wire.http_headers import is_this_machine
+
+    return not (is_this_machine(host) or certificate or settings.trusted_proxies)

@@ -19,8 +19,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 from typing_extensions import Buffer
 
-from analyst_service.blobs import BlobDraft
-from analyst_service.blobs.files import trim_pages
+from analyst_service.blobs.files import FileDraft, trim_pages
 from analyst_service.contributions.service import (
     ROW_BYTES,
     OpenTask,
@@ -252,7 +251,7 @@ def _keep(service: Service, uploads: Sequence[Upload]) -> list[Stored | CoterieE
     return stored
 
 
-async def receive(body: Body, draft: BlobDraft | None) -> bytes:
+async def receive(body: Body, draft: FileDraft | None) -> bytes:
     """Write a body to a draft but for its last bytes, and return these.
 
     Without a draft, which only a short body does without, that is all of it.
@@ -280,7 +279,7 @@ async def receive(body: Body, draft: BlobDraft | None) -> bytes:
 
 
 def check_body(
-    draft: BlobDraft | None,
+    draft: FileDraft | None,
     last: bytes,
     announced: str,
     asked: UploadRequirements | None,

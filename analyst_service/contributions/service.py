@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from analyst_service.blobs import BlobDraft
+from analyst_service.blobs.files import FileDraft
 from analyst_service.credentials import Caller, Role, build_ended_refusal, still_valid
 from analyst_service.sessions.service import (
     check_bytes,
@@ -99,7 +99,7 @@ class Upload:
     digest: str
     size: int
     content: bytes | None = None
-    draft: BlobDraft | None = None
+    draft: FileDraft | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,7 @@ _ANSWER_SECONDS: Final = 10.0  # a scheduler that is well answers within millise
 _START_SECONDS: Final = 120.0  # processes of workers, on a machine that is busy
 _ALONE_SECONDS: Final = 30.0  # time for a worker that ended to be started again
 _AWAY: Final = (
-    "The Dask scheduler does not answer, or not to our certificate "
-    "(COTERIE_DASK_SCHEDULER)."
+    "The Dask scheduler does not answer, or not to our certificate (COTERIE_ENGINE)."
 )
 _NO_WORKERS: Final = "The Dask scheduler has no workers."
 _SILENT: Final = "Dask's workers returned nothing within five minutes."

@@ -32,7 +32,10 @@ class EngineChoice:
     @classmethod
     def of(cls, settings: Settings) -> Self:
         """Return the engine of an analyst with these settings."""
-        return cls(kind=settings.engine, scheduler=settings.dask_scheduler)
+        if settings.engine == "local":
+            return cls()
+        address = "" if settings.engine == "dask" else settings.engine
+        return cls(kind="dask", scheduler=address.replace("tcp+plain:", "tcp:"))
 
     @property
     def has_own(self) -> bool:

@@ -19,7 +19,7 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.typing import NDArray
 from typing_extensions import Buffer
 
-from analyst_service.blobs import BlobStore
+from analyst_service.blobs.files import FileBlobStore
 from clustering_protocols.common.errors import Unavailable
 
 _NUMBERS: Final = "biuf"
@@ -44,7 +44,7 @@ class Reference:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
-    def read(self, blobs: BlobStore) -> NDArray[Any]:
+    def read(self, blobs: FileBlobStore) -> NDArray[Any]:
         """Return the array, read-only; :class:`Unavailable` if there is no such blob."""
         try:
             part = memoryview(
@@ -122,7 +122,7 @@ class MappedBlobs:
         return _rebuilt(value, np.ndarray, refer), carried
 
 
-def resolve_references(value: Any, blobs: BlobStore) -> Any:
+def resolve_references(value: Any, blobs: FileBlobStore) -> Any:
     """Return a value with the arrays that its references name."""
     return _rebuilt(value, Reference, lambda reference: reference.read(blobs))
 

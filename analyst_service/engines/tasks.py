@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from threadpoolctl import threadpool_limits
 
-from analyst_service.blobs import BlobStore
+from analyst_service.blobs.files import FileBlobStore
 from analyst_service.engines.references import resolve_references
 from analyst_service.settings import Settings
 from clustering_protocols.common.errors import Unavailable
@@ -90,12 +90,12 @@ def _require_same(analyst: Versions, here: Versions) -> None:
 
 
 @cache
-def _blobs() -> BlobStore:
+def _blobs() -> FileBlobStore:
     """Return the blobs by the environment of this worker: a task names no place."""
     return Settings().blob_place.open()
 
 
-def _run(task: BlockTask, blobs: BlobStore) -> BlockResults:
+def _run(task: BlockTask, blobs: FileBlobStore) -> BlockResults:
     # for good, not for a while: threads of one worker would undo it for each other
     threadpool_limits(1)
     begun = time.thread_time()

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from analyst_service.blobs import BlobStore
+from analyst_service.blobs.files import FileBlobStore
 from analyst_service.contributions.service import ALL_ANSWERED, N_ANSWERS
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.jobs.worker import Failed, Followed, Job
@@ -310,7 +310,9 @@ def _read_open(
     return db.execute(query).all()
 
 
-def follow(db: Transaction, blobs: BlobStore, lease: Lease, followed: Followed) -> bool:
+def follow(
+    db: Transaction, blobs: FileBlobStore, lease: Lease, followed: Followed
+) -> bool:
     """Store what follows from a step; False if the lease was lost meanwhile.
 
     Raises FileNotFoundError if a blob of it was removed before a row named it; the step

@@ -20,8 +20,7 @@ from typing import Final, NamedTuple
 
 from typing_extensions import Buffer
 
-from analyst_service.blobs import BlobStore
-from analyst_service.blobs.files import BlobPlace
+from analyst_service.blobs.files import BlobPlace, FileBlobStore
 from analyst_service.engines.engine_factory import EngineChoice
 from analyst_service.monitoring.logs import describe
 from clustering_protocols import engine
@@ -96,7 +95,7 @@ def run(job: Job) -> Followed:
 
 
 @lru_cache(maxsize=1)
-def _open_store(place: BlobPlace) -> BlobStore:
+def _open_store(place: BlobPlace) -> FileBlobStore:
     """Return the store, opened once: workers started here cost the process its keys."""
     return place.open()
 
@@ -115,7 +114,7 @@ class _StepInputs(NamedTuple):
     mapped: Mapping[str, Buffer]
 
 
-def _map_inputs(job: Job, blobs: BlobStore) -> _StepInputs:
+def _map_inputs(job: Job, blobs: FileBlobStore) -> _StepInputs:
     states = () if job.state is None else (job.state,)
     named = {each for each in job.contributions.values() if isinstance(each, str)}
     digests = {*states, *job.tasks.values(), *named}

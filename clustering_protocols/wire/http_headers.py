@@ -1,4 +1,4 @@
-"""What service and SDK spell alike in HTTP: waiting, receipts and digests.
+"""What service and SDK have in common of HTTP: headers, and where it may be plain.
 
 An upload may wait for the next task: one request for each round. The client says how
 long (``Prefer: wait=20``, RFC 7240). The body of the answer is then the next task, or
@@ -14,6 +14,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
+from ipaddress import ip_address
 from typing import Final
 
 from clustering_protocols.wire.answers import Receipt
@@ -66,3 +67,13 @@ def digest_in(field: str) -> str | None:
         )
     except binascii.Error:
         return None
+
+
+def is_this_machine(host: str) -> bool:
+    """Return whether a name or an address is of the loopback interface: no TLS there."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -11,7 +11,6 @@ import ssl
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from ipaddress import ip_address
 from math import inf
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,6 +20,7 @@ import httpcore
 import httpx
 
 from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.wire.http_headers import is_this_machine
 from party_sdk.analyst_client import answer_limits as limits
 
 _KEPT_SECONDS = 5.0  # an idle connection, as httpx has it
@@ -39,16 +39,6 @@ def proxy_of(url: str) -> str | None:
     named = getproxies()
     found = named.get(parts.scheme) or named.get("all")
     return found if found is None or "://" in found else f"http://{found}"
-
-
-def is_this_machine(host: str) -> bool:
-    """Return whether a name or an address is of the loopback interface."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 PROXY_REFUSES: Final = "The proxy asks for a name and a password (407)."

@@ -21,14 +21,13 @@ from clustering_protocols.common.errors import (
     InvalidParameters,
     Unavailable,
 )
-from clustering_protocols.wire.http_headers import wait_seconds
+from clustering_protocols.wire.http_headers import is_this_machine, wait_seconds
 from party_sdk.analyst_client.answer_limits import LateAnswer, fetch
 from party_sdk.analyst_client.certificates import refusal
 from party_sdk.analyst_client.connections import (
     PROXY_REFUSES,
     PROXY_REMEDY,
     is_proxy_refusal,
-    is_this_machine,
     open_client,
 )
 from party_sdk.analyst_client.retries import next_delay

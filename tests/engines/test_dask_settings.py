@@ -25,37 +25,41 @@ def test_a_missing_dask_is_said_with_how_to_install_it(
         Settings(engine="dask")
 
 
-@pytest.mark.parametrize("address", ["tls://dask.inside:8786", "tls://10.0.0.7:1"])
-def test_a_scheduler_is_reached_by_tls(address: str) -> None:
-    assert Settings(engine="dask", dask_scheduler=address).dask_scheduler == address
+@pytest.mark.threat(138)
+@pytest.mark.parametrize(
+    ("engine", "address"),
+    [
+        ("dask", ""),
+        ("tls://dask.inside:8786", "tls://dask.inside:8786"),
+        ("tls://10.0.0.7:1", "tls://10.0.0.7:1"),
+        ("tcp+plain://127.0.0.1:8786", "tcp://127.0.0.1:8786"),
+    ],
+)
+def test_a_scheduler_is_reached_by_tls_unless_it_is_local(
+    engine: str, address: str
+) -> None:
+    choice = EngineChoice.of(Settings(engine=engine))
+    assert (choice.kind, choice.scheduler) == ("dask", address)
 
 
 @pytest.mark.threat(138)
-def test_a_scheduler_without_tls_is_allowed_only_locally() -> None:
-    here, there = "tcp://127.0.0.1:8786", "tcp://10.0.0.7:8786"
-    with pytest.raises(ValidationError, match="COTERIE_DASK_PLAIN"):
-        Settings(engine="dask", dask_scheduler=here)
-    allowed = Settings(engine="dask", dask_scheduler=here, dask_plain=True)
-    assert allowed.dask_scheduler == here
-    with pytest.raises(ValidationError, match="tls://host:8786"):
-        Settings(engine="dask", dask_scheduler=there, dask_plain=True)
-
-
 @pytest.mark.parametrize(
     "address",
     [
-        "tcp://10.0.0.7:8786",
-        "tcp://127.0.0.1.example:8786",
+        "tcp://127.0.0.1:8786",
+        "tcp+plain://10.0.0.7:8786",
+        "tcp+plain://127.0.0.1.example:8786",
         "dask.inside:8786",
         "tls://dask.inside",
         "tls://user@dask.inside:8786",
         "ws://127.0.0.1:8786",
         "inproc://1",
+        "",
     ],
 )
 def test_another_address_of_a_scheduler_is_refused(address: str) -> None:
-    with pytest.raises(ValidationError, match="tls://host:8786"):
-        Settings(dask_scheduler=address)
+    with pytest.raises(ValidationError, match=r"tcp\+plain://127.0.0.1:8786: every"):
+        Settings(engine=address)
 
 
 def test_a_step_that_asks_for_no_dask_imports_none(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def objects() -> MemoryStore:
 
 
 def over(objects: Any, folder: Path, cache_bytes: int = 1 << 30) -> ObjectBlobStore:
-    return ObjectBlobStore(objects, FileBlobStore(folder), cache_bytes)
+    return ObjectBlobStore(objects, folder, cache_bytes)
 
 
 def test_a_worker_fetches_only_its_own_rows_and_only_once(

@@ -12,6 +12,7 @@ import httpx
 import numpy as np
 import psycopg
 from support.analyst_process import Analyst, Crowd
+from support.warm import with_constants
 
 from clustering_protocols import simulation
 from clustering_protocols.contract import Params
@@ -98,7 +99,7 @@ def fleet(
     shared = {
         "COTERIE_BLOB_STORE": store,
         "COTERIE_IDENTITY_FILE": str(folder / "identity.json"),
-        "COTERIE_LEASE_SECONDS": "0.5",
+        **with_constants({"analyst_service.process_context.LEASE_SECONDS": 0.5}),
         **(environment or {}),
     }
     analysts = [

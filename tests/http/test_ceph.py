@@ -13,7 +13,6 @@ from support.analyst_process import Analyst, wait_for
 from support.databases import Databases
 from support.repeats import on_command
 
-from analyst_service.blobs.files import FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore, open_objects
 from clustering_protocols.common.errors import StorageFull, Unavailable
 from tests.http.ceph import Ceph, ceph
@@ -37,7 +36,7 @@ def objects(store: Ceph, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def blobs(objects: Any, tmp_path: Path) -> ObjectBlobStore:
-    return ObjectBlobStore(objects, FileBlobStore(tmp_path / "cache"), 1 << 30)
+    return ObjectBlobStore(objects, tmp_path / "cache", 1 << 30)
 
 
 @pytest.mark.postgres
@@ -75,7 +74,7 @@ def test_with_a_wrong_secret_nothing_is_read_or_written(
     digest = blobs.put(b"kept")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another secret")
     stranger = open_objects(store.address)
-    others = ObjectBlobStore(stranger, FileBlobStore(tmp_path / "other"), 1 << 30)
+    others = ObjectBlobStore(stranger, tmp_path / "other", 1 << 30)
     for refused in (
         others.check,
         lambda: others.put(b"x"),
@@ -89,7 +88,7 @@ def test_with_a_wrong_secret_nothing_is_read_or_written(
 def test_a_lost_object_and_a_half_written_one_are_no_blobs(
     store: Ceph, objects: Any, blobs: ObjectBlobStore, tmp_path: Path
 ) -> None:
-    other = ObjectBlobStore(objects, FileBlobStore(tmp_path / "other"), 1 << 30)
+    other = ObjectBlobStore(objects, tmp_path / "other", 1 << 30)
     digest = blobs.put(b"lost")
     obstore.delete(objects, f"{digest[:2]}/{digest}")
     assert not other.has(digest)

@@ -34,8 +34,12 @@ PROTOCOLS: tuple[Params, ...] = (
     Dummy(n_clusters=3, void_attempts=1),
 )
 SETTINGS = {
-    "COTERIE_LEASE_SECONDS": "3",
-    **with_constants({"analyst_service.sessions.retention.SWEEP_SECONDS": 0.3}),
+    **with_constants(
+        {
+            "analyst_service.process_context.LEASE_SECONDS": 3,
+            "analyst_service.sessions.retention.SWEEP_SECONDS": 0.3,
+        }
+    ),
     "COTERIE_CACHE_BYTES": "0",
 }
 

@@ -19,6 +19,7 @@ from support import warm
 from support.analyst_process import COTERIE, Analyst, Crowd, wait_for
 from support.databases import Databases, each_on_a_database
 from support.repeats import thorough
+from support.warm import with_constants
 
 from analyst_service.settings import Settings
 from analyst_service.storage.models import AuditLine, Contribution
@@ -49,7 +50,7 @@ def fragile_of_the_file(
     with databases.current(database_kind, folder) as url:
         analyst = Analyst(folder / "analyst", url, program=PROGRAM)
         analyst.environment |= {
-            "COTERIE_LEASE_SECONDS": "0.5",
+            **with_constants({"analyst_service.process_context.LEASE_SECONDS": 0.5}),
             "COTERIE_TEST_FAULT": str(folder / "fault"),
         }
         with analyst:

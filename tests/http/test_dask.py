@@ -30,7 +30,6 @@ def with_dask(folder: Path, **settings: str) -> Analyst:
     tests = str(Path(__file__).parents[1])
     analyst.environment |= {
         "COTERIE_ENGINE": "dask",
-        "COTERIE_LEASE_SECONDS": "1",
         "PYTHONPATH": tests,
         **settings,
     }
@@ -56,9 +55,8 @@ def test_a_cancelled_session_leaves_no_work_to_workers(
     folder = tmp_path / "analyst"
     tests = str(Path(__file__).parents[1])
     cluster = Processes(2, {"COTERIE_DATA_DIR": str(folder), "PYTHONPATH": tests})
-    with with_dask(
-        folder, COTERIE_DASK_SCHEDULER=cluster.address, COTERIE_DASK_PLAIN="true"
-    ) as analyst:
+    address = cluster.address.replace("tcp:", "tcp+plain:")
+    with with_dask(folder, COTERIE_ENGINE=address) as analyst:
         long = Crowd(analyst, tmp_path / "long", LONG, LAYOUT, PARTS.data)
         long.start()
         wait_for(lambda: left(cluster) > 0)

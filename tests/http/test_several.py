@@ -33,7 +33,12 @@ TURNS = thorough(ci=1, nightly=8)
 # caches are emptied all the time, and what nobody names is looked for
 DRAIN_SECONDS = 5  # in which a busy machine is asked twice
 SETTINGS = {
-    **with_constants({"analyst_service.sessions.retention.SWEEP_SECONDS": 0.2}),
+    **with_constants(
+        {
+            "analyst_service.process_context.LEASE_SECONDS": 0.5,
+            "analyst_service.sessions.retention.SWEEP_SECONDS": 0.2,
+        }
+    ),
     "COTERIE_CACHE_BYTES": "0",
     "COTERIE_DRAIN_SECONDS": str(DRAIN_SECONDS),
 }

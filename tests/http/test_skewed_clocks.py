@@ -38,8 +38,12 @@ def test_a_wrong_clock_of_one_analyst_ends_no_session(
 ) -> None:
     (tmp_path / "objects").mkdir()
     settings = {
-        "COTERIE_LEASE_SECONDS": str(lease),
-        **with_constants({"analyst_service.sessions.retention.SWEEP_SECONDS": 0.3}),
+        **with_constants(
+            {
+                "analyst_service.process_context.LEASE_SECONDS": lease,
+                "analyst_service.sessions.retention.SWEEP_SECONDS": 0.3,
+            }
+        ),
         "COTERIE_CACHE_BYTES": "0",
     }
     store = (tmp_path / "objects").as_uri()

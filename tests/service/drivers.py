@@ -8,6 +8,7 @@ from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from typing import Any
 
+from analyst_service import process_context
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.jobs import worker
 from analyst_service.jobs.driver import Driver
@@ -63,6 +64,8 @@ class Held(Process):
 
 
 def drive(settings: Settings, told: Connection, go: Connection, *, held: bool) -> None:
+    process_context.LEASE_SECONDS = 0.5  # of this process alone
+
     class HeldDriver(Driver):
         def _new_process(self) -> Process:
             return Held(told, go) if held else Process()

@@ -97,7 +97,7 @@ def test_config_check_prints_sources_and_no_password(
         f"COTERIE_{name.upper()}" for name in Settings.model_fields
     ]
     assert ["COTERIE_WORKERS", "environment", "3"] in lines
-    assert ["COTERIE_LEASE_SECONDS", "default", "15.0"] in lines
+    assert ["COTERIE_CACHE_BYTES", "default", "21474836480"] in lines
     assert "hush" not in done.output
     assert "postgresql://me:***@here/x?sslpassword=***&a=b" in done.stdout
     said = json.loads(ran(tmp_path, variables, "config", "check", "--json").stdout)

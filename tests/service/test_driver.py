@@ -29,6 +29,7 @@ from analyst_service.jobs.service import (
     close_and_take,
     close_rounds,
 )
+from analyst_service.process_context import LEASE_SECONDS
 from analyst_service.storage import models
 from clustering_protocols import engine, simulation
 from clustering_protocols.common.error_catalogue import Problem
@@ -272,7 +273,7 @@ def test_only_the_driver_with_the_lease_stores_an_outcome(
 ) -> None:
     session = OUTCOMES[kind](api)
     slow, job = job_of(session)
-    api.clock.forward(api.service.settings.lease_seconds)
+    api.clock.forward(LEASE_SECONDS)
     quick, same = job_of(session)
     first, second = worker.run(job), worker.run(same)
     assert first == second

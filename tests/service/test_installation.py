@@ -16,7 +16,6 @@ from click.testing import CliRunner, Result
 from obstore.store import MemoryStore
 from support.in_process import Api
 
-from analyst_service.blobs import BlobStore
 from analyst_service.blobs.files import FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore
 from analyst_service.identity import load_identity
@@ -41,7 +40,7 @@ PARTS = simulation.split(
 )
 A, _ = PARTS.layout.names
 OURS, OTHERS = "a" * 64, "b" * 64
-Stores = Callable[[str], BlobStore]
+Stores = Callable[[str], FileBlobStore]
 
 
 @pytest.fixture
@@ -56,10 +55,10 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
     """Stores by name; each of the same name is the same one."""
     places: dict[str, MemoryStore] = {}
 
-    def open_store(name: str) -> BlobStore:
+    def open_store(name: str) -> FileBlobStore:
         if request.param == "files":
             return FileBlobStore(tmp_path / name)
-        cache = FileBlobStore(tmp_path / f"{name}-cache")
+        cache = tmp_path / f"{name}-cache"
         return ObjectBlobStore(places.setdefault(name, MemoryStore()), cache, 1 << 20)
 
     return open_store
@@ -124,7 +123,7 @@ def test_a_start_that_died_before_noting_the_mark_is_repeated(
     store = stores("one")
     inner = type(store).set_mark
 
-    def die(self: BlobStore, name: str) -> None:
+    def die(self: FileBlobStore, name: str) -> None:
         inner(self, name)
         raise DiedError
 

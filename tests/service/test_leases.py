@@ -24,6 +24,7 @@ from analyst_service.jobs import worker
 from analyst_service.jobs.driver import RETRY_SECONDS, Driver
 from analyst_service.jobs.processes import Process
 from analyst_service.jobs.service import STEP_ATTEMPTS, Lease, follow, job_of, take
+from analyst_service.process_context import LEASE_SECONDS
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Session, Task
@@ -139,7 +140,7 @@ class DriverProcess:
 def start_driver(each_api: Api) -> Iterator[Callable[..., DriverProcess]]:
     """Start drivers beside an analyst in this process; their leases are short."""
     each_api.clock.time = SystemClock().now()
-    settings = each_api.service.settings.model_copy(update={"lease_seconds": 0.5})
+    settings = each_api.service.settings
     with ExitStack() as started:
 
         def start(*, held: bool = False) -> DriverProcess:
@@ -204,7 +205,7 @@ def test_heartbeats_renew_the_lease_of_a_long_step(
     driver.begin()
     token = row_of(session).lease_token
     for _ in range(10):
-        each_api.clock.forward(each_api.service.settings.lease_seconds / 2)
+        each_api.clock.forward(LEASE_SECONDS / 2)
         driver._renew()
         assert take_of(each_api) is None
     assert (row_of(session).lease_token, row_of(session).step_attempts) == (token, 1)
@@ -253,7 +254,7 @@ def test_a_driver_that_lost_its_lease_ends_the_step(
     driver = Beating(api.service)
     driver.begin()
     [step] = driver._running
-    api.clock.forward(api.service.settings.lease_seconds)
+    api.clock.forward(LEASE_SECONDS)
     assert take_of(api) is not None
     driver._renew()
     assert step.process.ended
@@ -266,13 +267,12 @@ def test_a_step_begun_too_often_fails_only_its_session(
     each_api: Api,
 ) -> None:
     """Its drivers were killed, each time: nobody said that it crashed."""
-    settings = each_api.service.settings
     bad = stepping(each_api)
     for begun in range(1, STEP_ATTEMPTS + 1):
         lease = take_of(each_api)
         assert lease is not None
         assert lease.begun == begun
-        each_api.clock.forward(settings.lease_seconds)
+        each_api.clock.forward(LEASE_SECONDS)
     good = stepping(each_api)
     each_api.turn()
     assert bad.status["state"] == "failed"
@@ -331,7 +331,7 @@ def test_a_driver_with_a_wrong_clock_takes_no_step(
     assert refusal.status_code == 503
     assert "7200 seconds behind" in refusal.json()["detail"]
 
-    api.clock.ahead = timedelta(seconds=api.service.settings.lease_seconds / 4)
+    api.clock.ahead = timedelta(seconds=LEASE_SECONDS / 4)
     api.clock.forward(2)
     driver._compared = -math.inf
     driver._compare_clocks()

@@ -13,7 +13,6 @@ import obstore
 import pytest
 from obstore.store import MemoryStore
 
-from analyst_service.blobs.files import FileBlobStore
 from analyst_service.blobs.objects import ObjectBlobStore, open_objects
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import StorageFull, Unavailable
@@ -38,7 +37,7 @@ def objects() -> MemoryStore:
 
 
 def over(objects: Any, cache: Path, cache_bytes: int = 1 << 30) -> ObjectBlobStore:
-    return ObjectBlobStore(objects, FileBlobStore(cache), cache_bytes)
+    return ObjectBlobStore(objects, cache, cache_bytes)
 
 
 @pytest.fixture
@@ -70,12 +69,12 @@ def test_a_draft_is_an_object_before_it_counts(
     """Killed between the two, the copy is missing and not the object."""
     order = []
 
-    class Watched(FileBlobStore):
+    class Watched(ObjectBlobStore):
         def place(self, digest: str) -> Path:
             order.append([*_names(objects)])
             return super().place(digest)
 
-    store = ObjectBlobStore(objects, Watched(tmp_path), 1 << 30)
+    store = Watched(objects, tmp_path, 1 << 30)
     draft = store.draft()
     draft.write(b"x")
     draft.seal()
