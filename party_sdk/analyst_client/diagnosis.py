@@ -39,10 +39,16 @@ from party_sdk.analyst_client.connections import (
 from party_sdk.analyst_client.requests import media_type_of, raise_problem
 from party_sdk.analyst_client.transport import authority_file, open_http
 from party_sdk.home.identities import OwnIdentity
+from party_sdk.home.store import FILE, store_of
 
 _MOST_SECONDS: Final = 60.0
 _LEAST_BYTES: Final = 1 << 30
 _PATIENCE: Final = 10.0
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_NETWORK_KINDS: Final = (
+    "nfs", "cifs", "smb", "afs", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "9p",
+    "fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.rclone", "fuse.s3fs",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +88,7 @@ def look_at_home(home: Path) -> Iterator[CheckResult]:
 def _permissions(home: Path) -> Iterator[CheckResult]:
     open_to_others = [
         path
-        for path in (home, home / "identity.json", home / "parties")
+        for path in (home, home / FILE)
         if path.exists() and stat.S_IMODE(path.stat().st_mode) & 0o077
     ]
     for path in open_to_others:
@@ -94,21 +100,32 @@ def _permissions(home: Path) -> Iterator[CheckResult]:
         yield _bad("home", said, "Run as its owner, or name another --home.")
     elif not open_to_others:
         yield _good("home", f"{home} is yours alone.")
-    if not (home / "identity.json").exists():
-        yield _good("key", "No key of the institution yet: it is made on first use.")
+    if kind := network_file_system(home):
+        said = f"{home} lies on a network file system ({kind}): its locks may not hold."
+        yield _bad("home", said, "Name a --home on a disk of this machine.")
+    if damage := store_of(home).check():
+        yield _bad("database", damage, "Put back a copy of the home.")
+    elif OwnIdentity(home).exists:
+        yield _good("key", "The institution's key is there.")
     else:
-        yield _look_at_key(home)
+        yield _good("key", "No key of the institution yet: it is made on first use.")
 
 
-def _look_at_key(home: Path) -> CheckResult:
-    try:
-        OwnIdentity(home).load()
-    except CoterieError as error:
-        what = "Put back identity.json from a backup of the home."
-        return _bad(
-            "key", f"The institution's key cannot be read: {error.detail}", what
-        )
-    return _good("key", "The institution's key is there.")
+def network_file_system(home: Path, mounts: Path = _MOUNTS) -> str:
+    """Return the kind of the network file system of a folder; empty if it is on none.
+
+    mounts: what the kernel says of them; other systems than Linux say nothing.
+    """
+    if not mounts.exists():
+        return ""
+    place = home.resolve()
+    kinds: dict[Path, str] = {}
+    for line in mounts.read_text().splitlines():
+        mounted, _, described = line.partition(" - ")
+        point = mounted.split()[4].encode().decode("unicode_escape")
+        kinds[Path(point)] = described.split()[0]
+    kind = next((kinds[each] for each in (place, *place.parents) if each in kinds), "")
+    return kind if kind.startswith(_NETWORK_KINDS) else ""
 
 
 def look_at_analyst(

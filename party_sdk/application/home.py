@@ -31,7 +31,7 @@ from party_sdk.analyst_client.transport import NO_LISTENERS, Listeners
 from party_sdk.application.asker import Asker, Asks, Confirmation
 from party_sdk.application.outputs import Outputs, Rows
 from party_sdk.home.clock import now
-from party_sdk.home.identities import Acquaintances, OwnIdentity
+from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
 from party_sdk.home.policy_files import read_policy, remember
 from party_sdk.party.join import preview_terms
@@ -95,9 +95,9 @@ class Home:
         return PartySession(self.path, session, slot)
 
     @property
-    def acquaintances(self) -> Acquaintances:
+    def trusted_institutions(self) -> TrustedInstitutions:
         """Return the institutions whose cards this home trusts."""
-        return Acquaintances(self.path)
+        return TrustedInstitutions(self.path)
 
     @property
     def archive(self) -> Archive:
@@ -124,7 +124,7 @@ class Home:
         parsed = Invitation.parse(invitation)
         folder = self.folder(parsed.session, parsed.slot)
         if policy is not None and not folder.has_joined:
-            known = self.acquaintances.read()
+            known = self.trusted_institutions.read()
             policy.check_inviter(parsed.url, parsed.coordinator, known)
         if folder.exists:
             kept = folder.load_identity().terms.encode()
@@ -466,7 +466,7 @@ class Archive:
         agreement = self.find(session, slot).agreement
         if agreement is None:
             return None
-        return Roster.of(agreement, Acquaintances(self.home.path), slot)
+        return Roster.of(agreement, TrustedInstitutions(self.home.path), slot)
 
 
 def offered_sheet(
@@ -474,7 +474,7 @@ def offered_sheet(
 ) -> TermsSheet:
     """Return the terms of an invitation in words.
 
-    home: whose acquaintances count.
+    home: whose trusted institutions count.
     own: who reads them; None where no identity was made yet.
     """
     from coterie_pages.views.terms_sheet import sheet_of
@@ -483,7 +483,7 @@ def offered_sheet(
     return sheet_of(
         text,
         read_terms(text),
-        Acquaintances(home).names(),
+        TrustedInstitutions(home).names(),
         url=invitation.url,
         slot=invitation.slot,
         you=None if own is None else own_line(own.name, own.key),

@@ -85,11 +85,11 @@ def trust(
     From then on anyone who gives this name with another key is refused.
     """
     from clustering_protocols.secrecy.identities import Card
-    from party_sdk.home.identities import Acquaintances
+    from party_sdk.home.identities import TrustedInstitutions
 
     if [file is not None, is_list, forget is not None].count(True) != 1:
         raise click.UsageError("Give the FILE of a card, --list, or --forget NAME.")
-    known = Acquaintances(home or default_home())
+    known = TrustedInstitutions(home or default_home())
     if forget is not None:
         known.forget(forget)
     if file is not None:

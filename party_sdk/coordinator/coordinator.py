@@ -29,9 +29,10 @@ from clustering_protocols.wire.answers import SessionLine
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst
 from party_sdk.analyst_client.answer_limits import PageCount
 from party_sdk.analyst_client.http_analyst import connect
-from party_sdk.coordinator.session import CoordinatedSession, StoredSession, read_kept
-from party_sdk.home.files import default_home, private_folder, write_private
-from party_sdk.home.identities import Acquaintances, KnownAnalysts, OwnIdentity
+from party_sdk.coordinator.session import CoordinatedSession, StoredSession
+from party_sdk.home.files import default_home
+from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, check_analyst
+from party_sdk.home.store import store_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +157,7 @@ class Coordinator:
         """
         session_id, terms = drawn.session, drawn.terms
         institution = self._institution()
-        path = private_folder(self._home / "sessions") / f"{session_id}.json"
-        before = read_kept(path) if path.exists() else None
+        before = StoredSession.load(self._home, session_id)
         here = (self._url, terms.decode())
         if before is not None and (before.url, before.terms) != here:
             raise SessionExists(
@@ -173,7 +173,7 @@ class Coordinator:
             signature=sign_terms(institution, digest(terms)),
         )
         if before is None:
-            write_private(path, kept.model_dump_json().encode())
+            kept.save(self._home, session_id)
         try:
             status = self._analyst.put_session(
                 session_id, drawn.request.model_dump(mode="json")
@@ -181,14 +181,15 @@ class Coordinator:
         except CoterieError as error:
             is_refused = error.problem.status < 500 and not isinstance(error, Timeout)
             if is_refused and before is None:  # the id is free for other terms
-                path.unlink()
+                with store_of(self._home).transaction() as database:
+                    database.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
             raise
         if status.terms_digest != kept.terms_digest:
             raise AgreementMismatch(
                 "The analyst drew up other terms than were asked for: it runs another "
                 "release, or changed them."
             )
-        write_private(path, kept.model_dump_json().encode())
+        kept.save(self._home, session_id)
         return self.session(session_id)
 
     def analyst_key(self, *, is_new: bool = False) -> str:
@@ -197,13 +198,13 @@ class Coordinator:
         Raises GuardRefused if it is another one, unless ``is_new``.
         """
         key = self._analyst.identity()
-        KnownAnalysts(self._home).check(self._url, key, is_new=is_new)
+        check_analyst(self._home, self._url, key, is_new=is_new)
         return key
 
     @property
-    def acquaintances(self) -> Acquaintances:
+    def trusted_institutions(self) -> TrustedInstitutions:
         """Return whom this coordinator knows by a card."""
-        return Acquaintances(self._home)
+        return TrustedInstitutions(self._home)
 
     def _institution(self) -> Institution:
         if self.entropy is not None:

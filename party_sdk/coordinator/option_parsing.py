@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clustering_protocols.terms.preparation import Preparation
     from clustering_protocols.terms.schema import Schema
     from clustering_protocols.terms.terms import Layout, Terms
-    from party_sdk.home.identities import Acquaintances
+    from party_sdk.home.identities import TrustedInstitutions
 
 Rule: TypeAlias = Literal["drop", "mean", "median"]
 T = TypeVar("T", "Preparation", "Schema")
@@ -56,7 +56,7 @@ def layout_of(named: Iterable[Mapping[str, Any]]) -> Layout:
     return validate_values(Layout, {"slots": slots})
 
 
-def read_expected(texts: tuple[str, ...], known: Acquaintances) -> dict[str, str]:
+def read_expected(texts: tuple[str, ...], known: TrustedInstitutions) -> dict[str, str]:
     """Return keys by slot of SLOT=CARD texts."""
     from clustering_protocols.secrecy.identities import Card
 

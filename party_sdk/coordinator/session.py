@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from clustering_protocols import engine
 from clustering_protocols.common.errors import AuditBroken, NotReady
@@ -22,8 +23,8 @@ from clustering_protocols.wire.answers import SessionStatus
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import CoordinatedAnalyst, end_of
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.home.files import read_private
-from party_sdk.home.identities import Acquaintances
+from party_sdk.home.identities import TrustedInstitutions
+from party_sdk.home.store import store_of
 from party_sdk.party.notifications import OwnReceivers
 from party_sdk.party.roster import Roster
 
@@ -120,7 +121,7 @@ class CoordinatedSession:
         Raises AgreementMismatch, KeyNotAuthentic if terms or roster are not those that
             were signed.
         """
-        return Roster.of(self.agreement(), Acquaintances(self._home))
+        return Roster.of(self.agreement(), TrustedInstitutions(self._home))
 
     def agreement(self) -> bytes:
         """Return the agreement, after holding it against what was signed here.
@@ -186,26 +187,19 @@ class CoordinatedSession:
     @property
     def is_ours(self) -> bool:
         """Return whether the session was opened on this machine."""
-        return self._path.exists()
-
-    @property
-    def _path(self) -> Path:
-        return self._home / "sessions" / f"{self.id}.json"
+        return StoredSession.load(self._home, self.id) is not None
 
     def _load_stored(self) -> StoredSession:
-        if not self._path.exists():
+        stored = StoredSession.load(self._home, self.id)
+        if stored is None:
             raise NotReady(f"The secret of session {self.id!r} is not on this machine.")
-        return read_kept(self._path)
+        return stored
 
 
-def read_kept(path: Path) -> StoredSession:
-    """Return what a home keeps of a session; :class:`NotReady` where it was damaged."""
-    try:
-        return StoredSession.model_validate_json(read_private(path))
-    except ValidationError:
-        raise NotReady(
-            f"{path} was changed, or written by another release: put back what was there."
-        ) from None
+def opened_in(home: Path) -> list[str]:
+    """Return the sessions that were opened from a home, in order."""
+    found = store_of(home).rows("SELECT id FROM sessions ORDER BY id")
+    return [session for [session] in found]
 
 
 class StoredSession(BaseModel):
@@ -216,6 +210,21 @@ class StoredSession(BaseModel):
     terms: str
     coordinator: str
     signature: str
+
+    @classmethod
+    def load(cls, home: Path, session: str) -> Self | None:
+        """Return what a home stores of a session that was opened from it, if it was."""
+        statement = "SELECT content FROM sessions WHERE id = ?"
+        found = store_of(home).row(statement, session)
+        return cls.model_validate_json(found[0]) if found else None
+
+    def save(self, home: Path, session: str) -> None:
+        """Store it."""
+        with store_of(home).transaction() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO sessions VALUES (?, ?)",
+                (session, self.model_dump_json()),
+            )
 
     @property
     def terms_digest(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from html import escape
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -40,11 +40,11 @@ from party_sdk.desk.responses import (
 )
 from party_sdk.desk.tables import own_tables
 from party_sdk.desk.visits import Openings, Visits
-from party_sdk.home.disk_room import report_full_disk
-from party_sdk.home.files import lock, private_folder, write_private
+from party_sdk.home.store import store_of
 from party_sdk.supervisor import Supervisor
 
 HOST: Final = "127.0.0.1"
+_LEASE: Final = "the desk"
 _GRACE_SECONDS: Final = 3
 
 Say = Callable[[str], None]
@@ -91,18 +91,14 @@ def serve(
     Raises InvalidParameters if the port is taken.
     Raises StorageFull if the home's disk has no room left.
     """
-    openings = Openings(home)
-    with _alone(home) as held:
-        if held is None:
-            process, taken = _holder(home)
-            opened(
-                DeskAddress(process=process, port=taken, link=_link(taken, openings))
-            )
-            return False
-        with _open_listener(port) as listener:
-            port = listener.getsockname()[1]
-            with report_full_disk(home, "The desk keeps there where it is."):
-                held.write(f"{os.getpid()} {port}\n".encode())
+    openings, store = Openings(home), store_of(home)
+    if (holder := store.holder(_LEASE)) is not None:
+        process, port = map(int, holder.split())
+        opened(DeskAddress(process=process, port=port, link=_link(port, openings)))
+        return False
+    with _open_listener(port) as listener:
+        port = listener.getsockname()[1]
+        with store.lease(_LEASE, f"{os.getpid()} {port}"):
             desk = Desk(
                 home=home,
                 tables=tables.absolute(),
@@ -163,30 +159,6 @@ def _open_listener(port: int) -> Iterator[socket.socket]:
         yield listener
 
 
-@contextmanager
-def _alone(home: Path) -> Iterator[IO[bytes] | None]:
-    """Lend the locked file of the desk of a home; None where another process has it."""
-    path = private_folder(home) / "desk.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    with os.fdopen(descriptor, "r+b", buffering=0) as file:
-        if not lock(file, waits=False):
-            yield None
-            return
-        file.truncate(0)
-        yield file
-        file.truncate(0)
-
-
-def _holder(home: Path) -> tuple[int, int]:
-    """Return process and port of the desk that runs."""
-    words = (home / "desk.lock").read_text().split()
-    if len(words) != 2:
-        raise InvalidParameters(
-            "Another process is about to open the desk: try again in a moment."
-        )
-    return int(words[0]), int(words[1])
-
-
 def write_link_page(home: Path, link: str) -> Path:
     """Write the page that leads to a desk's link; only its owner reads it.
 
@@ -195,9 +167,8 @@ def write_link_page(home: Path, link: str) -> Path:
 
     Returns the file, which the next link replaces.
     """
-    page = private_folder(home) / "desk-link.html"
-    write_private(page, _PAGE.format(link=escape(link)).encode())
-    return page.absolute()
+    page = _PAGE.format(link=escape(link)).encode()
+    return store_of(home).publish("desk-link.html", page)
 
 
 def leave(request: Request) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,13 +9,12 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from hmac import compare_digest, digest as hmac_digest
 from pathlib import Path
-from threading import Lock
 from typing import Final
 
 from clustering_protocols.common.errors import Forbidden, Unauthenticated
 from party_sdk.desk.form_answers import FormAnswers
 from party_sdk.home.clock import now
-from party_sdk.home.files import private_folder, write_private
+from party_sdk.home.store import store_of
 
 OPENS_FOR: Final = timedelta(minutes=5)
 _FORMS: Final = b"coterie/desk/form/1"
@@ -27,37 +25,33 @@ Clock = Callable[[], datetime]
 class Openings:
     """Links that open the desk of a home: each once, and for minutes.
 
-    A file that its owner alone reads holds the digest of the last one, so that another
-    process of the owner can make a link.
+    The home holds the digest of the last one, so that another process of the owner can
+    make a link.
 
     clock: returns the time.
     """
 
     def __init__(self, home: Path, clock: Clock = now) -> None:
-        self._path = home / "desk-link.json"
-        self._clock = clock
-        self._lock = Lock()
+        self._store, self._clock = store_of(home), clock
 
     def make(self) -> str:
         """Return a new token; the one before it opens nothing any more."""
         token = secrets.token_urlsafe(32)
         until = self._clock() + OPENS_FOR
-        content = {"digest": _digest(token), "until": until.isoformat()}
-        private_folder(self._path.parent)
-        write_private(self._path, json.dumps(content).encode())
+        with self._store.transaction() as database:
+            database.execute("DELETE FROM desk_links")
+            link = _digest(token), until.isoformat()
+            database.execute("INSERT INTO desk_links VALUES (?, ?)", link)
         return token
 
     def take(self, token: str) -> None:
         """Use a token up; :class:`Unauthenticated` if it opens nothing."""
-        with self._lock:
-            try:
-                kept = json.loads(self._path.read_bytes())
-            except (FileNotFoundError, ValueError):  # none, or a file that is none
-                kept = {"digest": ""}
-            if not compare_digest(kept["digest"], _digest(token)):
-                raise Unauthenticated("It was used already, or there is a newer one.")
-            self._path.unlink()
-        if self._clock() > datetime.fromisoformat(kept["until"]):
+        with self._store.transaction() as database:
+            statement = "DELETE FROM desk_links WHERE digest = ? RETURNING until"
+            found = database.execute(statement, (_digest(token),)).fetchall()
+        if not found:
+            raise Unauthenticated("It was used already, or there is a newer one.")
+        if self._clock() > datetime.fromisoformat(found[0]["until"]):
             raise Unauthenticated("It is older than five minutes.")
 
 

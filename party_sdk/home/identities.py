@@ -1,18 +1,10 @@
-"""Who this institution is, and whom it knows: three files in its home.
-
-``identity.json`` holds the name and the private key, the same in all sessions.
-``known.json`` holds the names and public keys of the cards that were trusted here; a
-name that stands there is never given another key by anything that comes later.
-``analysts.json`` holds the keys of the analysts at which sessions were opened.
-"""
+"""Who this institution is, and whom it knows."""
 
 from __future__ import annotations
 
-import json
 import secrets
 import unicodedata
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -22,49 +14,40 @@ from clustering_protocols.secrecy.identities import (
     Card,
     Institution,
     InstitutionName,
-    Key,
     fingerprint,
 )
-from party_sdk.home.files import (
-    private_folder,
-    read_private,
-    wait_for_lock,
-    write_private,
-)
-
-_KNOWN = TypeAdapter(dict[InstitutionName, Key])
-_KEYS = TypeAdapter(dict[str, Key])
-
-
-def _read_mapping(form: TypeAdapter[dict[str, str]], path: Path) -> dict[str, str]:
-    """Return what a file of the home holds; :class:`NotReady` if it was damaged."""
-    try:
-        return form.validate_json(path.read_bytes())
-    except ValidationError:
-        raise NotReady(f"{path} was changed: put back what was there.") from None
+from party_sdk.home.store import store_of
 
 
 class OwnIdentity:
-    """The identity of the institution whose home this is."""
+    """The identity of the institution whose home this is: the same in all sessions."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home
-        self._path = home / "identity.json"
+        self._home, self._store = home, store_of(home)
+
+    @property
+    def exists(self) -> bool:
+        """Return whether one was made."""
+        return self._stored is not None
+
+    @property
+    def _stored(self) -> Institution | None:
+        found = self._store.row("SELECT content FROM institution")
+        return Institution.read(found[0]) if found else None
 
     def load(self) -> Institution:
         """Return it; :class:`NotReady` where none was made."""
-        if not self._path.exists():
+        stored = self._stored
+        if stored is None:
             raise NotReady(
                 f"There is no identity in {self._home}: coterie identity new."
             )
-        return Institution.read(read_private(self._path))
+        return stored
 
     def load_or_make(self) -> Institution:
         """Return it; on first use a new one, which has no name yet."""
-        with self._lock_creation():
-            if not self._path.exists():
-                self._save(Institution("", secrets.token_bytes(32)))
-            return self.load()
+        with self._store.transaction():
+            return self._stored or self._save(Institution("", secrets.token_bytes(32)))
 
     def make(self, name: str, *, replace: bool = False) -> Institution:
         """Return a new identity; one that has no name yet keeps its key and gets it.
@@ -75,68 +58,59 @@ class OwnIdentity:
             obey.
         """
         _check_name(name)
-        with self._lock_creation():
-            seed = secrets.token_bytes(32)
-            if self._path.exists() and not replace:
-                known = self.load()
-                if known.name:
-                    raise GuardRefused(
-                        f"This home is {known.name!r} already, {fingerprint(known.key)}; "
-                        "who trusts its card would have to trust another: --replace."
-                    )
-                seed = known.key_bytes
-            self._save(Institution(name, seed))
-            return self.load()
+        with self._store.transaction():
+            before = None if replace else self._stored
+            if before is not None and before.name:
+                raise GuardRefused(
+                    f"This home is {before.name!r} already, {fingerprint(before.key)}; "
+                    "who trusts its card would have to trust another: --replace."
+                )
+            seed = secrets.token_bytes(32) if before is None else before.key_bytes
+            return self._save(Institution(name, seed))
 
-    def _save(self, institution: Institution) -> None:
-        write_private(self._path, institution.to_bytes())
-
-    @contextmanager
-    def _lock_creation(self) -> Iterator[None]:
-        """Let one process at a time make an identity: none signs with one that is lost."""
-        with wait_for_lock(self._home / "identity.lock"):
-            yield
-
-
-class KnownAnalysts:
-    """The analysts at which sessions were opened from this home: a key per address."""
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._path = home / "analysts.json"
-
-    def check(self, url: str, key: str, *, is_new: bool = False) -> None:
-        """Remember an analyst's key the first time.
-
-        is_new: whether it is known that the analyst has another key now.
-
-        Raises GuardRefused if the address showed another key before.
-        """
-        known = _read_mapping(_KEYS, self._path) if self._path.exists() else {}
-        if known.get(url) == key:
-            return
-        if url in known and not is_new:
-            raise GuardRefused(
-                f"The analyst at {url} shows the key {fingerprint(key)}; before it was "
-                f"{fingerprint(known[url])}. Ask its administrator; if it was set up "
-                "anew: --new-analyst."
+    def _save(self, institution: Institution) -> Institution:
+        with self._store.transaction() as database:
+            database.execute(
+                "INSERT OR REPLACE INTO institution VALUES (1, ?)",
+                (institution.to_bytes(),),
             )
-        private_folder(self._home)
-        write_private(self._path, _KEYS.dump_json({**known, url: key}, indent=2))
+        return institution
 
 
-class Acquaintances:
-    """The institutions whose cards were trusted in this home: a key per name."""
+def check_analyst(home: Path, url: str, key: str, *, is_new: bool = False) -> None:
+    """Remember the key of an analyst the first time that a session is opened there.
+
+    is_new: whether it is known that the analyst has another key now.
+
+    Raises GuardRefused if the address showed another key before.
+    """
+    store = store_of(home)
+    before = store.row("SELECT key FROM analysts WHERE url = ?", url)
+    if before and before[0] == key:
+        return
+    if before and not is_new:
+        raise GuardRefused(
+            f"The analyst at {url} shows the key {fingerprint(key)}; before it was "
+            f"{fingerprint(before[0])}. Ask its administrator; if it was set up anew: "
+            "--new-analyst."
+        )
+    with store.transaction() as database:
+        database.execute("INSERT OR REPLACE INTO analysts VALUES (?, ?)", (url, key))
+
+
+class TrustedInstitutions:
+    """The institutions whose cards were trusted in this home: a key per name.
+
+    A name that stands there is never given another key by anything that comes later.
+    """
 
     def __init__(self, home: Path) -> None:
-        self._home = home
-        self._path = home / "known.json"
+        self._store = store_of(home)
 
     def read(self) -> Mapping[str, str]:
         """Return the public key of each name."""
-        if not self._path.exists():
-            return {}
-        return _read_mapping(_KNOWN, self._path)
+        statement = "SELECT name, key FROM trusted_institutions ORDER BY name"
+        return dict(self._store.rows(statement))
 
     def names(self) -> dict[str, str]:
         """Return whose each public key is."""
@@ -148,23 +122,26 @@ class Acquaintances:
         Raises GuardRefused if the name, however it is written, or the key, is known
             with another partner: forget it first.
         """
-        known = self.read()
-        self.check(card.name, card.key)
-        for name, key in known.items():
-            if key == card.key and name != card.name:
+        with self._store.transaction() as database:
+            self.check(card.name, card.key)
+            name = self.name_of(card.key)
+            if name not in {None, card.name}:
                 raise GuardRefused(f"This key is known here as that of {name!r}.")
-        self._save({**known, card.name: card.key})
+            database.execute(
+                "INSERT OR REPLACE INTO trusted_institutions VALUES (?, ?)",
+                (card.name, card.key),
+            )
 
     def forget(self, name: str) -> None:
         """Trust a name no longer; :class:`NotReady` if it is not known."""
-        known = dict(self.read())
-        if known.pop(name, None) is None:
-            raise NotReady(f"{name!r} is not known here.")
-        self._save(known)
+        with self._store.transaction() as database:
+            statement = "DELETE FROM trusted_institutions WHERE name = ?"
+            if not database.execute(statement, (name,)).rowcount:
+                raise NotReady(f"{name!r} is not known here.")
 
     def name_of(self, key: str) -> str | None:
         """Return whose key this is, if its card was trusted here."""
-        return next((name for name, held in self.read().items() if held == key), None)
+        return self.names().get(key)
 
     def check(self, name: str, key: str) -> None:
         """Refuse somebody who gives the name of an institution that has another key."""
@@ -175,11 +152,6 @@ class Acquaintances:
                     f"{fingerprint(key)}. Ask them, on a way that you know; if the key is "
                     "new, coterie identity trust --forget and trust the new card."
                 )
-
-    def _save(self, known: Mapping[str, str]) -> None:
-        private_folder(self._home)
-        written = json.dumps(known, indent=2, sort_keys=True, ensure_ascii=False)
-        write_private(self._path, f"{written}\n".encode())
 
 
 def _alike(name: str) -> str:

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from clustering_protocols.common.errors import InvalidParameters
 from party_sdk.home.addresses import mistaken
-from party_sdk.home.files import wait_for_lock, write_private
 from party_sdk.home.policy import Policy
+from party_sdk.home.store import HomeStore, store_of
 
 _CONSENTS: Final = "consents"
 _PACKAGES: Final = "protocol_packages"
@@ -114,11 +114,15 @@ def remember(home: Path, codes: Iterable[str], terms: str, at: datetime) -> None
     wanted = set(codes)
     if wanted <= read_policy(home).accepted_risks:
         return
-    with wait_for_lock(policy_file(home).with_name("policy.lock")):
-        _append_consents(policy_file(home), wanted, terms, at)
+    store = store_of(home)
+    with store.transaction(durable=False):
+        _append_consents(store, wanted, terms, at)
 
 
-def _append_consents(path: Path, codes: set[str], terms: str, at: datetime) -> None:
+def _append_consents(
+    store: HomeStore, codes: set[str], terms: str, at: datetime
+) -> None:
+    path = policy_file(store.home)
     before = path.read_bytes() if path.exists() else b""
     fresh = sorted(codes - _policy(before, path).accepted_risks)
     when = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -129,7 +133,7 @@ def _append_consents(path: Path, codes: set[str], terms: str, at: datetime) -> N
     gap = b"" if before.endswith(b"\n") or not before else b"\n"
     content = before + gap + written.encode()
     _policy(content, path)  # nothing is written that could not be read again
-    write_private(path, content)
+    store.publish(path.name, content)
 
 
 def _policy(content: bytes, path: Path) -> Policy:

@@ -19,12 +19,18 @@ from urllib.parse import quote
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
 from party_sdk.home.disk_room import no_room
-from party_sdk.home.files import lock, private_folder
+from party_sdk.home.files import lock, private_folder, write_private
 
 FILE: Final = "home.db"
 VERSION: Final = 1
 _WAIT_SECONDS: Final = 30.0  # for the transactions of other processes
-_EARLIER: Final = ("parties",)
+_EARLIER: Final = (
+    "parties",
+    "sessions",
+    "identity.json",
+    "known.json",
+    "analysts.json",
+)
 """What versions before 0.3.0 kept in a home."""
 
 _SCHEMA: Final = """
@@ -32,6 +38,26 @@ CREATE TABLE leases (
     name TEXT PRIMARY KEY,
     holder TEXT NOT NULL,  -- the lock file of the process
     note TEXT NOT NULL
+);
+CREATE TABLE institution (  -- whose home this is
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    content BLOB NOT NULL
+);
+CREATE TABLE trusted_institutions (
+    name TEXT PRIMARY KEY,
+    key TEXT NOT NULL
+);
+CREATE TABLE analysts (  -- at which sessions were opened
+    url TEXT PRIMARY KEY,
+    key TEXT NOT NULL
+);
+CREATE TABLE sessions (  -- that were opened from here: their secrets
+    id TEXT PRIMARY KEY,
+    content TEXT NOT NULL
+);
+CREATE TABLE desk_links (  -- digests of links that open the desk
+    digest TEXT NOT NULL,
+    until TEXT NOT NULL
 );
 CREATE TABLE parties (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -154,6 +180,12 @@ class HomeStore:
         """
         with self._mutex, self._telling():
             self._open().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def publish(self, name: str, content: bytes) -> Path:
+        """Write a file that people or their programs read beside the database."""
+        path = private_folder(self.home) / name
+        write_private(path, content)
+        return path.absolute()
 
     def check(self) -> str:
         """Return what is wrong with the database's file; empty if nothing is."""

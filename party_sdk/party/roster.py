@@ -13,7 +13,7 @@ from clustering_protocols.secrecy.identities import Institution, fingerprint
 from clustering_protocols.secrecy.keys import safety_number
 from clustering_protocols.terms.agreements import Seat, read_agreement
 from clustering_protocols.terms.terms import Terms
-from party_sdk.home.identities import Acquaintances, OwnIdentity
+from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.home.policy import Policy
 
 
@@ -26,7 +26,7 @@ class Roster:
 
     @classmethod
     def of(
-        cls, agreement: bytes, known: Acquaintances, own: str | None = None
+        cls, agreement: bytes, known: TrustedInstitutions, own: str | None = None
     ) -> Roster:
         """Return who takes part in a checked agreement; ``own`` is the reader's slot.
 
@@ -89,7 +89,7 @@ class OnRoster(Protocol):
 class Meeting:
     """How one party knows who it is, and whom it sits with.
 
-    home: whose identity and acquaintances count.
+    home: whose identity and trusted institutions count.
     entropy: what the identity is drawn from instead, where a run is repeated.
     on_roster: shows who takes part.
     number: the safety number that the others read.
@@ -113,7 +113,7 @@ class Meeting:
     @property
     def trusted_keys(self) -> Mapping[str, str]:
         """Return the public key of each name whose card was trusted."""
-        return Acquaintances(self.home).read()
+        return TrustedInstitutions(self.home).read()
 
     def check_seat(self, terms: Terms, slot: str) -> None:
         """Refuse a slot at which the terms expect another institution than this one."""
@@ -133,7 +133,7 @@ class Meeting:
             are known: by their cards, or because they read the safety number
             themselves.
         """
-        cards = Acquaintances(self.home)
+        cards = TrustedInstitutions(self.home)
         roster = Roster.of(agreement, cards, slot)
         known = set(cards.read().values())
         if self.number is not None:
@@ -154,7 +154,9 @@ class Meeting:
     def compare(self, agreement: bytes) -> None:
         """Hold an agreement that was accepted before against the number, if one is told."""
         if self.number is not None:
-            Roster.of(agreement, Acquaintances(self.home)).check_number(self.number)
+            Roster.of(agreement, TrustedInstitutions(self.home)).check_number(
+                self.number
+            )
 
 
 def _refusal(

@@ -25,7 +25,7 @@ from coterie_pages.models import (
 )
 from coterie_pages.views.result_views import matrix_of, outcomes_in, plain, sizes_of
 from coterie_pages.views.terms_sheet import sheet_of, versions_of
-from party_sdk.home.identities import Acquaintances
+from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.party.resume_checks import data_digest
 from party_sdk.party.roster import Roster
 from party_sdk.results.cautions import oddities, result_cautions
@@ -79,7 +79,7 @@ def run_report(
 ) -> RunReport:
     """Return what a party may say of its run, as far as it has come.
 
-    home: whose acquaintances count.
+    home: whose trusted institutions count.
     data: the party's own table, to draw its rows on two axes, and to say what they are
         like beside a profile of all parties.
 
@@ -91,7 +91,7 @@ def run_report(
     """
     terms, slot, folder = member.terms, member.invitation.slot, member.folder
     identity, agreement = folder.load_identity(), folder.agreement
-    known, line = Acquaintances(home), identity.member
+    known, line = TrustedInstitutions(home), identity.member
     roster = None if agreement is None else Roster.of(agreement, known, slot)
     result = _result(member)
     points = None if data is None else _points(member, result, data)

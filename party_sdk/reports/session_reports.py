@@ -15,7 +15,7 @@ from coterie_pages.models import SessionReport
 from coterie_pages.views.result_views import n_clusters_of, outcomes_in, result_of
 from coterie_pages.views.session_progress import describe_status, line_of, seats_shown
 from coterie_pages.views.terms_sheet import sheet_of, versions_here, versions_of
-from party_sdk.home.identities import Acquaintances
+from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.reports.run_reports import find_agreement, seats_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def audited_report(
     Raises what :func:`session_report` and :meth:`CoordinatedSession.audit` do.
     """
     log = opened.audit()
-    known = coordinator.acquaintances
+    known = coordinator.trusted_institutions
     return session_report(opened, status, log, log.entries(), known), log
 
 
@@ -43,7 +43,7 @@ def session_report(
     status: SessionStatus,
     log: SignedLog,
     entries: Sequence[Mapping[str, Any]],
-    acquaintances: Acquaintances,
+    trusted_institutions: TrustedInstitutions,
 ) -> SessionReport:
     """Return what a coordinator may say of a session, as far as it has come.
 
@@ -65,7 +65,7 @@ def session_report(
         audit=tuple(map(line_of, entries)),
         signed_by=fingerprint(log.key),
         **(
-            _checked_here(opened, status, acquaintances)
+            _checked_here(opened, status, trusted_institutions)
             if opened.is_ours
             else _describe_status(status)
         ),
@@ -73,10 +73,12 @@ def session_report(
 
 
 def _checked_here(
-    opened: CoordinatedSession, status: SessionStatus, acquaintances: Acquaintances
+    opened: CoordinatedSession,
+    status: SessionStatus,
+    trusted_institutions: TrustedInstitutions,
 ) -> dict[str, Any]:
     """Return what can be held against what was signed on this machine."""
-    terms, known = opened.terms, acquaintances.names()
+    terms, known = opened.terms, trusted_institutions.names()
     if terms.identities.coordinator is not None:  # it was signed on this machine
         known.setdefault(terms.identities.coordinator, "you")
     way, measured = find_agreement(terms)

@@ -14,7 +14,7 @@ from clustering_protocols.terms.canonical import digest
 from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import offered_sheet
-from party_sdk.home.identities import Acquaintances, OwnIdentity
+from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, check_analyst
 from tests.desk.plans import HOSTILE, NEW, hidden, invitations, plan, wrong
 
 # Analyst and key
@@ -61,8 +61,7 @@ def test_an_address_that_is_none_stays_in_its_field(
 def test_a_changed_analyst_key_needs_confirmation(
     browser: DeskBrowser, analyst: Analyst
 ) -> None:
-    kept = browser.desk.home / "analysts.json"
-    kept.write_text(f'{{"{analyst.url}": "{"0" * 64}"}}')
+    check_analyst(browser.desk.home, analyst.url, "0" * 64)
     form = {"url": analyst.url, "key": analyst.key}
     page = browser.post("/sessions/-/analyst", form)
     assert "shows the key" in wrong(page)["url"]
@@ -142,7 +141,7 @@ def test_the_terms_that_were_shown_are_those_that_are_opened(
     desk: DeskBrowser, coordinator: Coordinator
 ) -> None:
     other = OwnIdentity(desk.desk.home / "other").make("Institute <b>")
-    Acquaintances(desk.desk.home).trust(other.card)
+    TrustedInstitutions(desk.desk.home).trust(other.card)
     told = {
         "purpose": HOSTILE,
         "param_n_clusters": "2..4",
@@ -161,7 +160,7 @@ def test_the_terms_that_were_shown_are_those_that_are_opened(
     assert "3 runs, one after the other" in said
     assert "llf.runs-single-out-rows" in said
     again = hidden(review)
-    assert coordinator.acquaintances.read()
+    assert coordinator.trusted_institutions.read()
     page = desk.post(NEW, {**again, "do": "open"})
     made = invitations(page)
     assert [each.slot for each in made] == ["north", "south", "west"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from unittest.mock import Mock
@@ -17,6 +15,8 @@ from clustering_protocols.common.errors import StorageFull
 from coterie_pages.served_pages import HEADERS
 from party_sdk.desk import server
 from party_sdk.desk.gate import MOST_BYTES
+from party_sdk.home.disk_room import no_room
+from party_sdk.home.store import HomeStore
 
 INVITATION = {"invitation": "no invitation"}
 FORMS = ("/invitations", "/leave", "/parties/s/r1c1/order", "/parties/s/r1c1/answer")
@@ -240,8 +240,8 @@ def test_a_defect_is_a_page_and_a_line_without_values(
 def test_a_home_on_a_full_disk_opens_no_desk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full = Mock(**{"write.side_effect": OSError(errno.ENOSPC, "full")})
-    monkeypatch.setattr(server, "_alone", lambda _: nullcontext(full))
+    full = Mock(side_effect=no_room(tmp_path, "Links are kept there."))
+    monkeypatch.setattr(HomeStore, "transaction", full)
     with pytest.raises(StorageFull, match="This machine has no room") as raised:
         server.serve(
             tmp_path, tmp_path, port=0, idle=timedelta(1), opened=print, say=print

@@ -9,7 +9,7 @@ from support.browsing import texts
 from support.desks import DeskBrowser
 
 from clustering_protocols.secrecy.identities import fingerprint
-from party_sdk.home.identities import Acquaintances, OwnIdentity
+from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 
 QUESTION = "Which institution is this?"
 
@@ -44,7 +44,7 @@ def test_a_card_is_trusted_after_its_key_was_compared(
 ) -> None:
     other = OwnIdentity(tmp_path / "there").make("University <b>")
     card = other.card.model_dump_json()
-    known = Acquaintances(browser.desk.home)
+    known = TrustedInstitutions(browser.desk.home)
     shown = browser.post("/cards", {"card": card})
     assert "Is this the key of University <b>?" in texts(shown)
     assert fingerprint(other.key) in texts(shown)

@@ -13,6 +13,7 @@ from click.shell_completion import BashComplete
 from support.terminal import Terminal
 
 from party_sdk.cli import main
+from party_sdk.coordinator.session import StoredSession
 from party_sdk.party.party_session import Identity, PartySession
 
 Offered = Callable[..., list[str]]
@@ -34,13 +35,17 @@ def offered(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> Offered:
     home = Path(terminal.environment["COTERIE_HOME"])
     for session, slot in (("wards", "north"), ("wards", "south"), ("wine", "clinic")):
         stored(home, session, slot)
-    (home / "sessions").mkdir()
-    (home / "sessions" / "checkups.json").write_text("sealed")
+    opened(home, "checkups")
     return ask
 
 
 def stored(home: Path, session: str, slot: str) -> None:
     PartySession(home, session, slot).save_identity(Identity(entropy="", terms=""))
+
+
+def opened(home: Path, session: str) -> None:
+    secret = StoredSession(url="", entropy="", terms="", coordinator="", signature="")
+    secret.save(home, session)
 
 
 def test_protocols_are_offered(offered: Offered) -> None:
@@ -68,8 +73,7 @@ def test_sessions_and_slots_are_those_of_the_home(
     assert offered("session", "show", "") == ["checkups"]
     other = tmp_path / "other"
     stored(other, "elsewhere", "ward")
-    (other / "sessions").mkdir()
-    (other / "sessions" / "old.json").touch()
+    opened(other, "old")
     assert offered("party", "status", "--home", str(other), "") == ["elsewhere"]
     assert offered("session", "--home", str(other), "show", "") == ["old"]
 

@@ -16,8 +16,10 @@ from party_sdk.analyst_client.diagnosis import (
     CheckResult,
     look_at_analyst,
     look_at_home,
+    network_file_system,
 )
 from party_sdk.home.identities import OwnIdentity
+from party_sdk.home.store import FILE, store_of
 
 
 def wrong(found: Iterable[CheckResult]) -> dict[str, str]:
@@ -99,12 +101,36 @@ def test_a_home_that_others_may_read_is_told_with_the_command(tmp_path: Path) ->
     assert not wrong(look_at_home(home))
 
 
-def test_a_key_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_damaged_database_is_told(tmp_path: Path) -> None:
     home = tmp_path / "home"
     OwnIdentity(home).make("North")
     assert not wrong(look_at_home(home))
-    (home / "identity.json").write_text("")
-    assert set(wrong(look_at_home(home))) == {"key"}
+    store_of(home).close()
+    with (home / FILE).open("r+b") as file:
+        file.seek(4096)
+        file.write(bytes(8192))
+    assert set(wrong(look_at_home(home))) == {"database"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "is_network"),
+    [("nfs4", True), ("cifs", True), ("fuse.sshfs", True), ("ext4", False)],
+)
+def test_a_home_on_a_network_file_system_is_told(
+    tmp_path: Path, kind: str, *, is_network: bool
+) -> None:
+    """The innermost mount counts."""
+    home, mounts = tmp_path / "a folder" / "home", tmp_path / "mounts"
+    home.mkdir(parents=True)
+    escaped = str(home.parent).replace(" ", "\\040")
+    mounts.write_text(
+        "1 0 8:1 / / rw shared:1 - nfs root rw\n"
+        f"2 1 0:9 / {tmp_path} rw - tmpfs none rw\n"
+        f"3 2 0:9 / {escaped} rw - {kind} server:/export rw\n"
+    )
+    assert network_file_system(home, mounts) == (kind if is_network else "")
+    assert network_file_system(tmp_path, mounts) == ""
+    assert network_file_system(Path("/etc"), mounts) == "nfs"
 
 
 def test_a_full_disk_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

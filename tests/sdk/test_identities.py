@@ -33,7 +33,7 @@ from clustering_protocols.wire.answers import Preview
 from coterie import Party, Policy
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.cli import main
-from party_sdk.home.identities import Acquaintances, OwnIdentity
+from party_sdk.home.identities import OwnIdentity, TrustedInstitutions
 from party_sdk.party.party_index import sessions_in
 from party_sdk.party.roster import Meeting, Roster
 from party_sdk.party.watch import SessionWatch
@@ -64,7 +64,7 @@ def test_a_new_identity_is_kept_and_readable_by_its_owner_only(
     made = OwnIdentity(home).load_or_make()
     assert made.name == ""
     assert OwnIdentity(home).load().key == OwnIdentity(home).load_or_make().key
-    path = home / "identity.json"
+    path = home / "home.db"
     assert (path.stat().st_mode & 0o777, home.stat().st_mode & 0o777) == (0o600, 0o700)
     assert made.key not in {OwnIdentity(home / "other").load_or_make().key, "0" * 64}
 
@@ -81,14 +81,6 @@ def test_a_first_identity_can_be_named_and_keeps_its_key(
     other = OwnIdentity(home).make("Another", replace=True)
     assert other.key != first.key
     assert OwnIdentity(home).load().name == "Another"
-
-
-def test_a_damaged_list_of_acquaintances_is_named(home: Path) -> None:
-    known = home / "known.json"
-    known.parent.mkdir(parents=True, exist_ok=True)
-    known.write_text("x")
-    with pytest.raises(NotReady, match=r"known\.json was changed"):
-        Acquaintances(home).read()
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x1b[8m", "x" * 101])
@@ -120,7 +112,7 @@ def test_of_many_that_make_an_identity_at_once_all_have_one(home: Path) -> None:
 
 
 def test_who_is_trusted_is_known_until_forgotten(home: Path) -> None:
-    known = Acquaintances(home)
+    known = TrustedInstitutions(home)
     assert known.read() == {}
     for slot in (A, B):
         known.trust(institution(slot).card)
@@ -132,14 +124,13 @@ def test_who_is_trusted_is_known_until_forgotten(home: Path) -> None:
     with pytest.raises(NotReady):
         known.forget(f"Hospital {A}")
     assert known.read() == {f"Hospital {B}": institution(B).key}
-    assert (home / "known.json").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
     "name", ["St. Mary's", "st. mary's", "ST.  MARY'S ", "\uff33t. Mary's"]
 )
 def test_a_known_name_is_never_given_another_key(home: Path, name: str) -> None:
-    known = Acquaintances(home)
+    known = TrustedInstitutions(home)
     known.trust(Institution("St. Mary's", bytes(32)).card)
     before = known.read()
     other = Institution(name, bytes(31) + b"1")
@@ -153,7 +144,7 @@ def test_a_known_name_is_never_given_another_key(home: Path, name: str) -> None:
 
 
 def test_one_key_has_one_name(home: Path) -> None:
-    known = Acquaintances(home)
+    known = TrustedInstitutions(home)
     known.trust(Institution("St. Mary's", bytes(32)).card)
     with pytest.raises(GuardRefused, match=r"as that of \"St\. Mary"):
         known.trust(Institution("St. Mark's", bytes(32)).card)
@@ -234,11 +225,11 @@ def test_a_known_name_with_another_key_is_always_refused(
 ) -> None:
     impostor = Institution(f"Hospital {B}", bytes(32))
     content = agreement(names={B: impostor})
-    Acquaintances(home).trust(institution(B).card)
+    TrustedInstitutions(home).trust(institution(B).card)
     meeting = Meeting(home, number=safety_number(content))
     with pytest.raises(GuardRefused, match=f"'Hospital {B}' is known here"):
         meeting.meet(content, A, ACCEPTING)
-    Acquaintances(home).forget(f"Hospital {B}")
+    TrustedInstitutions(home).forget(f"Hospital {B}")
     meeting.meet(content, A, ACCEPTING)
 
 
@@ -272,8 +263,10 @@ def test_parties_with_different_rosters_stop_on_comparison(
 
 
 def test_a_roster_shows_whose_card_was_trusted(home: Path) -> None:
-    Acquaintances(home).trust(Institution("The North", institution(B).key_bytes).card)
-    roster = Roster.of(ALL, Acquaintances(home), A)
+    TrustedInstitutions(home).trust(
+        Institution("The North", institution(B).key_bytes).card
+    )
+    roster = Roster.of(ALL, TrustedInstitutions(home), A)
     assert [(seat.name, seat.known) for seat in roster.seats] == [
         (f"Hospital {A}", True),
         ("The North", True),
@@ -402,7 +395,7 @@ def test_institutions_that_know_each_other_sit_down(
             party._agreement(client, watch)
         assert party.safety_number is None
         for other in (B, C):
-            Acquaintances(here.home(A)).trust(here.who[other].card)
+            TrustedInstitutions(here.home(A)).trust(here.who[other].card)
         assert party._agreement(client, watch) == content.content
         assert party.safety_number == safety_number(content.content)
 
@@ -463,7 +456,7 @@ def test_a_safety_number_counts_only_for_confirmed_members(home: Path) -> None:
         with pytest.raises(GuardRefused, match=f"You know {known} of the 2 other"):
             meeting.meet(ALL, A, usual)
     Meeting(home, number=number, confirmed_with=named).meet(ALL, A, usual)
-    Acquaintances(home).trust(institution(B).card)
+    TrustedInstitutions(home).trust(institution(B).card)
     Meeting(home, number=number, confirmed_with=named[1:]).meet(ALL, A, usual)
     with pytest.raises(GuardRefused, match="give the number too"):
         Meeting(home, confirmed_with=named).meet(ALL, A, usual)

@@ -26,6 +26,7 @@ from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
 from party_sdk.cli.lab.demonstration import OVERALL, POOLED, Score, table_lines
 from party_sdk.cli.terminal.progress import Heartbeat
+from party_sdk.coordinator.session import StoredSession
 from party_sdk.party.party_index import sessions_in
 from party_sdk.party.party_session import PartySession
 from party_sdk.reports.run_reports import partitioning_of, way_of
@@ -288,8 +289,9 @@ def test_a_coordinator_reports_and_exports_all_that_it_may_read(
     log = SignedLog.read(files["audit.json"])
     assert len(log.entries()) == len(archived.audit) > len(made.audit)  # it was read
     assert archived.model_copy(update={"audit": made.audit}) == made
-    kept = desk.folder / "home" / "sessions" / f"{desk.session}.json"
-    secret = json.loads(kept.read_text())["entropy"]
+    stored = StoredSession.load(desk.folder / "home", desk.session)
+    assert stored is not None
+    secret = stored.entropy
     assert not [name for name, content in files.items() if secret.encode() in content]
     desk("session", "export", desk.session, "--output", archive, expect=3)
 

@@ -74,8 +74,9 @@ def opened_sessions(
 ) -> list[str]:
     """Return the sessions that were opened from this home."""
     del parameter
-    found = _names(_home(context) / "sessions", "*.json")
-    return _select_by_prefix(begun, (name.removesuffix(".json") for name in found))
+    from party_sdk.coordinator.session import opened_in
+
+    return _select_by_prefix(begun, opened_in(_home(context)))
 
 
 def invitation_files(

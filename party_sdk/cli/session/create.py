@@ -181,7 +181,7 @@ def create(
         raise click.UsageError("Missing argument 'TITLE'.")
     dictionary: Sequence[Schema] | None = read_dictionary(schema_files)
     layout = _layout(slots, row_groups, column_groups, before)
-    expected_keys = read_expected(expected, coordinator.acquaintances)
+    expected_keys = read_expected(expected, coordinator.trusted_institutions)
     choice, values = said.pop("evaluation", {}), read_values(params)
     protocol = protocol or ("dc" if before is None else before.protocol.name)
     if before is not None:

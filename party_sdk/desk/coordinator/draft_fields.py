@@ -25,7 +25,7 @@ from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.coordinator.drafts import MATCH_KEYS, PARAM, SPLITS, Draft
 from party_sdk.desk.dictionary_drafts import ROLES, TYPES, TableDraft
 from party_sdk.home.clock import now
-from party_sdk.home.identities import Acquaintances
+from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.home.policy import describe_quota
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ PROPOSE: Final = "keys"
 _TABLE: Final = "people"
 
 
-def page_of(draft: Draft, known: Acquaintances) -> NewSession:
+def page_of(draft: Draft, known: TrustedInstitutions) -> NewSession:
     """Return the form of a draft, with what is wrong beside each field."""
     protocol = catalogue.protocol(draft.protocol)
     schema = protocol.params.model_json_schema()

@@ -38,7 +38,7 @@ from party_sdk.coordinator.option_parsing import (
 from party_sdk.desk.coordinator.context import parse_number
 from party_sdk.desk.dictionary_drafts import TableDraft
 from party_sdk.desk.responses import Form
-from party_sdk.home.identities import Acquaintances
+from party_sdk.home.identities import TrustedInstitutions
 
 PARAM: Final = "param."
 MATCH_KEYS: Final = f"{PARAM}alignment.match_keys"
@@ -153,7 +153,7 @@ class Draft:
             return f"{PARAM}{named}"
         return _form_names().get(named, "")
 
-    def to_request(self, known: Acquaintances) -> DraftRequest | None:
+    def to_request(self, known: TrustedInstitutions) -> DraftRequest | None:
         """Return what the form asks for; None if something of it is wrong."""
         found: dict[str, Any] = {}
         sections: dict[str, Any] = {}
@@ -205,7 +205,7 @@ class Draft:
         values, runs = read_runs(said, **choice)
         return catalogue.parse_params(self.protocol, values), runs
 
-    def _read_expected(self, known: Acquaintances) -> dict[str, str]:
+    def _read_expected(self, known: TrustedInstitutions) -> dict[str, str]:
         named = known.read()
         texts = []
         for number, place in enumerate(self.places(), 1):
@@ -217,7 +217,7 @@ class Draft:
                 texts.append(f"{place.name}={place.expected}")
         return self._earlier_keys(known) | read_expected(tuple(texts), known)
 
-    def _earlier_keys(self, known: Acquaintances) -> dict[str, str]:
+    def _earlier_keys(self, known: TrustedInstitutions) -> dict[str, str]:
         """Return the keys of earlier places that no card here names."""
         if self.earlier is None:
             return {}

@@ -58,9 +58,9 @@ def get_new(request: Request, coordinator: Coordinator) -> Response:
     form = query_of(request)
     earlier = _earlier(form, coordinator)
     if earlier is not None:
-        form = fill_form(earlier, coordinator.acquaintances.names())
+        form = fill_form(earlier, coordinator.trusted_institutions.names())
     draft = Draft(form, desk_of(request).tables, earlier)
-    return render_page(request, page_of(draft, coordinator.acquaintances))
+    return render_page(request, page_of(draft, coordinator.trusted_institutions))
 
 
 @pass_coordinator
@@ -71,7 +71,7 @@ def post_new(request: Request, coordinator: Coordinator) -> Response:
     do = form.one("do")
     if do not in {"review", "open"}:
         return _form_page(request, coordinator, draft, more=do == "places")
-    asked = draft.to_request(coordinator.acquaintances)
+    asked = draft.to_request(coordinator.trusted_institutions)
     if asked is None:
         return _form_page(request, coordinator, draft)
     try:
@@ -138,7 +138,7 @@ def _earlier(form: Form, coordinator: Coordinator) -> Terms | None:
 def _form_page(
     request: Request, coordinator: Coordinator, draft: Draft, *, more: bool = False
 ) -> Response:
-    page = page_of(draft, coordinator.acquaintances)
+    page = page_of(draft, coordinator.trusted_institutions)
     if more:
         page = page.model_copy(update={"slots": (*page.slots, *_empty(page.slots))})
     general = draft.wrong.get("")
@@ -167,7 +167,7 @@ def _review(
 ) -> Review:
     desk = desk_of(request)
     terms = read_terms(drawn.terms)
-    names = coordinator.acquaintances.names()
+    names = coordinator.trusted_institutions.names()
     if terms.identities.coordinator is not None:
         names.setdefault(terms.identities.coordinator, "you")
     known = desk.connection.known

@@ -142,7 +142,7 @@ def build_session_desk(
     """Return the page of a session, from its checked audit and what it says itself."""
     log, at = opened.audit(), now()
     entries = log.entries()  # once: of a long session it is most of the work
-    known = coordinator.acquaintances
+    known = coordinator.trusted_institutions
     report = session_report(opened, status, log, entries, known)
     lines = report.audit[-_MOST_LINES:]
     return SessionDesk(

@@ -21,7 +21,7 @@ from party_sdk.desk.party.addressed_party import AddressedParty, kept_of
 from party_sdk.desk.party.table_choice import limit_in
 from party_sdk.desk.responses import Form, bad, file, form_of, render_page, to
 from party_sdk.home.clock import now
-from party_sdk.home.identities import Acquaintances
+from party_sdk.home.identities import TrustedInstitutions
 from party_sdk.home.policy_files import read_policy
 from party_sdk.party.leave import has_left
 from party_sdk.party.roster import Roster
@@ -84,7 +84,7 @@ def _members(
     agreement = kept.files.folder.agreement
     if agreement is None:
         return (), ""
-    roster = Roster.of(agreement, Acquaintances(kept.desk.home), kept.slot)
+    roster = Roster.of(agreement, TrustedInstitutions(kept.desk.home), kept.slot)
     return tuple(roster.seats), roster.safety_number
 
 

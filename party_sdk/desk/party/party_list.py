@@ -81,7 +81,7 @@ def show_parties(request: Request, notice: Banner | None = None) -> Response:
         fingerprint="" if own is None else fingerprint(own.key),
         known={
             name: fingerprint(key)
-            for name, key in desk.own_home.acquaintances.read().items()
+            for name, key in desk.own_home.trusted_institutions.read().items()
         },
         rows=tuple(rows),
         trouble="" if trouble is None else trouble.detail,
@@ -176,13 +176,13 @@ def post_card(request: Request) -> Response:
     try:
         text = pasted_or_named(form, "card", desk.tables)
         card = Card.read(text.encode())
-        desk.own_home.acquaintances.check(card.name, card.key)
+        desk.own_home.trusted_institutions.check(card.name, card.key)
         if not form.one("trust"):
             key = fingerprint(card.key)
             return render_page(
                 request, CardPage(name=card.name, fingerprint=key, card=text)
             )
-        desk.own_home.acquaintances.trust(card)
+        desk.own_home.trusted_institutions.trust(card)
     except CoterieError as error:
         return show_parties(request, bad(error))
     return to(request, "/")
