@@ -79,6 +79,25 @@ OTHERS: Final = (
         ROWS_SPLIT,
     ),
     Way(
+        "dc",
+        ", `coordinates` over columns",
+        _K | {"output": "coordinates"},
+        COLUMNS_SPLIT,
+    ),
+    Way("dc", ", anchors from rows", _K | {"anchor": {"kind": "smote"}}, ROWS_SPLIT),
+    Way(
+        "llf",
+        ", rows, fuzzy, `small_cohorts` allow",
+        _K | {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"},
+        ROWS_SPLIT,
+    ),
+    Way(
+        "fccm",
+        ", `small_cohorts` allow",
+        _K | {"small_cohorts": "allow"},
+        COLUMNS_SPLIT,
+    ),
+    Way(
         "llf",
         ", rows, `publish` sizes or nothing",
         _K | {"publish": "sizes"},

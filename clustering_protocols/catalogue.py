@@ -32,16 +32,23 @@ P = TypeVar("P", bound=Params)
 
 @cache
 def _import_protocol(module: str) -> ClusteringProtocol[Any]:
+    own = protocol_packages.own_modules().values()
     try:
         known: ClusteringProtocol[Any] = import_module(module).PROTOCOL
     except (ImportError, AttributeError) as error:
-        if module in protocol_packages.own_modules().values():
+        if module in own:
             raise
         raise InvalidParameters(
             f"The protocol package {module!r} cannot be used: {error}. Ask its author "
             "for a release that fits this one.",
             field="protocol_packages",
         ) from error
+    if module not in own and not known.reference().examples():
+        raise InvalidParameters(
+            f"The protocol of {module!r} has no example, so what its readers get was "
+            "never measured. Ask its author for one.",
+            field="protocol_packages",
+        )
     return known
 
 

@@ -14,7 +14,8 @@ from typing import Any, Final
 from clustering_protocols import catalogue, result_warnings
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.suitability import Exposure, Kind, Method, Partitioning
-from clustering_protocols.contract import Params
+from clustering_protocols.contract import Kind as Disclosed, Params, Reader
+from clustering_protocols.contract.disclosures import kinds_of
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.session_plan import check_planned, spread
 from clustering_protocols.terms.evaluation import Evaluation
@@ -122,6 +123,16 @@ class Fit:
         params = catalogue.parse_params(self.protocol, self.params)
         return tuple(catalogue.risks_of(params, self.layout, Identities()))
 
+    @property
+    def parties_read_rows(self) -> bool:
+        """Return whether parties read rows of others: such a method never comes first."""
+        params = catalogue.parse_params(self.protocol, self.params)
+        shown = catalogue.protocol(self.protocol).shows(params, self.layout)
+        return any(
+            kinds_of(shown, reader) & {Disclosed.GEOMETRY, Disclosed.VALUES}
+            for reader in (Reader.GROUP, Reader.ALL)
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
@@ -173,7 +184,7 @@ def _fitting(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
         way = fit.way
         least, _ = way.agreement.get(split, (0.0, 0.0))
         seen = (way.analyst_sees, way.exposure_with_one_party)
-        return (*seen, -least, way.rounds, fit.protocol)
+        return (fit.parties_read_rows, *seen, -least, way.rounds, fit.protocol)
 
     return sorted(fits, key=order), others
 

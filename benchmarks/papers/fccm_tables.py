@@ -165,6 +165,7 @@ def simulated(e: Experiment, normalisation: Any, of: Fuzziness, seed: int) -> fl
         n_init=1,
         max_iter=MAX_ITER,
         tol=TOL,
+        small_cohorts="allow",
     )
     data = {
         slot: MatrixSource(e.X[:, own], ids=simulation.number_rows(len(e.X)))

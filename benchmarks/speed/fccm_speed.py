@@ -58,7 +58,11 @@ def sites(R: csr_array, n_init: int) -> dict[str, FccmContext]:
     """Return where the sites stand when they have to add their first shares."""
     layout = Layout.lattice(1, N_SITES)
     params = CoClustering(
-        n_clusters=N_CLUSTERS, lambda_u=0.01, lambda_w=1000.0, n_init=n_init
+        n_clusters=N_CLUSTERS,
+        lambda_u=0.01,
+        lambda_w=1000.0,
+        n_init=n_init,
+        small_cohorts="allow",
     )
     rows = SparseSource(R, ids=simulation.number_rows(R.shape[0]))
     data = dict.fromkeys(layout.names, rows)
@@ -133,7 +137,7 @@ def _starts(R: csr_array) -> None:
 
 
 def _session(X: FloatArray, n_init: int) -> None:
-    params = CoClustering(n_clusters=3, n_init=n_init)
+    params = CoClustering(n_clusters=3, n_init=n_init, small_cohorts="allow")
     parts = simulation.split(X, Layout.lattice(1, N_SITES), 0)
     run = simulation.run(params, parts.layout, parts.data, 0)
     size = sum(len(sent.payload) for sent in run.sent) / N_SITES

@@ -14,6 +14,7 @@ PREFIX: Final = "house"
 
 BY_DESIGN: Final = f"{PREFIX}.by-design"
 TWO_PARTIES: Final = f"{PREFIX}.two-parties"
+SOLVABLE: Final = f"{PREFIX}.rows-can-be-computed"
 POOLED_RANGES: Final = f"{PREFIX}.pooled-ranges"
 BY_POSITION: Final = f"{PREFIX}.rows-by-position"
 COMMON_IDS: Final = f"{PREFIX}.common-ids"
@@ -74,6 +75,18 @@ RISKS: Final[Mapping[str, Risk]] = {
         remedy="The coordinator names the institution of every slot (--expect).",
         detail="An analyst who colludes with one party, or with the coordinator, can "
         "take all such slots but yours and read what you send them.",
+    ),
+    "rows-can-be-computed": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.ROWS,
+        sentence="Your rows can be computed: other parties read as many numbers of them "
+        "as they lack.",
+        measured="In fccm one site found 85 to 100 % of 24 to 45 columns of yes and no, "
+        "every object right; in fuzzy llf one party found all rows.",
+        remedy="The defaults: small_cohorts 'refuse' of fccm and llf, output 'labels' "
+        "of dc.",
+        detail="A party takes off what it computes itself. It learns which row is whose "
+        "where columns are split, and not which column is which variable.",
     ),
     "filled-values": Risk(
         level=RiskLevel.OPTION,
@@ -209,7 +222,8 @@ CHOICES: Final[Mapping[str, str]] = {
     ),
     SUMS_LIMIT: (
         "The largest share of your rows that may follow from the sums that you send, "
-        "if all others collude. The default is 0.25; 0 lets none follow, 1 sets no limit."
+        "if all others collude. The default is 0.25, and three rows at least; 1 sets "
+        "no limit."
     ),
     ONE_FIELD: (
         "Upload rows although one variable makes up nearly the whole distance between "

@@ -3,7 +3,8 @@
 A site takes its own share off every total that it reads: what is left is R·W of the
 others' columns R. W differs by cluster, start and iteration, and totals carry 40 bits: so
 their span is that of R, and the columns of zeros and ones in it are found by projection.
-With nearly crisp weights W is one item, and a total is that item's column.
+With nearly crisp weights W is one item, and a total is that item's column. So a session
+of few items is refused, unless its terms name it and each site accepts it.
 """
 
 from __future__ import annotations
@@ -14,19 +15,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from support.verdicts import ATTACKED, RIGHT, Verdict, attacked, check
+from support.verdicts import ATTACKED, RIGHT, Refused, Verdict, attacked, check
 
-from clustering_protocols import simulation
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.contract import Kind, Reader
+from clustering_protocols.contract.disclosures import kinds_of
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import site_state
 from clustering_protocols.protocols.fccm.params import CoClustering
-from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.terms.terms import Layout
+from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.risks import Harm
+from clustering_protocols.terms.terms import Identities, Layout
 
-SPANNED: dict[str, Verdict] = {"as they are": ATTACKED, "rows shuffled": RIGHT}
-"""By totals: whether every column of others is found, with every object right."""
-CRISP: dict[float, Verdict] = {100.0: RIGHT, 1.0: ATTACKED}
-"""By ``lambda_w``: whether a single total is a column of another site."""
+SPANNED: dict[str, Verdict] = {
+    "by default": Refused(Problem.PROTOCOL_FAILED, "solve them for the rows"),
+    "accepted": ATTACKED,
+    "accepted, rows shuffled": RIGHT,
+}
+"""By terms and totals: whether every column of others is found, every object right."""
+CRISP: dict[tuple[str, float], Verdict] = {
+    ("allow", 100.0): RIGHT,
+    ("allow", 1.0): ATTACKED,
+    ("refuse", 1.0): Refused(Problem.GUARD_REFUSED, "hide each other"),
+}
+"""By terms and ``lambda_w``: whether a single total is a column of another site."""
 LAYOUT = Layout.lattice(1, 3)
 
 
@@ -58,8 +73,10 @@ def reading(slot: str) -> Iterator[tuple[list[FloatArray], list[FloatArray]]]:
         yield sums, weights
 
 
-def totals_of(n: int, m: int, **params: Any) -> Totals:
-    """Return what the first site reads in a session of items (n, m) of zeros and ones."""
+def played(
+    n: int, m: int, **params: Any
+) -> tuple[FloatArray, list[IntArray], simulation.SimulationResult]:
+    """Play a session of items (n, m) of zeros and ones; return them, by site, and it."""
     rng = np.random.default_rng(0)
     p, groups = rng.uniform(0.03, 0.5, m), rng.integers(3, size=n)
     raised = 0.3 * ((np.arange(m) % 3)[None] == groups[:, None])
@@ -70,10 +87,23 @@ def totals_of(n: int, m: int, **params: Any) -> Totals:
         slot: MatrixSource(X[:, part], columns=[f"d{j}" for j in part], ids=ids)
         for slot, part in zip(LAYOUT.names, parts, strict=True)
     }
+    terms = CoClustering(**{"n_clusters": 4, **params})
+    return X, parts, simulation.run(terms, LAYOUT, data, seed=0)
+
+
+def totals_of(n: int, m: int, **params: Any) -> Totals:
+    """Return what the first site reads in a session whose sites have accepted it."""
     with reading("r1c1") as (sums, weights):
-        run = simulation.run(CoClustering(n_clusters=4, **params), LAYOUT, data, seed=0)
+        X, parts, run = played(n, m, small_cohorts="allow", **params)
     rows = X[run.orders["r1c1"]]
     return Totals(sums, weights, rows[:, parts[0]], rows[:, np.concatenate(parts[1:])])
+
+
+def refusal(n: int, m: int, **params: Any) -> CoterieError:
+    """Return the error that ends a session."""
+    with pytest.raises(CoterieError) as error:
+        played(n, m, **params)
+    return error.value
 
 
 def binary_vectors(S: FloatArray, tries: int) -> set[bytes]:
@@ -100,13 +130,17 @@ def binary_vectors(S: FloatArray, tries: int) -> set[bytes]:
     return found
 
 
+@pytest.mark.threat(195)
 @pytest.mark.parametrize("case", SPANNED)
 def test_totals_span_the_columns_of_all_other_sites(case: str) -> None:
+    if case == "by default":
+        check(refusal(150, 18, n_init=2), SPANNED[case])
+        return
     totals = totals_of(150, 18, n_init=2)
     parts = zip(totals.sums, totals.weights, strict=True)
     S = np.column_stack([sums - totals.own @ weights for sums, weights in parts])
     S = S[:, np.linalg.norm(S, axis=0) > 0]
-    if case == "rows shuffled":
+    if "shuffled" in case:
         rng = np.random.default_rng(1)
         S = np.column_stack([rng.permutation(column) for column in S.T[:12]])
     found = binary_vectors(S, tries=20)
@@ -118,9 +152,22 @@ def test_totals_span_the_columns_of_all_other_sites(case: str) -> None:
     check(attacked(all(hits)), SPANNED[case])
 
 
-@pytest.mark.parametrize("lambda_w", CRISP)
-def test_a_total_of_crisp_weights_is_a_column(lambda_w: float) -> None:
+def test_what_is_accepted_is_named() -> None:
+    params = CoClustering(n_clusters=4, small_cohorts="allow")
+    codes = catalogue.risks_of(params, LAYOUT, Identities())
+    assert codes[session_risks.SOLVABLE].harm is Harm.ROWS
+    shown = catalogue.protocol_of(params).shows(params, LAYOUT)
+    assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_of(shown, Reader.ALL)
+
+
+@pytest.mark.threat(195)
+@pytest.mark.parametrize(("terms", "lambda_w"), CRISP)
+def test_a_total_of_crisp_weights_is_a_column(terms: str, lambda_w: float) -> None:
+    if terms == "refuse":
+        ended = refusal(300, 2400, n_init=1, max_iter=2, lambda_w=lambda_w)
+        check(ended, CRISP[terms, lambda_w])
+        return
     totals = totals_of(300, 30, n_init=2, lambda_w=lambda_w)
     vectors = np.column_stack(totals.sums)
     away = [np.abs(totals.others - v[:, None]).max(axis=0).min() for v in vectors.T]
-    check(attacked(min(away) < 1e-6), CRISP[lambda_w])
+    check(attacked(min(away) < 1e-6), CRISP[terms, lambda_w])

@@ -4,6 +4,7 @@ A membership u of a row gives u^(m-1)·D up to a factor of the row, and
 D = |x|² - 2x·v + |v|². So the matrix of u^-(m-1) is diag(1/s)·Φ·Ψᵀ with the rows
 (|x|², x, 1) in Φ: with as many clusters as columns and two more, one set of memberships
 gives all of it in closed form. The attacker's own columns fix the factors and the scale.
+So the terms name it, and each party has to accept it.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.datasets import load_iris
 from support.verdicts import ATTACKED, RIGHT, Verdict, attacked, check
 
-from clustering_protocols import simulation
+from clustering_protocols import catalogue, simulation
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.contract import Kind, Reader, to
+from clustering_protocols.contract.disclosures import check_shown, kinds_of
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.records.arrays import FloatArray
-from clustering_protocols.terms.terms import Layout
+from clustering_protocols.terms.risks import Harm
+from clustering_protocols.terms.terms import Identities, Layout
 
 
 class Case(NamedTuple):
@@ -117,3 +122,14 @@ def test_memberships_give_the_columns_of_others(case: str) -> None:
     u = u[order]
     read = others_columns(u, rows[:, :own_width], 4 - own_width, m=2)
     check(attacked(share_met(read, rows[:, own_width:]) > 0.99), verdict)
+
+
+def test_what_is_read_is_named_and_shuts_out_means() -> None:
+    params = LosslessFederated(n_clusters=8, algorithm="fuzzy_cmeans")
+    layout = Layout.lattice(1, 3)
+    codes = catalogue.risks_of(params, layout, Identities())
+    assert codes["llf.memberships-show-columns"].harm is Harm.ROWS
+    shown = catalogue.protocol_of(params).shows(params, layout)
+    assert {Kind.GEOMETRY, Kind.VALUES} <= kinds_of(shown, Reader.ALL)
+    with pytest.raises(InvalidParameters, match="profiles cannot be published"):
+        check_shown(shown | to(Reader.ALL, Kind.MEANS))

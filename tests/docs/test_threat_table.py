@@ -29,7 +29,7 @@ REQUIRED = {
         *range(138, 141),
     ),
     *range(144, 147),
-    *(*range(150, 166), 167, 169, *range(171, 178), 190, 191),
+    *(*range(150, 166), 167, 169, *range(171, 178), 190, 191, 195),
 }
 REQUIRED -= {133, 160, 174, 175}  # pages of the analyst
 REQUIRED -= {173}  # the administrative log

@@ -276,3 +276,25 @@ def test_a_named_package_without_a_protocol_is_told(
         protocol_packages.use_packages([name].copy)
         with pytest.raises(InvalidParameters, match=said):
             catalogue.catalogue()
+
+
+QUIET = """
+from types import SimpleNamespace
+from clustering_protocols.protocols.dummy import DummyProtocol
+class Quiet(DummyProtocol):
+    def reference(self):
+        return SimpleNamespace(examples=list)
+PROTOCOL = Quiet()
+"""
+
+
+@pytest.mark.usefixtures("named")
+def test_a_protocol_without_an_example_does_not_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_metadata(tmp_path, "quiet", "[coterie.protocols]\nquiet = quiet_protocol\n")
+    (tmp_path / "quiet_protocol.py").write_text(QUIET)
+    monkeypatch.syspath_prepend(tmp_path)
+    protocol_packages.use_packages(lambda: ["quiet"])
+    with pytest.raises(InvalidParameters, match="has no example"):
+        catalogue.catalogue()

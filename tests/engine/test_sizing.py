@@ -23,6 +23,7 @@ class Case(NamedTuple):
     values: dict[str, Any]
 
 
+SOLVABLE: dict[str, Any] = {"n_init": 1, "max_iter": 6, "small_cohorts": "allow"}
 CASES = [
     Case("dc", ACROSS, {}),
     Case("dc", BESIDE, {"dimensions": "all"}),
@@ -42,8 +43,8 @@ CASES = [
     Case("llf", ACROSS, {"algorithm": "fuzzy_cmeans", "small_cohorts": "allow"}),
     Case("llf", BESIDE, {}),
     Case("llf", BESIDE, {"algorithm": "fuzzy_cmeans"}),
-    Case("fccm", BESIDE, {"n_init": 1, "max_iter": 6}),
-    Case("fccm", BESIDE, {"n_init": 1, "max_iter": 6, "normalisation": "site"}),
+    Case("fccm", BESIDE, SOLVABLE),
+    Case("fccm", BESIDE, SOLVABLE | {"normalisation": "site"}),
 ]
 
 

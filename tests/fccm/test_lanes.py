@@ -32,7 +32,7 @@ both = pytest.mark.parametrize("normalisation", ["global", "site"])
 
 def made(**more: Any) -> CoClustering:
     values: dict[str, Any] = {"n_clusters": 4, "max_iter": 60, "n_init": 4}
-    return CoClustering(**values | more)
+    return CoClustering(small_cohorts="allow", **values | more)
 
 
 def memory(s: Session, slot: str = "r1c1") -> messages.Memberships:
@@ -201,7 +201,7 @@ def test_the_pooled_criterion_is_equation_1() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_best_start_is_that_of_the_pooled_run(seed: int) -> None:
     R, _ = planted(seed)
-    params = CoClustering(n_clusters=3, n_init=6)
+    params = CoClustering(n_clusters=3, n_init=6, small_cohorts="allow")
     layout, data = sites(R, (20, 20, 20))
     run = simulation.run(params, layout, data, seed)
     order = run.orders["r1c1"]

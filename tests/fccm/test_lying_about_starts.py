@@ -40,7 +40,7 @@ def made(**more: Any) -> CoClustering:
         "lambda_w": 10.0,
         "n_init": 6,
     }
-    return CoClustering(**values | more)
+    return CoClustering(small_cohorts="allow", **values | more)
 
 
 def at(number: int, **more: Any) -> Session:

@@ -45,7 +45,7 @@ both = pytest.mark.parametrize("normalisation", ["global", "site"])
 
 def made(**more: Any) -> CoClustering:
     values: dict[str, Any] = {"n_clusters": 4, "max_iter": 12, "tol": 0.0, "n_init": 1}
-    return CoClustering(**values | more)
+    return CoClustering(small_cohorts="allow", **values | more)
 
 
 # Equations 2 and 3, dense

@@ -31,7 +31,12 @@ CASES: dict[str, tuple[Any, simulation.Split]] = {
     "llf rows": (LosslessFederated(**SHORT), ROWS),
     "llf columns": (LosslessFederated(**SHORT), COLUMNS),
     "omnifc": (OmniFC(n_clusters=3, distances="landmarks"), ROWS),
-    "fccm": (CoClustering(**SHORT, lambda_u=0.02, lambda_w=0.1, tol=0.0), COUNTS),
+    "fccm": (
+        CoClustering(
+            **SHORT, lambda_u=0.02, lambda_w=0.1, tol=0.0, small_cohorts="allow"
+        ),
+        COUNTS,
+    ),
     "pqmds": (ProductQuantisation(n_clusters=3), COLUMNS),
 }
 

@@ -17,6 +17,7 @@ from clustering_protocols.protocols.llf import LosslessFederated as Llf, message
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.agreement import agree, entropies
+from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 from tests.llf.solving import n_met, solved
 
@@ -70,7 +71,7 @@ def test_the_text_says_what_would_fit() -> None:
 @pytest.mark.threat(99)
 def test_starts_that_race_count_as_further_rounds() -> None:
     begun([20, 20, 20], max_iter=1, n_init=4)
-    with pytest.raises(ProtocolFailed, match="or fewer clusters"):
+    with pytest.raises(ProtocolFailed, match="n_init 1 with max_iter of at most 4"):
         begun([20, 20, 20], max_iter=1, n_init=5)
 
 
@@ -105,7 +106,7 @@ def test_the_risk_is_named_where_it_is_taken_and_nowhere_else() -> None:
 
     def codes(layout: Layout = layout, **params: Any) -> bool:
         found = known.risks_of(Llf(n_clusters=2, **params), layout)
-        return "rows-can-be-computed" in found
+        return session_risks.SOLVABLE in found
 
     fuzzy: dict[str, Any] = {"algorithm": "fuzzy_cmeans"}
     assert codes(**fuzzy, small_cohorts="allow")

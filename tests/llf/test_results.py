@@ -790,7 +790,7 @@ FEW = "small-clusters-move"
         (
             Layout.lattice(3),
             {**FUZZY, **SMALL},
-            {SUMS, ALL, OWN, "rows-can-be-computed"},
+            {SUMS, ALL, OWN, "house.rows-can-be-computed"},
         ),
         (
             Layout.lattice(1, 3),

@@ -93,7 +93,10 @@ WAYS: dict[str, tuple[Any, Layout]] = {
         Layout.lattice(3),
     ),
     "omnifc": (OmniFC(n_clusters=3), Layout.lattice(3)),
-    "fccm": (CoClustering(n_clusters=3, r_max=9), Layout.lattice(1, 3)),
+    "fccm": (
+        CoClustering(n_clusters=3, r_max=9, small_cohorts="allow"),
+        Layout.lattice(1, 3),
+    ),
     "pqmds": (ProductQuantisation(n_clusters=3), Layout.lattice(1, 2)),
 }
 

@@ -116,6 +116,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             codes.append("anchors-from-first-slots-rows")
         if params.output == "coordinates":
             codes.append("coordinates-open-the-row-group")
+            if layout.n_column_groups > 1:
+                codes.append(session_risks.SOLVABLE)
         if params.predictor:
             codes.append("predictor-lets-the-map-out")
         codes += pooling.risks(layout, **_pooled_statistics(params))
@@ -139,8 +141,12 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
             shown |= to(Reader.OUTSIDE, Kind.VALUES)
         shown |= to(Reader.GROUP, Kind.LABELS)
         shown |= pooling.shows(layout, **_pooled_statistics(params))
+        if params.synthesises_anchors:  # from rows of the group's first party
+            shown |= to(Reader.GROUP, Kind.VALUES)
         if params.output == "coordinates" or params.predictor:
             shown |= to(Reader.ALL, Kind.PLACES)
+        if params.output == "coordinates" and layout.n_column_groups > 1:
+            shown |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
         return shown
 
     def stages(self, params: DataCollaboration, layout: Layout) -> Sequence[Stage]:

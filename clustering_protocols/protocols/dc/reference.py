@@ -148,7 +148,8 @@ def examples() -> Sequence[Example[DataCollaboration]]:
     )
     aligned = Example(params=_ALIGNED, layout=_without_a_corner(), X=X, missing=1 / 8)
     linked = Example(params=_LINKED, layout=_without_a_corner(2, 3), X=X, missing=1 / 8)
-    return [*regular, ragged, aligned, linked]
+    open_rows = _example(_OPEN, Layout.lattice(1, 3), X)
+    return [*regular, ragged, aligned, linked, open_rows]
 
 
 def _example(
@@ -171,6 +172,8 @@ def _example(
 _ALIGNED = DataCollaboration(n_clusters=3, alignment=Alignment(method="ecdh"))
 
 _LINKED = DataCollaboration(n_clusters=3, alignment=BY_MATCH_KEYS)
+
+_OPEN = DataCollaboration(n_clusters=3, dimensions="all", output="coordinates")
 
 _RAGGED = DataCollaboration(n_clusters=3, reduction="random")
 

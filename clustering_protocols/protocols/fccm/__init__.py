@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import (
     AnalystRole,
@@ -23,7 +23,7 @@ from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
 
 from .methods import METHODS
-from .params import CoClustering
+from .params import CoClustering, FccmSession
 from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "CoClustering"]
@@ -51,6 +51,8 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
     methods: ClassVar = METHODS
 
+    in_simulations: ClassVar = {"small_cohorts": "allow"}
+
     apart: ClassVar = "Make counts binary, or try other lambda_u and lambda_w."
 
     def check(self, params: CoClustering, layout: Layout) -> None:
@@ -67,15 +69,27 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
             )
         row_alignment.check(params, layout)
 
+    def check_roster(self, session: FccmSession) -> None:
+        """Refuse so few items that totals of so many rounds could be solved for them."""
+        from . import round_bound
+
+        k = sum(run.n_clusters for run in session.runs)
+        widths = [session.member(slot).n_columns for slot in session.slots]
+        excess = round_bound.excess(session.params, k, widths)
+        if excess:
+            raise ProtocolFailed(excess)
+
     def figures(self, params: CoClustering, layout: Layout) -> frozenset[str]:
         """Return those that need no centroids."""
         return frozenset({"criterion", "partition_coefficient"})
 
     def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
         """Return the risk codes that parameters and layout bring."""
+        solvable = params.small_cohorts == "allow"
         return [
             "by-design",
             "collusion",
+            *([session_risks.SOLVABLE] if solvable else []),
             *row_alignment.risks(params, layout),
             session_risks.BY_DESIGN,
         ]
@@ -99,8 +113,11 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         )
 
     def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
-        """Return sums of items, which span the columns, to those who read totals."""
-        return to(Reader.ALL, Kind.VALUES, Kind.SUMS, Kind.LABELS)
+        """Return sums of items, which span the columns where nothing bounds the rounds."""
+        shown = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
+        if params.small_cohorts == "allow":
+            shown |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
+        return shown
 
     def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, the iterations."""

@@ -11,6 +11,7 @@ METHODS = (
         rounds=RoundBudget.MANY,
         analyst_sees=Exposure.NOTHING,
         exposure_with_one_party=Exposure.ROWS,
+        params={"small_cohorts": "allow"},
         agreement={"vertical": (1.0, 1.0)},
     ),
 )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
-from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.common.errors import InvalidData, InvalidParameters
 from clustering_protocols.contract import PartyContext, SessionContext
 from clustering_protocols.contract.parameter_groups import PUBLISHED, STARTS
 from clustering_protocols.numerics.data_source import DataSource, sparse_matrix
 from clustering_protocols.records.arrays import IntArray
 from clustering_protocols.shared_stages.alignment.params import AlignedParams
+from clustering_protocols.terms.schema import Schema
 
 
 class CoClustering(AlignedParams):
@@ -73,6 +75,13 @@ class CoClustering(AlignedParams):
         "fewer objects.",
         json_schema_extra=PUBLISHED,
     )
+    small_cohorts: Literal["refuse", "allow"] = Field(
+        default="refuse",
+        description="Every site reads the totals of all rounds. refuse: no session whose "
+        "totals of an object hold more than half as many bits as the others have items: "
+        "they could be solved for the items. allow: continue (a risk).",
+        json_schema_extra=PUBLISHED,
+    )
 
     def select_rows(self, data: DataSource, *, shared: bool) -> IntArray | None:
         """Return which rows take part; refuse co-occurrences outside [0, r_max].
@@ -90,6 +99,15 @@ class CoClustering(AlignedParams):
             other = "" if negative.any() else " A new session can have a larger one."
             raise InvalidData(f"{found}, for example in {named}: {most}{other}")
         return super().select_rows(data, shared=shared)
+
+    def check_dictionary(self, dictionary: Sequence[Schema]) -> None:
+        """Refuse so few items that totals of so many rounds could be solved for them."""
+        from . import round_bound
+
+        widths = [len(schema.names) for schema in dictionary]
+        excess = round_bound.excess(self, self.n_clusters, widths) if widths else ""
+        if excess:
+            raise InvalidParameters(excess, field="max_iter")
 
     @property
     def is_global(self) -> bool:

@@ -17,7 +17,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_mark
 
-from . import kernels, messages, shifts, site_state, starts
+from . import kernels, messages, round_bound, shifts, site_state, starts
 from .messages import Memberships
 from .params import CoClustering, FccmContext
 
@@ -144,6 +144,7 @@ def _in_travelling_order(context: FccmContext, data: DataSource) -> csr_array:
 def _share(
     context: FccmContext, known: Memberships, R: csr_array
 ) -> messages.SiteShare:
+    round_bound.check_weights(context, known.weights)
     over = site_state.overflows(context, known)
     nothing = {"weights": np.zeros_like(known.weights)}
     added = known.model_copy(update=nothing) if over.any() else known

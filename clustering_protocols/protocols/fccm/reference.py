@@ -117,8 +117,9 @@ def objectives(
 
 
 def examples() -> Sequence[Example[CoClustering]]:
-    """Return both normalisations, several starts, weights that need repeats."""
+    """Return both normalisations, several starts, weights that need repeats, many items."""
     X = _draw_degrees(np.random.default_rng(0))
+    solvable: dict[str, Any] = {"n_clusters": 3, "small_cohorts": "allow"}
     variants: Sequence[tuple[int, dict[str, Any]]] = (
         (3, {"n_init": 3, "lambda_u": 0.02, "lambda_w": 5.0}),
         (4, {"n_init": 1, "normalisation": "site"}),
@@ -126,21 +127,22 @@ def examples() -> Sequence[Example[CoClustering]]:
     )
     given = [
         Example(
-            params=CoClustering(n_clusters=3, **values),
+            params=CoClustering(**solvable, **values),
             layout=Layout.lattice(1, sites),
             X=X,
         )
         for sites, values in variants
     ]
     aligned = CoClustering(
-        n_clusters=3,
+        **solvable,
         n_init=1,
         lambda_u=0.02,
         lambda_w=5.0,
         max_iter=10,
         alignment=Alignment(method="ecdh"),
     )
-    linked = CoClustering(n_clusters=3, n_init=1, max_iter=4, alignment=BY_MATCH_KEYS)
+    linked = CoClustering(**solvable, n_init=1, max_iter=4, alignment=BY_MATCH_KEYS)
+    wide = CoClustering(n_clusters=2, n_init=1, max_iter=3)
     return [
         *given,
         Example(
@@ -151,12 +153,17 @@ def examples() -> Sequence[Example[CoClustering]]:
             sections={"evaluation": Evaluation(n_clusters=(2, 3))},
         ),
         Example(params=linked, layout=Layout.lattice(1, 3), X=X, missing=0.1),
+        Example(
+            params=wide,
+            layout=Layout.lattice(1, 3),
+            X=_draw_degrees(np.random.default_rng(0), width=1500),
+        ),
     ]
 
 
-def _draw_degrees(rng: np.random.Generator) -> FloatArray:
+def _draw_degrees(rng: np.random.Generator, width: int = 24) -> FloatArray:
     """Return degrees of co-occurrence: no two alike, so that a row can be recognised."""
-    objects, items = rng.integers(3, size=60), rng.integers(3, size=24)
+    objects, items = rng.integers(3, size=60), rng.integers(3, size=width)
     likely = np.where(objects[:, None] == items[None, :], 0.8, 0.1)
-    occurs = rng.random((60, 24)) < likely
-    return np.where(occurs, 0.9, 0.1) + 0.1 * rng.random((60, 24))
+    occurs = rng.random((60, width)) < likely
+    return np.where(occurs, 0.9, 0.1) + 0.1 * rng.random((60, width))

@@ -16,24 +16,20 @@ LEARNS: Final = {
     ),
     "party": (
         "In every iteration of every start the memberships of all objects and the "
-        "totals from which they come; the memberships of its own items. From the "
-        "totals it can compute the columns of all others."
+        "totals from which they come; the memberships of its own items."
     ),
     "coordinator": "What the analyst learns of the result.",
 }
 RISKS: Final[Mapping[str, Risk]] = {
     "by-design": Risk(
         level=RiskLevel.DESIGN,
-        harm=Harm.ROWS,
-        sentence="Every site reads the totals of every iteration; less its own share, "
-        "it can compute the other sites' columns from them.",
-        measured="Of tables of 24 to 45 columns of yes and no, one site found 85 to "
-        "100 % of the columns of others, every object right, with all defaults.",
-        remedy="Nothing. Take part only where all sites may read your columns.",
-        detail="What is left spans the columns of the others, because the memberships "
-        "of items change with every iteration and start. Numbers other than yes and no "
-        "follow where a site knows as many rows as there are items. It does not learn "
-        "which column is which item.",
+        harm=Harm.ROWS_JOINTLY,
+        sentence="Every site reads the memberships of all objects, and exact sums over "
+        "the items of all sites in every iteration.",
+        remedy="Fewer starts (n_init) and iterations show fewer sums.",
+        detail="Less a site's own share, a sum is over the items of others. By default a "
+        "session is refused where sums could be solved for these items. Nearly crisp "
+        "item memberships (a small lambda_w) make a sum a single item.",
         readers=tuple(LEARNS.items()),
     ),
     "collusion": Risk(

@@ -129,6 +129,21 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         check_widths(session)
         round_bound.check(session)
 
+    def cautions(
+        self, params: LosslessFederated, layout: Layout, widths: Sequence[int]
+    ) -> Sequence[str]:
+        """Say how many rows of others it takes, where totals could be solved for them."""
+        from . import round_bound
+
+        if not _rows_split(layout) or not round_bound.applies(params):
+            return ()
+        needed = round_bound.rows_needed(params, params.n_clusters, widths[0])
+        sentence = (
+            f"The session is refused unless each party has {needed} rows of others, for "
+            f"totals of up to {params.max_iter} rounds: a smaller max_iter takes fewer."
+        )
+        return (sentence,)
+
     def cautions_of(
         self, params: LosslessFederated, layout: Layout, sizes: Sequence[int]
     ) -> Sequence[str]:

@@ -18,6 +18,8 @@ def shown_by(params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]
 def _of_rows(params: LosslessFederated) -> frozenset[Disclosure]:
     """Return sums of every round, to the parties; outside what the terms publish."""
     shown = to(Reader.GROUP, Kind.SUMS, Kind.MEANS, Kind.LABELS)
+    if params.fuzzy and params.small_cohorts == "allow":
+        shown |= to(Reader.GROUP, Kind.VALUES)
     if params.publish == "centroids":
         shown |= to(Reader.OUTSIDE, Kind.MEANS)
     return shown

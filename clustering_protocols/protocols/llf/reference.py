@@ -290,7 +290,14 @@ def examples() -> Sequence[Example[Llf]]:
             ),
         ),
     )
-    given = [_example(params, Layout.lattice(*cells), X) for cells, params in variants]
+    given = [
+        _example(
+            params,
+            Layout.lattice(*cells),
+            X[:60] if params.small_cohorts == "allow" else X,
+        )
+        for cells, params in variants
+    ]
     racing = Llf(n_clusters=3, n_init=2, allow_two_parties=True, publish="sizes")
     aligned = Llf(n_clusters=3, alignment=Alignment(method="ecdh"))
     linked = Llf(n_clusters=3, alignment=BY_MATCH_KEYS)

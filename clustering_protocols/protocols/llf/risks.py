@@ -85,13 +85,6 @@ RISKS: Final[Mapping[str, Risk]] = {
         "the centroid of a single row is that row.",
         remedy="min_cluster_rows 10, the default.",
     ),
-    "rows-can-be-computed": Risk(
-        level=RiskLevel.OPTION,
-        harm=Harm.ROWS,
-        sentence="Your rows can be computed: every party reads totals of enough rounds "
-        "to solve them for the rows of others.",
-        remedy="small_cohorts 'refuse', the default.",
-    ),
     "members-can-be-subtracted": Risk(
         level=RiskLevel.OPTION,
         harm=Harm.STATISTICS,
@@ -189,7 +182,7 @@ def _of_rows(params: LosslessFederated) -> Iterator[str]:
     if not params.fuzzy and params.least_rows_moved < FEW_ROWS:
         yield "small-clusters-move"
     if params.fuzzy and params.small_cohorts == "allow":
-        yield "rows-can-be-computed"
+        yield session_risks.SOLVABLE
     if params.may_be_left_out:
         yield "members-can-be-subtracted"
     if params.n_init > 1:

@@ -1,10 +1,9 @@
-"""Whether the totals of many rounds could be solved for the rows behind them.
+"""How many rounds of totals a party of fuzzy c-means over split rows may read.
 
-Every party of fuzzy c-means over split rows reads k·(F + 1) totals in each of T rounds,
-around centroids that it knows; as many where starts race, for each of them, and no more
-than as many in each of the two closing sums. With n rows of others and R rounds these are
-R·k·(F + 1) equations in n·F unknown numbers; k is that of all runs together. Half as
-many equations as unknowns is what we ask for.
+It reads k·(F + 1) totals in each of T rounds, around centroids that it knows; as many
+where starts race, for each of them, and no more than as many in each of the two closing
+sums. With n rows of others and R rounds these are R·k·(F + 1) equations in n·F unknown
+numbers; k is that of all runs together.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from __future__ import annotations
 import math
 
 from clustering_protocols.common.errors import ProtocolFailed
+from clustering_protocols.contract.round_bound import RoundBound
 
 from .params import LlfSession, LosslessFederated
 
@@ -22,38 +22,37 @@ def check(session: LlfSession) -> None:
     Raises ProtocolFailed: with the numbers that would fit.
     """
     params = session.params
-    applies = params.fuzzy and session.layout.n_column_groups == 1
-    if not applies or params.small_cohorts == "allow":
+    if not applies(params) or session.layout.n_column_groups > 1:
         return
-    width = session.member(session.slots[0]).n_columns
     k = sum(run.n_clusters for run in session.runs)
-    others, needed = fewest_others(session), rows_needed(params, width, k)
-    if others >= needed:
-        return
-    rounds = rounds_that_fit(params, width, k, others)
-    fits = f"max_iter of at most {rounds}" if rounds else "fewer clusters"
-    raise ProtocolFailed(
-        f"A party reads the totals of {others} rows of others in up to "
-        f"{params.max_iter} rounds, and could solve them for the rows. It takes {needed} "
-        f"rows of others, or {fits}. With small_cohorts 'allow' the risk is accepted."
+    width = session.member(session.slots[0]).n_columns
+    others = fewest_others(session)
+    excess = _bound(k, width, params.n_init, others).excess(
+        params.max_iter,
+        f"A party reads the totals of {others} rows of others",
+        f"{rows_needed(params, k, width)} rows of others",
+        _bound(k, width, 1, others),
     )
+    if excess:
+        raise ProtocolFailed(excess)
 
 
-def rows_needed(params: LosslessFederated, width: int, k: int) -> int:
-    """Return 2·R·k·(1 + 1/F), rounded up; k of all runs."""
-    rounds = params.max_iter + _further_rounds(params)
-    return math.ceil(2 * rounds * k * (width + 1) / width)
+def applies(params: LosslessFederated) -> bool:
+    """Return whether sessions over split rows are held to the bound."""
+    return params.fuzzy and params.small_cohorts == "refuse"
 
 
-def rounds_that_fit(params: LosslessFederated, width: int, k: int, others: int) -> int:
-    """Return the largest T for so many rows of others; 0 if there is none."""
-    rounds = others * width // (2 * k * (width + 1))
-    return max(rounds - _further_rounds(params), 0)
+def rows_needed(params: LosslessFederated, k: int, width: int) -> int:
+    """Return how many rows of others it takes; k of all runs."""
+    needed = _bound(k, width, params.n_init, 0).needed(params.max_iter)
+    return math.ceil(needed / width)
 
 
-def _further_rounds(params: LosslessFederated) -> int:
-    """Return R - T: the race (one start's first update is made again), two to close."""
-    return params.n_init + 1
+def _bound(k: int, width: int, n_init: int, others: int) -> RoundBound:
+    # the race makes one start's first update again, two sums close
+    return RoundBound(
+        per_round=k * (width + 1), further=n_init + 1, unknowns=others * width
+    )
 
 
 def fewest_others(session: LlfSession) -> int:

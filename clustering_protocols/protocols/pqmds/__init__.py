@@ -121,8 +121,9 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         self, params: ProductQuantisation, layout: Layout
     ) -> frozenset[Disclosure]:
         """Return codes, outside: several coordinates of a subspace are its rows."""
-        kind = Kind.GEOMETRY if params.coordinates > 1 else Kind.VALUES
-        shown = to(Reader.OUTSIDE, kind, Kind.LABELS)
+        shown = to(Reader.OUTSIDE, Kind.VALUES, Kind.LABELS)
+        if params.coordinates > 1:
+            shown |= to(Reader.OUTSIDE, Kind.GEOMETRY)
         return shown | to(Reader.GROUP, Kind.LABELS, Kind.MEANS)
 
     def stages(self, params: ProductQuantisation, layout: Layout) -> Sequence[Stage]:
