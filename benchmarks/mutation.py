@@ -92,7 +92,7 @@ MODULES: dict[str, Sequence[str]] = {
     "clustering_protocols/protocols/llf/row_audit.py": _DISHONEST_ROWS,
     "clustering_protocols/contract/row_history.py": _HISTORY,
     "clustering_protocols/contract/leverage.py": _HISTORY,
-    "party_sdk/disclosures/sum_history.py": ("tests/sdk/test_summed.py",),
+    "party_sdk/disclosures/sums.py": ("tests/sdk/test_summed.py",),
     "clustering_protocols/shared_stages/dominance.py": (
         "tests/engine/test_dominance.py",
     ),
@@ -112,15 +112,15 @@ MODULES: dict[str, Sequence[str]] = {
         "tests/docs/test_shown_tables.py",
         "tests/engine/test_opening.py",
     ),
-    "party_sdk/disclosures/column_sketches.py": (*_ROW_MARKS, *_SHOWN),
+    "party_sdk/disclosures/known_rows.py": ("tests/sdk/test_known_rows.py", *_SHOWN),
     "party_sdk/disclosures/hash_kernels.py": _ROW_MARKS,
     "party_sdk/disclosures/row_marks.py": (
         *_ROW_MARKS,
         *_SHOWN,
         "tests/sdk/test_summed.py",
     ),
-    "party_sdk/disclosures/history.py": _SHOWN,
-    "party_sdk/disclosures/history_files.py": _SHOWN,
+    "party_sdk/disclosures/history.py": (*_SHOWN, "tests/sdk/test_policy.py"),
+    "party_sdk/disclosures/uses.py": _SHOWN,
     # engine
     "clustering_protocols/engine/task_checks.py": (*_DISHONEST, *_TRANSCRIPT),
     "clustering_protocols/engine/analyst.py": (

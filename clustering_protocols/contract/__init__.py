@@ -33,7 +33,7 @@ from .protocol import (
     Stage,
     Trace,
 )
-from .row_history import RowHistory
+from .row_history import DegreeSums, RowHistory
 from .session import Params, SessionContext
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "AnalystRole",
     "Ask",
     "ClusteringProtocol",
+    "DegreeSums",
     "Disclosure",
     "Example",
     "Exchange",

@@ -26,9 +26,6 @@ from clustering_protocols.records.record import Record
 SHARE: Final = 0.25
 """The share of own rows that may follow from sums, unless the party says otherwise."""
 
-FEWEST: Final = 3
-"""So many rows may follow of the smallest table."""
-
 MOST_ROWS: Final = 1 << 15
 """Of larger tables no history is kept: each sum then counts as a row that follows."""
 
@@ -40,6 +37,17 @@ _CODES: Final = (
 )  # of classes and clusters together: what splits classes is small
 
 ClassArray = NDArray[np.int32]
+
+
+class DegreeSums(Record):
+    """Memory: what sums of degrees, of which no history is kept, tell of rows.
+
+    equations: for each unknown number of the others' rows.
+    """
+
+    kind = "degree-sums"
+
+    equations: float = Field(ge=0)
 
 
 class RowHistory(Record):
@@ -167,4 +175,4 @@ class RowHistory(Record):
 
 def most_following(share: float, n_rows: int) -> int:
     """Return how many of so many own rows may follow from sums."""
-    return max(FEWEST, int(share * n_rows))
+    return int(share * n_rows)

@@ -222,8 +222,7 @@ CHOICES: Final[Mapping[str, str]] = {
     ),
     SUMS_LIMIT: (
         "The largest share of your rows that may follow from the sums that you send, "
-        "if all others collude. The default is 0.25, and three rows at least; 1 sets "
-        "no limit."
+        "if all others collude. The default is 0.25; 0 lets none follow, 1 sets no limit."
     ),
     ONE_FIELD: (
         "Upload rows although one variable makes up nearly the whole distance between "

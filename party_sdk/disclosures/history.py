@@ -1,172 +1,382 @@
-"""What the tables of a home showed to whom, so that sessions are safe together.
+"""What a home showed of its rows, so that sessions are safe together.
 
-Who takes published means of nearly the same rows off earlier ones reads the few that
-differ; who reads means of clusters and has rows up to a motion, or in a shared space,
-turns these back into rows. So a home keeps marks of the rows of every table that showed
-something, with the keys of analyst, coordinator and other parties and the kinds that they
-got (``shown.arrays``), and refuses, or asks, before a session that does not go with an
-earlier one. What changes at other parties it cannot see, nor that two readers talk: risk
-sentences say so.
+Who reads two sums over nearly the same rows reads the few that differ; who reads means
+and has rows up to a motion turns these back into rows; who may ask again and again about
+the same people learns more each time. So a home keeps one history: for each use of rows
+their marks, what was shown of them and to whom. It refuses, or asks, before a session
+that does not go with it. What changes at other parties it cannot see, nor that two
+readers talk: risk sentences say so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from itertools import permutations
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clustering_protocols.common.errors import GuardRefused
-from clustering_protocols.contract.disclosures import REFUSED, SENTENCES, Kind
-from clustering_protocols.numerics.data_source import (
-    DataSource,
-    keep_columns,
-    original_of,
-)
+from clustering_protocols.contract import RowHistory
+from clustering_protocols.contract.row_history import MOST_ROWS, most_following
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import derive_key
+from clustering_protocols.records import codec
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.terms import session_risks
-from party_sdk.disclosures.history_files import ShownFile, ShownTable, Use, share_one
-from party_sdk.disclosures.row_marks import RowMarks, marks_of, row_key
-from party_sdk.home.files import wait_for_lock
+from party_sdk.disclosures import sums
+from party_sdk.disclosures.known_rows import KnownRows
+from party_sdk.disclosures.row_marks import (
+    CellWords,
+    cell_words,
+    id_marks,
+    mix,
+    row_key,
+)
+from party_sdk.disclosures.store import Store
+from party_sdk.disclosures.uses import Use
+from party_sdk.home.policy import Policy
 
-_DECIDE = f"Decide --choice {session_risks.SHOWN_TOGETHER}=true if it may."
-_THIRD = 2
-"""So many uses that publish of exactly the same rows, and the next one is asked about."""
+_USES, _ROWS = "uses", "rows"
+_BUCKETS: Final = 256
+"""Sums of a column's cells by which two columns are compared."""
+
+_FEWEST_COMMON: Final = 10
+"""Tables of fewer rows in common are of other people."""
+
+_MOST_PUBLISHED: Final = 2
+"""So many uses publish of one row, and the next one is asked about."""
+
+_MOST_DEGREES: Final = 0.5
+_ROUNDING: Final = 1 + 1e-9  # a tenth, ten times, is one
+_DECIDE: Final = f"Decide --choice {session_risks.SHOWN_TOGETHER}=true if it may."
 
 
-class ShownTables:
-    """Marks of the rows that one home has shown, and what of them to whom."""
+class Rows(NamedTuple):
+    """Rows that take part.
+
+    marks: uint64 (n,); in their order.
+    columns: uint64 (F, 256); sums of each column's cells, by the marks of their rows.
+    """
+
+    marks: WordArray
+    columns: WordArray
+
+    @classmethod
+    def of(cls, marks: WordArray, cells: CellWords) -> Rows:
+        """Return rows by their marks (n,) and the words of their cells (F, n)."""
+        buckets = marks % np.uint64(_BUCKETS)
+        order = np.argsort(buckets, kind="stable")
+        there, begins = np.unique(buckets[order], return_index=True)
+        columns = np.zeros((len(cells), _BUCKETS), np.uint64)
+        for column, words in zip(columns, cells, strict=True):
+            found = np.where(words == 0, 0, mix(marks ^ mix(words.astype(np.uint64))))
+            column[there] = np.add.reduceat(found[order], begins)
+        return cls(marks, columns)
+
+    @property
+    def name(self) -> str:
+        """Return what names them among all rows."""
+        content = np.concatenate([self.marks, self.columns.ravel()])
+        return blake2b(content.data, digest_size=16).hexdigest()
+
+
+class Overlap(NamedTuple):
+    """What two sets of rows have in common.
+
+    differing: fewest rows by which sums over both differ, of rows new or gone and of
+        values of a column; 0 where they differ in none.
+    """
+
+    common: int
+    differing: int
+
+    @classmethod
+    def of(cls, before: Rows, now: Rows) -> Overlap:
+        """Return what rows have in common with earlier ones."""
+        new, gone = np.isin(now.marks, before.marks), np.isin(before.marks, now.marks)
+        common = int(new.sum())
+        others = np.concatenate([now.marks[~new], before.marks[~gone]])
+        touched = len(np.unique(others % np.uint64(_BUCKETS)))
+        changes = [n for n in _changes(before, now) if n < touched or not touched]
+        differing = [len(new) - common, len(gone) - int(gone.sum())]
+        return cls(common, min((n for n in [max(differing), *changes] if n), default=0))
+
+
+def _changes(before: Rows, now: Rows) -> Iterator[int]:
+    """Yield in how many rows columns without an equal one differ from those like them."""
+    equal = {column.tobytes() for column in before.columns}
+    also = {column.tobytes() for column in now.columns}
+    left = [column for column in before.columns if column.tobytes() not in also]
+    for column in now.columns:
+        if left and column.tobytes() not in equal:
+            yield int((np.array(left) != column).sum(axis=1).min())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One use of rows, as the history keeps it.
+
+    rows: their name.
+    summed: in which sums they stood, in their order; None for none.
+    """
+
+    use: Use
+    rows: str
+    summed: RowHistory | None = field(default=None, repr=False)
+
+    def encode(self) -> bytes:
+        """Return the entry as bytes."""
+        said = {"use": self.use.model_dump_json(), "rows": self.rows}
+        if self.summed is None:
+            return codec.encode(said, {})
+        return codec.encode({**said, "summed": self.summed.values}, self.summed.arrays)
+
+    @classmethod
+    def decode(cls, content: bytes) -> Entry:
+        """Return the entry of bytes."""
+        header, arrays = codec.decode(content)
+        summed = None
+        if "summed" in header:
+            summed = RowHistory.model_validate({**header["summed"], **arrays})
+        use = Use.model_validate_json(header["use"])
+        return cls(use=use, rows=header["rows"], summed=summed)
+
+
+class History:
+    """All uses of the rows of one home."""
 
     def __init__(self, home: Path) -> None:
-        self._home = home
-        self._file = ShownFile(home)
-        self._marked: tuple[DataSource, RowMarks] | None = None
-
-    def marks(self, data: DataSource, described: Collection[str] = ()) -> RowMarks:
-        """Return the marks of a table's rows, in their order; made once of a table.
-
-        They are of the cells before any mapping: another unit makes no other rows.
-
-        described: names of columns that are not clustered.
-        """
-        if self._marked is None or self._marked[0] is not data:
-            clustered = _clustered_part(data, described)
-            own = original_of(data)
-            self._marked = data, marks_of(row_key(self._home), own, clustered)
-        return self._marked[1]
+        self._home, self._store = home, Store(home)
+        self._known = KnownRows(self._store)
+        self._marked: tuple[DataSource, WordArray, CellWords] | None = None
+        self._entries: dict[str, tuple[int, Entry]] = {}
+        self._rows: dict[str, Rows] = {}
+        self._overlaps: dict[tuple[str, str], Overlap] = {}
 
     def key(self, purpose: str) -> bytes:
         """Return 32 secret bytes of the home for one purpose."""
         return derive_key(row_key(self._home), purpose)
 
+    def rows_of(self, data: DataSource, chosen: IntArray | None = None) -> Rows:
+        """Return the rows of a table that take part, known again or marked anew.
+
+        chosen: int64 (k,); numbers of those that take part; all by default.
+        """
+        if self._marked is None or self._marked[0] is not data:
+            key = row_key(self._home)
+            ids, (cells, names) = id_marks(key, data.ids), cell_words(key, data)
+            self._marked = data, self._known.identify(ids, cells, names), cells
+        _, marks, cells = self._marked
+        if chosen is not None:
+            marks, cells = marks[chosen], cells[:, chosen]
+        return Rows.of(marks, cells)
+
     def check(
         self,
         use: Use,
-        data: DataSource,
-        described: Collection[str] = (),
+        rows: Rows,
+        policy: Policy,
+        summed: RowHistory | None = None,
         *,
-        allowed: bool,
+        allowed: bool = False,
     ) -> None:
-        """Refuse a use of rows that does not go with what was shown of them before.
+        """Refuse a use of rows that does not go with earlier ones.
 
-        use: what the session at hand will show.
-        data: what arrives of the party's table.
-        described: names of its columns that are not clustered.
+        summed: in which sums the rows then stand, in their order.
         allowed: whether the operator has agreed to what is only asked about.
 
         Raises GuardRefused.
         """
-        tables = self._file.read()
-        if use.shows and tables:
-            _check(use, tables, self.marks(data, described), allowed=allowed)
+        _Check(self, use, rows, policy, allowed=allowed).run(summed)
 
-    def keep(
+    def record(
         self,
         use: Use,
-        data: DataSource,
-        described: Collection[str] = (),
+        rows: Rows,
+        policy: Policy,
+        summed: RowHistory | None = None,
         *,
-        allowed: bool,
+        allowed: bool = False,
     ) -> None:
-        """Keep what a session shows of rows, before any of it leaves.
+        """Keep a use of rows before anything of it leaves; checked once more.
 
-        It is checked once more, as sessions that were joined at the same time may have
-        shown something since; see :meth:`check`.
+        Sessions that were joined at the same time may have shown something since. A use
+        that is kept already is replaced.
         """
-        if not use.shows:
+        with self._store.alone():
+            self.check(use, rows, policy, summed, allowed=allowed)
+            name = rows.name
+            if name not in self._store.numbers(_ROWS):
+                self._store.write(_ROWS, name, codec.encode({}, rows._asdict()))
+            entry = Entry(use=use, rows=name, summed=summed)
+            self._store.write(_USES, use.name, entry.encode())
+
+    def besides(self, use: Use) -> list[Entry]:
+        """Return all other entries, oldest first; each is read once."""
+        for name, number in (numbers := self._store.numbers(_USES)).items():
+            if self._entries.get(name, (0,))[0] != number:
+                entry = Entry.decode(self._store.read(_USES, name))
+                self._entries[name] = number, entry
+        return [self._entries[name][1] for name in numbers if name != use.name]
+
+    def rows(self, name: str) -> Rows:
+        """Return rows by their name; read once."""
+        if name not in self._rows:
+            _, arrays = codec.decode(self._store.read(_ROWS, name))
+            self._rows[name] = Rows(**arrays)
+        return self._rows[name]
+
+    def overlap(self, before: str, now: Rows, name: str) -> Overlap:
+        """Return what rows of a name have in common with earlier ones."""
+        pair = before, name
+        if pair not in self._overlaps:
+            self._overlaps[pair] = Overlap.of(self.rows(before), now)
+        return self._overlaps[pair]
+
+
+class _Check:
+    """The checks of one use of rows, beside all others that share some of these."""
+
+    def __init__(
+        self, history: History, use: Use, rows: Rows, policy: Policy, *, allowed: bool
+    ) -> None:
+        self._history, self._use, self._rows = history, use, rows
+        self._policy, self._allowed = policy, allowed
+        name = rows.name
+        found = [
+            (entry, history.overlap(entry.rows, rows, name))
+            for entry in history.besides(use)
+        ]
+        self._near = [(entry, overlap) for entry, overlap in found if overlap.common]
+
+    def run(self, summed: RowHistory | None) -> None:
+        """Raise GuardRefused for the first check that fails."""
+        if self._use.intersects:
+            self._check_intersections()
             return
-        marks = self.marks(data, described)
-        with wait_for_lock(self._file.path.with_name("shown.lock")):
-            tables = self._file.read()
-            before = next((t for t in tables if t.is_of(marks)), None)
-            if before is not None and use in before.uses:
-                return
-            _check(use, tables, marks, allowed=allowed)
-            if before is None:
-                tables = [*tables, ShownTable.of(marks, (use,))]
-            else:
-                tables[tables.index(before)] = before.and_for(use)
-            self._file.write(tables)
+        self._check_epsilon()
+        self._check_degrees()
+        if self._use.sums:
+            self._check_differences()
+        if summed is not None and summed.n_sums:
+            self._check_following(summed)
+        for question in () if self._allowed else self._questions():
+            raise GuardRefused(f"{question} {_DECIDE}")
 
+    def _most(self, amount: Callable[[Use], float]) -> float:
+        """Return the largest amount that other sessions come to, of any row.
 
-def _clustered_part(data: DataSource, described: Collection[str]) -> DataSource | None:
-    """Return the clustered columns, as the table has them; None where all are."""
-    if not described:
-        return None
-    kept = [i for i, name in enumerate(data.columns) if name not in described]
-    return keep_columns(original_of(data), np.array(kept, dtype=np.int64))
+        What slots of one session show of a row counts once.
+        """
+        marks, holds = self._rows.marks, dict[str, NDArray[np.bool_]]()
+        costs: dict[str, FloatArray] = {}
+        for entry, _ in self._near:
+            cost, session = amount(entry.use), entry.use.session
+            if not cost or session == self._use.session:
+                continue
+            if entry.rows not in holds:
+                before = self._history.rows(entry.rows).marks
+                holds[entry.rows] = np.isin(marks, before)
+            spent = np.where(holds[entry.rows], cost, 0.0)
+            costs[session] = np.maximum(costs.get(session, spent), spent)
+        return float(sum(costs.values(), np.zeros(len(marks))).max(initial=0.0))
 
-
-def _check(
-    use: Use, tables: list[ShownTable], marks: RowMarks, *, allowed: bool
-) -> None:
-    known = [table for table in tables if table.is_like(marks)]
-    if use.published:
-        _check_differences(use, known, marks)
-    for question in () if allowed else _questions(use, known, marks):
-        raise GuardRefused(f"{question} {_DECIDE}")
-
-
-def _check_differences(use: Use, known: list[ShownTable], marks: RowMarks) -> None:
-    """Refuse to publish means of rows of which few are new or gone since another use."""
-    for table in known:
-        if not any(each.published for each in table.besides(use)):
-            continue
-        if any(0 < n < use.smallest for n in table.n_changed(marks)):
+    def _check_intersections(self) -> None:
+        own, limit = self._use.coordinator, self._policy.intersections_limit
+        done = self._most(lambda use: use.intersects and use.coordinator == own)
+        if done >= limit:
             raise GuardRefused(
-                "Means of nearly the same rows were published before: anyone who takes "
-                "them off the new ones reads the few that differ. At least "
-                f"{use.smallest} rows have to be new or gone, or none."
+                f"This coordinator had ids of these rows intersected {done:.0f} times; "
+                f"'intersections_limit' is {limit}. Each time others learn which ids are "
+                f"common. To allow one more: --guard intersections_limit={done + 1:.0f}."
             )
 
+    def _check_epsilon(self) -> None:
+        cost, total = self._use.epsilon, self._policy.epsilon_total
+        if total is None or not cost:
+            return
+        spent = self._most(lambda use: use.epsilon)
+        if spent + cost > total * _ROUNDING:
+            raise GuardRefused(
+                f"This session costs each person ε = {cost:.4g}; earlier ones have cost "
+                f"some of them {spent:.4g}. 'epsilon_total' is {total:.4g}."
+            )
 
-def _questions(use: Use, known: list[ShownTable], marks: RowMarks) -> Iterator[str]:
-    """Yield what only the operator can decide, a sentence each."""
-    for table in known:
-        for before in table.besides(use):
-            yield from _of_kinds(before, use)
-    same = [table for table in known if use.published and table.is_same(marks)]
-    published = [each for t in same for each in t.besides(use) if each.published]
-    if len(published) >= _THIRD:
-        yield (
-            f"Means of these rows were published {len(published)} times before: each "
-            "time narrows down single rows."
-        )
+    def _check_degrees(self) -> None:
+        told = self._use.degrees
+        before = self._most(lambda use: use.degrees) if told else 0.0
+        if before and before + told > _MOST_DEGREES * _ROUNDING:
+            raise GuardRefused(
+                "Sums of degrees of fuzzy c-means over these rows left before: with those "
+                f"of this session others would have {before + told:.2g} equations for "
+                f"each unknown number, and {_MOST_DEGREES:g} may be. Take fewer rounds or "
+                "clusters, hard c-means, or other rows."
+            )
 
+    def _check_differences(self) -> None:
+        """Refuse sums over rows of which few differ from those of an earlier sum."""
+        summed = [(entry, o) for entry, o in self._near if entry.use.sums]
+        for entry, overlap in summed:
+            least = self._fewest(entry.use)
+            if 0 < overlap.differing < least:
+                raise GuardRefused(
+                    "Sums over nearly the same rows were told before: anyone who takes "
+                    "them off the new ones reads the few that differ. At least "
+                    f"{least} rows have to be new, gone or changed, or none: collect so "
+                    "many changes, or take part with the table as it was."
+                )
+        if self._singles_out({entry.rows for entry, _ in summed}):
+            raise GuardRefused(
+                "Sums of these rows and those of several earlier sessions, added and taken "
+                "off each other, are a single row. Take part with the rows of an earlier "
+                "session, or with other ones."
+            )
 
-def _of_kinds(before: Use, now: Use) -> Iterator[str]:
-    """Yield which kinds one reader would have together over two sessions."""
-    for first, then in (order for pair in REFUSED for order in permutations(pair)):
-        if share_one(before.readers_of(first), now.readers_of(then)):
+    def _fewest(self, before: Use) -> int:
+        own = self._policy.minimum_rows
+        return max(self._use.smallest, before.smallest, own)
+
+    def _singles_out(self, names: set[str]) -> bool:
+        """Return whether a row follows from sums of all rows of each session."""
+        marks, name = self._rows.marks, self._rows.name
+        others = [self._history.rows(each).marks for each in sorted(names - {name})]
+        if len(others) < 2 or max(map(len, (marks, *others))) > MOST_ROWS:
+            return False
+        totals = [(each, sums.total_of(len(each))) for each in others]
+        _, history = sums.merge(marks, sums.total_of(len(marks)), totals)
+        return history.n_following() > 0
+
+    def _check_following(self, summed: RowHistory) -> None:
+        others = [
+            (self._history.rows(entry.rows).marks, entry.summed)
+            for entry, _ in self._near
+            if entry.summed is not None
+        ]
+        marks, history = sums.merge(self._rows.marks, summed, others)
+        share = self._policy.sums_limit
+        most = most_following(share, len(marks))
+        following = history.n_following(most)
+        if following > most:
+            raise GuardRefused(
+                f"{following} of your {len(marks)} rows could be computed from these sums "
+                f"and those of earlier sessions over the same rows; 'sums_limit' is "
+                f"{share:g}, {most} rows. Take part with other rows."
+            )
+
+    def _questions(self) -> Iterator[str]:
+        """Yield what only the operator can decide, a sentence each."""
+        for entry, overlap in self._near:
+            if overlap.common >= _FEWEST_COMMON:
+                yield from self._use.questions_after(entry.use)
+        if not self._use.published:
+            return
+        published = self._most(lambda use: use.published)
+        if published >= _MOST_PUBLISHED:
             yield (
-                f"Of these rows, an earlier session showed {SENTENCES[first]}. Its "
-                f"analyst, coordinator or a party now gets {SENTENCES[then]}: from both "
-                "it can compute the rows."
+                f"Means of these rows were published {published:.0f} times before: each "
+                "time narrows down single rows."
             )
-    geometry = (use.readers_of(Kind.GEOMETRY) for use in (before, now))
-    if before.way != now.way and share_one(*geometry):
-        yield (
-            "The same analyst or coordinator got these rows up to a motion by another "
-            "protocol, or of other columns: together they show more of each row."
-        )

@@ -1,19 +1,14 @@
-"""Keyed marks of the rows of a table, by which a home knows them again.
+"""Keyed words of ids and cells, by which a home knows rows again.
 
-A row is known by its id and by its cells as they were read, before any preparation. A
-table without ids of which other columns are read is known by what its columns have in
-common with those of an earlier one.
-
-A mark is a keyed hash of the words of a row, and AES of that: who has not the key learns
-nothing, not even which rows are alike in two homes.
+A word of an id is AES of a keyed hash. One of a cell is half of a keyed hash of its
+value as the table has it, of the same value in whichever column the same: names say
+nothing. Who has not the key learns which cells are alike, and no value.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,57 +16,25 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.data_source import DataSource, original_of
 from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.records.arrays import IntArray, WordArray
-from party_sdk.disclosures.column_sketches import Sketches
 from party_sdk.home.files import read_private, wait_for_lock, write_private
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+CellWords = NDArray[np.uint32]
 
 KEY_FILE: Final = "rows.key"
-
-CLUSTERED: Final = "clustered"
-"""The kind of marks of clustered cells, where others are described; else of all cells."""
+MOST_COLUMNS: Final = 64
+"""Columns of wider tables are added up, by their names, to so many."""
 
 _BATCH: Final = 1 << 15
 """So many words are enciphered at once."""
 
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RowMarks:
-    """Marks of the rows of one table, in their order.
-
-    ids: uint64 (n,); of each row's id; None of a table without ids.
-    cells: uint64 (n,); of each row's cells, whatever the order of the columns.
-    clustered: uint64 (n,); of the cells that are clustered: a row that comes with more
-        variables to describe is the same row.
-    sketches: mapping of str to uint64 (2, m); of each column, by a mark of its name;
-        see :mod:`party_sdk.disclosures.column_sketches`.
-    """
-
-    ids: WordArray | None = field(repr=False)
-    cells: WordArray = field(repr=False)
-    clustered: WordArray = field(repr=False)
-    sketches: Mapping[str, WordArray] = field(repr=False)
-
-    @property
-    def rows(self) -> WordArray:
-        """Return one mark of each row (n,): of its id; else of what is clustered."""
-        return self.clustered if self.ids is None else self.ids
-
-    @cached_property
-    def by_kind(self) -> Mapping[str, WordArray]:
-        """Return the marks by their kind, sorted."""
-        # not above: numba is imported once there are rows
-        from party_sdk.disclosures.hash_kernels import sort_words
-
-        found = {"cells": sort_words(self.cells)}
-        if self.clustered is not self.cells:
-            found[CLUSTERED] = sort_words(self.clustered)
-        return found if self.ids is None else {**found, "ids": sort_words(self.ids)}
+_SHIFTS: Final = (np.uint64(30), np.uint64(27), np.uint64(31))
+_FACTORS: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def row_key(home: Path) -> bytes:
@@ -85,42 +48,43 @@ def row_key(home: Path) -> bytes:
     return read_private(path)
 
 
-def marks_of(
-    key: bytes, data: DataSource, clustered: DataSource | None = None
-) -> RowMarks:
-    """Return the marks of a table's rows, in their order.
+def mix(words: WordArray) -> WordArray:
+    """Return other words for other ones: the last step of splitmix64."""
+    words = (words ^ (words >> _SHIFTS[0])) * _FACTORS[0]
+    words ^= words >> _SHIFTS[1]
+    words *= _FACTORS[1]
+    return words ^ (words >> _SHIFTS[2])
 
-    key: of :func:`row_key`.
-    data: as it was read; NaN is no value.
-    clustered: the columns of it that are clustered; all of them by default.
+
+def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
+    """Return a word for each cell before any mapping, and for the name of each column.
+
+    Returns uint32 (F, n), 0 for no value, and uint64 (F,).
     """
-    cells, sketches = _of_cells(key, data)
-    return RowMarks(
-        ids=_of_ids(key, data.ids),
-        cells=cells,
-        clustered=cells if clustered is None else _of_cells(key, clustered)[0],
-        sketches=sketches,
-    )
-
-
-def _of_cells(key: bytes, data: DataSource) -> tuple[WordArray, dict[str, WordArray]]:
-    """Return a number for each row (n,), and the sketch of each column.
-
-    Numbers are equal for equal rows of the same columns, in any order of these.
-    """
-    salts = np.array([_salt(key, "cells", name) for name in data.columns])
-    sketches = Sketches(key, data.columns, salts)
-    found, begin = np.zeros(data.n_rows, dtype=np.uint64), 0
-    for batch in data.batches():
-        sketches.add(batch, found[begin : begin + len(batch)])
+    own = original_of(data)
+    names = np.array([_salt(key, "columns", each) for each in own.columns])
+    first, then = _salt(key, "cells", "0"), np.array([_salt(key, "cells", "1")])
+    rows = np.arange(len(names))
+    if len(names) > MOST_COLUMNS:
+        rows, then = (names % MOST_COLUMNS).astype(np.int64), then + names
+        names = np.arange(MOST_COLUMNS, dtype=np.uint64)
+    found, begin = np.zeros((len(names), own.n_rows), np.uint32), 0
+    for batch in own.batches():
+        # a zero is written with a sign or without
+        words = (np.asarray(batch, dtype=np.float64) + 0.0).view(np.uint64)
+        words = mix(mix(words ^ first) + then)
+        halves = (words >> np.uint64(32)).astype(np.uint32) | np.uint32(1)
+        halves[np.isnan(batch)] = 0
+        for row, column in zip(rows, halves.T, strict=True):
+            found[row, begin : begin + len(batch)] += column
         begin += len(batch)
-    return _encipher_words(key, "cells", found), sketches.found
+    return found, names
 
 
-def _of_ids(key: bytes, ids: Sequence[str] | None) -> WordArray | None:
-    """Return a number for each id (n,)."""
+def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
+    """Return a word for each id (n,); none of a table without ids."""
     if ids is None:
-        return None
+        return np.empty(0, np.uint64)
     # not above: who joins or coordinates has no table yet, and starts without Arrow
     import pyarrow as pa
 
@@ -134,6 +98,7 @@ def _of_ids(key: bytes, ids: Sequence[str] | None) -> WordArray | None:
 
 def _of_texts(key: bytes, texts: pa.Array) -> WordArray:
     """Return the hashes (b,) of texts."""
+    # not above: numba is imported once there are rows
     from party_sdk.disclosures.hash_kernels import hash_texts
 
     content, ends = _bytes_of(texts)

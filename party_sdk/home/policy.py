@@ -25,18 +25,19 @@ class Policy:
 
     accepted_risks: risk codes that this party has read and accepts.
     protocols: protocols that it takes part in; None for all.
-    minimum_rows: fewest rows of this party.
+    minimum_rows: fewest rows of this party, and fewest by which the rows of two sums of
+        two sessions may differ.
     ids_per_row: most ids that any other party of the row group may send, for each row
         of this party, where rows are aligned by their ids. Every id may be a guess at
         one of this party's: a register of the whole town reads off who of the town is a
         patient here. Such a register is named by its numbers, and let in by hand.
-    intersections_limit: most sessions of one coordinator in which the ids of one table
-        are intersected.
+    intersections_limit: most sessions of one coordinator in which the id of one row is
+        intersected.
     least_known: fewest other members whose cards were trusted, or who read the safety
         number themselves. By default two, or all where there are fewer, of open slots
         too.
     epsilon_limit, epsilon_total: largest ε of differential privacy that one session,
-        and all sessions on one table together, may cost each person. Answers without
+        and all sessions together, may cost each person. Answers without
         noise cost an infinite ε.
     coordinators: who may invite: names of trusted cards, or public keys; None for all.
     analysts: addresses of the analysts that are asked; None for all.
@@ -44,7 +45,7 @@ class Policy:
         and how many times the smallest it may be: a field that outweighs the others is
         nearly all that the clusters show.
     sums_limit: the largest share of own rows that may follow from the sums that a
-        session, and those before it over the same table, are answered with.
+        session, and those before it over the same rows, are answered with.
     """
 
     accepted_risks: frozenset[str] = frozenset()

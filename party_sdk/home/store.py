@@ -115,6 +115,13 @@ CREATE TABLE mappings (
     content BLOB NOT NULL,
     PRIMARY KEY (party, version)
 );
+CREATE TABLE disclosures (  -- uses of rows, marks of rows, tables that were seen
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    content BLOB NOT NULL,
+    UNIQUE (kind, name) ON CONFLICT REPLACE
+);
 CREATE TABLE outputs (  -- files that were written for a session
     party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
     path TEXT NOT NULL,

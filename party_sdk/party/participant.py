@@ -36,7 +36,7 @@ from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import Analyst, end_of
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.disclosures.intersections import Intersection
+from party_sdk.disclosures.uses import Use
 from party_sdk.home.files import default_home
 from party_sdk.home.own_packages import use_home
 from party_sdk.home.policy import Policy
@@ -53,7 +53,7 @@ from party_sdk.party.resume_checks import (
     same_choices,
 )
 from party_sdk.party.roster import Meeting, OnRoster
-from party_sdk.party.rounds import Confirm, OnNotes, Oversight, Responder, use_of
+from party_sdk.party.rounds import Confirm, OnNotes, Oversight, Responder
 from party_sdk.party.watch import OnProgress, SessionWatch
 
 # Libraries of tables are imported when rows are read: who joins has not come to that
@@ -211,20 +211,21 @@ class Party(PartyAtHome):
         terms, data = self.terms, arrival.data
         self._policy.check_rows(terms, data.n_rows)
         check_choices(terms.protocol.name, self._choices)
-        self.folder.shown.check(
-            use_of(self.folder, terms, data.columns),
-            data,
-            terms.described_names(self.folder.slot),
-            allowed=self._allows_shown_together,
-        )
         check_same_rows(self.folder.load_identity().data_digest, digest)
-        self._intersection(arrival).check()
-        self.folder.spending.check(
-            digest,
-            self.folder.use,
-            check_terms(terms).epsilon_per_person,
-            self._policy.epsilon_total,
-        )
+        self._check_history(data)
+
+    def _check_history(self, data: DataSource) -> None:
+        """Refuse rows that earlier sessions have shown too much of; linked ones later."""
+        terms, folder = self.terms, self.folder
+        history, rows = folder.history, folder.history.rows_of(data)
+        use = Use.of(terms, folder.attempt, folder.slot, data.columns)
+        cost = check_terms(terms).epsilon_per_person
+        update: dict[str, Any] = {"epsilon": cost}
+        if self._intersection is not None:
+            history.check(self._intersection, rows, self._policy)
+            update["sums"] = False  # who is in them follows from the ids
+        use, allowed = use.model_copy(update=update), self._allows_shown_together
+        history.check(use, rows, self._policy, allowed=allowed)
 
     def _enter_roster(self, data: DataSource, arrival: Arrival) -> Member:
         """Return this party's line of the roster."""
@@ -238,15 +239,10 @@ class Party(PartyAtHome):
             n_columns=len(self.terms.columns(self.folder.slot, data.columns)),
         )
 
-    def _intersection(self, arrival: Arrival) -> Intersection:
-        """Return what this session is among those that intersect the table's ids."""
-        return self.folder.intersections.of(
-            self.terms,
-            self.folder.slot,
-            arrival.data.ids,
-            self.folder.use,
-            self._policy.intersections_limit,
-        )
+    @property
+    def _intersection(self) -> Use | None:
+        """Return what blinded ids show of the rows; None where none leave."""
+        return Use.intersection(self.terms, self.folder.attempt, self.folder.slot)
 
     @property
     def _allows_shown_together(self) -> bool:
@@ -314,7 +310,9 @@ class Party(PartyAtHome):
             self._oversight.note({f"{address} is not told": reason})
         agreement = self._agreement(analyst, watch)
         party = self._engine(agreement)
-        self._intersection(arrival).count()
+        if (shown := self._intersection) is not None:
+            history = self.folder.history
+            history.record(shown, history.rows_of(arrival.data), self._policy)
         rounds = Responder(
             folder=self.folder,
             analyst=analyst,

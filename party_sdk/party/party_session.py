@@ -22,10 +22,7 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.engine import Journal
 from clustering_protocols.terms.agreements import Member, read_agreement
 from clustering_protocols.wire.states import StopReason
-from party_sdk.disclosures.history import ShownTables
-from party_sdk.disclosures.intersections import Intersections
-from party_sdk.disclosures.privacy_budget import PrivacyBudget
-from party_sdk.disclosures.sum_history import SummedRows
+from party_sdk.disclosures.history import History
 from party_sdk.home.store import store_of
 from party_sdk.party.consents import Consents
 from party_sdk.party.kept_mappings import KeptMappings
@@ -139,10 +136,7 @@ class PartySession:
         self.session, self.slot = session, slot
         self.home, self.store = home, store_of(home)
         self._forgotten_id = forgotten
-        self.spending = PrivacyBudget(home)
-        self.intersections = Intersections(home)
-        self.shown = ShownTables(home)
-        self.summed = SummedRows(home)
+        self.history = History(home)
 
     @property
     def id(self) -> int | None:
@@ -264,19 +258,11 @@ class PartySession:
         return self.load(Document.REPORT)
 
     @property
-    def use(self) -> str:
-        """Return what a release of this party is counted under: one per agreement."""
-        return "/".join((self.session, self.slot, self._agreement_digest))
-
-    @property
     def attempt(self) -> str:
         """Return what all slots of this session are at once: one agreement."""
-        return "/".join((self.session, self._agreement_digest))
-
-    @property
-    def _agreement_digest(self) -> str:
         agreement = self.agreement
-        return "" if agreement is None else sha256(agreement).hexdigest()
+        digest = "" if agreement is None else sha256(agreement).hexdigest()
+        return f"{self.session}/{digest}"
 
     def load_state(self) -> DurableState:
         """Return where the party stands; at its beginning if nothing is stored."""
@@ -415,14 +401,14 @@ class PartySession:
     @property
     def mappings(self) -> KeptMappings:
         """Return the mappings of this party's table."""
-        return KeptMappings(self, lambda: self.shown.key("mapping"))
+        return KeptMappings(self, lambda: self.history.key("mapping"))
 
     def keyed_table_digest(self) -> str:
         """Return a keyed digest (hex) of the rows that took part; empty before."""
         digest = self.load_identity().data_digest
         if digest is None:
             return ""
-        key = self.shown.key("table")
+        key = self.history.key("table")
         return blake2b(digest.encode(), key=key, digest_size=32).hexdigest()
 
     @property

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any
 
 from clustering_protocols import engine
 from clustering_protocols.common.errors import (
@@ -15,28 +16,23 @@ from clustering_protocols.common.errors import (
     SessionOver,
 )
 from clustering_protocols.contract import PrivacySpending
-from clustering_protocols.contract.disclosures import REFUSED, Kind, Reader, kinds_of
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.contract.selection import Selection
 from clustering_protocols.engine import packets
 from clustering_protocols.engine.inspection import Inspection
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.numerics.randomness import length_prefixed
-from clustering_protocols.session_terms import check_terms, shown_in
 from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
-from party_sdk.disclosures.history_files import Use
-from party_sdk.disclosures.sum_history import KnownRows, SummedSession, history_of
+from party_sdk.disclosures.sums import degrees_in, history_of
+from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.consents import WITHDRAWN
 from party_sdk.party.party_session import AnsweredRound, DurableState, PartySession
 
 OnNotes = Callable[[Mapping[str, Any]], None]
 Confirm = Callable[[Inspection], bool]
-_IN_PAIRS: Final = frozenset[Kind]().union(*REFUSED)
-"""Kinds that say more together with another one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,9 +80,7 @@ class Responder:
     oversight: Oversight
     shown_together: bool
     _state: DurableState = field(init=False, repr=False)
-    _has_kept_shown: bool = field(default=False, init=False)
-    _known: KnownRows | None = field(default=None, init=False, repr=False)
-    _n_sums: int = field(default=0, init=False)
+    _recorded: tuple[Use, int] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._state = self.folder.load_state()
@@ -143,13 +137,7 @@ class Responder:
             before=before,
             after=answer.memory,
         )
-        if party.shows_rows(asked) and not self._has_kept_shown:
-            use = use_of(self.folder, self.terms, data.columns)
-            described = self.terms.described_names(self.folder.slot)
-            shown = self.folder.shown
-            shown.keep(use, data, described, allowed=self.shown_together)
-            self._has_kept_shown = True
-        self._keep(fresh, answer, data)
+        self._keep(fresh, answer, data, shows=party.shows_rows(asked))
         return self._send(answer.contribution)
 
     def send_again(self) -> None:
@@ -163,7 +151,12 @@ class Responder:
             self._send(last.sent_contribution)
 
     def _keep(
-        self, fresh: AnsweredRound, answer: engine.TaskOutcome, data: DataSource
+        self,
+        fresh: AnsweredRound,
+        answer: engine.TaskOutcome,
+        data: DataSource,
+        *,
+        shows: bool,
     ) -> None:
         """Keep a new answer, after the policy and the operator have let it go."""
         selection = answer.memory.get(Selection)
@@ -171,8 +164,7 @@ class Responder:
             self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
         # before it counts as answered
         self._let_go(answer)
-        self._spend(answer.memory)
-        self._count_sums(fresh, data)
+        self._record(answer.memory, data, shows=shows)
         state = DurableState(
             answered=fresh, journal=answer.journal, contribution=answer.contribution
         )
@@ -205,29 +197,26 @@ class Responder:
             raise
         self.folder.hold(refused=False)
 
-    def _spend(self, memory: Memory) -> None:
-        """Count what a release costs the people of the table, before it leaves."""
-        spent = memory.get(PrivacySpending)
-        if spent is None:
+    def _record(self, memory: Memory, data: DataSource, *, shows: bool) -> None:
+        """Keep what the session shows of the rows that take part, before it leaves."""
+        terms, folder = self.terms, self.folder
+        selection, spent = memory.get(Selection), memory.get(PrivacySpending)
+        chosen = None if selection is None else selection.rows
+        n_rows = data.n_rows if chosen is None else len(chosen)
+        summed = history_of(memory, terms, folder.slot, n_rows)
+        update: dict[str, Any] = {"degrees": degrees_in(memory, terms)}
+        if spent is not None:
+            update["epsilon"] = math.inf if spent.epsilon is None else spent.epsilon
+        if not shows and not summed.n_sums and not any(update.values()):
             return
-        table = self.folder.load_identity().data_digest
-        if table is not None:
-            total = self.policy.epsilon_total
-            self.folder.spending.spend(table, self.folder.use, spent, total)
-
-    def _count_sums(self, fresh: AnsweredRound, data: DataSource) -> None:
-        """Count in which sums rows stand, with those of earlier sessions."""
-        history = history_of(fresh.after, self.terms, self.folder.slot, data.n_rows)
-        if history is None or history.n_sums == self._n_sums:
-            return
-        if self._known is None:
-            digest = self.folder.load_identity().data_digest or ""
-            described = self.terms.described_names(self.folder.slot)
-            marks = self.folder.shown.marks(data, described)
-            self._known = KnownRows.of(marks, digest)
-        rows = SummedSession(self._known, history)
-        self.folder.summed.count(self.folder.use, rows, self.policy.sums_limit)
-        self._n_sums = history.n_sums
+        use = Use.of(terms, folder.attempt, folder.slot, data.columns)
+        use = use.model_copy(update=update)
+        if self._recorded != (use, summed.n_sums):
+            rows = folder.history.rows_of(data, chosen)
+            folder.history.record(
+                use, rows, self.policy, summed, allowed=self.shown_together
+            )
+            self._recorded = use, summed.n_sums
 
     def _send(self, contribution: bytes) -> bytes | None:
         """Send the last answer, which is kept; return the task that follows, if any."""
@@ -251,42 +240,3 @@ class Responder:
             if over.state != SessionState.COMPLETED:
                 raise
         return task
-
-
-def use_of(folder: PartySession, terms: Terms, columns: Iterable[str]) -> Use:
-    """Return what a session shows of a table with these columns.
-
-    folder: of the party in this session.
-    terms: as they were checked.
-    columns: those of the table; what is only described is in no geometry.
-    """
-    shown = shown_in(terms)
-    outside = kinds_of(shown, Reader.OUTSIDE)
-    adds_up = terms.layout.adds_up(terms.layout.slot(folder.slot).column)
-    described = terms.described_names(folder.slot)
-    added = terms.release is not None and adds_up
-    smallest = check_terms(terms).fewest_published
-    if terms.release is not None:
-        smallest = max(smallest, terms.release.min_cluster_rows)
-    return Use(
-        session=folder.attempt,
-        analyst=terms.identities.analyst,
-        coordinator=terms.identities.coordinator,
-        outside=outside,
-        parties=_others(terms, folder.slot),
-        everybody=kinds_of(shown, Reader.ALL) & _IN_PAIRS,
-        way=_way(terms.protocol.name, set(columns).difference(described)),
-        published=added or Kind.MEANS in outside,
-        smallest=smallest,
-    )
-
-
-def _others(terms: Terms, own: str) -> frozenset[str]:
-    """Return the keys of the other parties; an empty text where a slot is open."""
-    expected = terms.identities.slots
-    keys = {expected.get(slot, "") for slot in terms.layout.names if slot != own}
-    return frozenset(keys - {expected.get(own, None)})
-
-
-def _way(protocol: str, columns: Iterable[str]) -> str:
-    return sha256(length_prefixed(protocol, *sorted(columns))).hexdigest()

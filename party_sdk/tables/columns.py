@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +27,10 @@ _YES_AND_NO: Final = BOOLEANS | {
 
 _FIRST_DAY: Final = day_number("1000-01-01")
 EARLY: Final = "a year before 1000: write it with four digits"
+
+
+_HASHED: Final = 2.0**52
+"""Numbers of cells that are no numbers begin here: no level, day or code is as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +308,15 @@ def number_of(text: str) -> float | None:
         return None if "_" in text else float(text)
     except ValueError:
         return None
+
+
+def number_of_cell(text: str) -> float:
+    """Return the number that a cell is, or one that stands for its text."""
+    value = number_of(text)
+    if value is not None:
+        return value
+    digest = blake2b(text.encode(), digest_size=6).digest()
+    return _HASHED + float(int.from_bytes(digest, "little"))
 
 
 def without_codes(cells: pa.Array, codes: Collection[str]) -> pa.Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,7 +17,14 @@ from clustering_protocols.common.validation_messages import did_you_mean
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.schema import Field, normal
 from party_sdk.tables.cells import Kind, read_date, read_number, split_limit
-from party_sdk.tables.columns import Bad, Column, number_of, numbers, texts
+from party_sdk.tables.columns import (
+    Bad,
+    Column,
+    number_of,
+    number_of_cell,
+    numbers,
+    texts,
+)
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
 from party_sdk.tables.names import Names
 from party_sdk.tables.read_options import How
@@ -27,9 +33,6 @@ from party_sdk.tables.row_places import FileLines, Places, RemainingRows, WholeP
 from party_sdk.tables.source import Batch, Cells, Source
 
 Normalise = Callable[[Column, pa.Array], pa.Array]
-
-_HASHED: Final = 2.0**52
-"""Numbers of cells that are no numbers begin here: no level, day or code is as large."""
 
 
 class MappedCells(NamedTuple):
@@ -232,8 +235,7 @@ def _mark(values: FloatArray, given: pa.Array, bad: Sequence[Bad]) -> FloatArray
     for each in bad:
         text = texts(given.slice(each.row, 1))[0].as_py()
         if text is not None:
-            digest = blake2b(normal(text).encode(), digest_size=6).digest()
-            found[each.row] = _HASHED + float(int.from_bytes(digest, "little"))
+            found[each.row] = number_of_cell(normal(text))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
@@ -13,7 +13,7 @@ from pyarrow import compute
 
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from party_sdk.tables.columns import Column
+from party_sdk.tables.columns import Column, number_of_cell
 from party_sdk.tables.report import MOST_SHOWN, CheckReport, Findings
 from party_sdk.tables.row_places import Places
 from party_sdk.tables.spool import ArrowIds, Spool, mapped_batches
@@ -90,8 +90,19 @@ class Table:
 
     @property
     def original(self) -> DataSource:
-        """Return the rows with names and cells of the table, before any mapping."""
-        return self if self.unmapped is None else _UnmappedRows(self, self.unmapped)
+        """Return the rows with names and cells of the table, before any mapping.
+
+        Levels are numbers of their words: a dictionary says in which order they come.
+        """
+        levels = {
+            place: np.array([number_of_cell(level) for level in column.field.levels])
+            for place, column in enumerate(self.described)
+            if column.field is not None and column.field.is_category
+        }
+        if self.unmapped is None and not levels:
+            return self
+        headers = self.columns if self.unmapped is None else self.unmapped.headers
+        return _UnmappedRows(self, headers, self.unmapped, levels)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -137,23 +148,35 @@ class Table:
 
 
 class _UnmappedRows:
-    """The rows of a table that a mapping changed, as the table has them."""
+    """The rows of a table as it has them, before any mapping or dictionary."""
 
-    def __init__(self, table: Table, unmapped: UnmappedCells) -> None:
-        self._table, self._unmapped = table, unmapped
-        self.n_rows, self.ids = table.n_rows, table.ids
-        self.columns = unmapped.headers
+    def __init__(
+        self,
+        table: Table,
+        headers: tuple[str, ...],
+        unmapped: UnmappedCells | None,
+        levels: Mapping[int, FloatArray],
+    ) -> None:
+        self._table, self._unmapped, self._levels = table, unmapped, levels
+        self.n_rows, self.ids, self.columns = table.n_rows, table.ids, headers
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield the rows."""
-        begin, cells = 0, self._unmapped.cells
+        begin = 0
         for rows in self._table.batches():
-            yield self._unmapped.put_into(rows, cells.slice(begin, len(rows)))
+            numbers = np.arange(begin, begin + len(rows))
+            yield self._unmap(np.array(rows), numbers)
             begin += len(rows)
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return a copy of the rows with these numbers, whichever the order."""
-        cells = self._unmapped.cells
-        if cells.num_columns:
-            cells = cells.take(pa.array(rows))
-        return self._unmapped.put_into(self._table.take(rows), cells)
+        return self._unmap(self._table.take(rows), rows)
+
+    def _unmap(self, found: FloatArray, rows: IntArray) -> FloatArray:
+        if self._unmapped is not None and self._unmapped.changed:
+            cells = self._unmapped.cells.take(pa.array(rows))
+            found = self._unmapped.put_into(found, cells)
+        for place, words in self._levels.items():
+            is_level = found[:, place] < len(words)  # not NaN, nor another word
+            found[is_level, place] = words[found[is_level, place].astype(np.int64)]
+        return found

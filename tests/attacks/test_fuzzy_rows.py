@@ -17,8 +17,9 @@ import pandas as pd
 import pytest
 from scipy.optimize import least_squares
 from sklearn.datasets import load_iris
-from support.verdicts import ATTACKED, RIGHT, Verdict, attacked, check
+from support.verdicts import RIGHT, Refused, Verdict, attacked, check
 
+from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
 from clustering_protocols.protocols.llf import LosslessFederated, rows_round
 from clustering_protocols.records.arrays import FloatArray
@@ -26,7 +27,8 @@ from clustering_protocols.terms.terms import Layout
 from tests.attacks.honest_sessions import house_in, numbers, play
 from tests.llf.solving import n_met, weighted
 
-VERDICTS: dict[int, Verdict] = {4: RIGHT, 6: ATTACKED}
+DEGREES = Refused(Problem.GUARD_REFUSED, "Sums of degrees of fuzzy c-means")
+VERDICTS: dict[int, Verdict] = {1: RIGHT, 4: DEGREES, 6: DEGREES}
 """By the number of sessions: whether one party reads all rows of the others."""
 ROWS, WIDTH, K, MAX_ITER = 15, 2, 2, 3
 ATTACKER = "r2c1"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from support.verdicts import ATTACKED, RIGHT, Refused, Verdict, attacked, check
+from support.verdicts import ATTACKED, Refused, Verdict, attacked, check
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
@@ -31,13 +31,12 @@ from tests.attacks.honest_sessions import (
 LAYOUT = Layout.lattice(3)
 DROP = [Preparation(missing="drop")]
 NEARLY_SAME = Refused(
-    Problem.GUARD_REFUSED, "Means of nearly the same rows were published before"
+    Problem.GUARD_REFUSED, "Sums over nearly the same rows were told before"
 )
-SUMS_LIMIT = Refused(Problem.GUARD_REFUSED, "'sums_limit'")
 
 TAKEN_OUT: dict[tuple[int, str], Verdict] = {
-    (1, "nothing"): ATTACKED,
-    (3, "sizes"): ATTACKED,
+    (1, "nothing"): NEARLY_SAME,
+    (3, "sizes"): NEARLY_SAME,
     (3, "centroids"): NEARLY_SAME,
 }
 """By number of clusters and what is published: whether the chosen row is read."""
@@ -93,30 +92,20 @@ _THOROUGH = pytest.mark.thorough(only=True)  # six sessions each
 
 
 class Series(NamedTuple):
-    """Sessions that take out one person each: the table, and what comes of it."""
+    """Sessions that take out one person each, of one table."""
 
     ids: bool
     same_fields: bool
     limit: float
-    people_read: int
-    then: Verdict
 
 
 SERIES = {
-    "a quarter, with ids": Series(
-        ids=True, same_fields=False, limit=0.25, people_read=4, then=SUMS_LIMIT
-    ),
-    "none, with ids": Series(
-        ids=True, same_fields=False, limit=0.0, people_read=3, then=SUMS_LIMIT
-    ),
-    "none, no ids, equal fields": Series(
-        ids=False, same_fields=True, limit=0.0, people_read=3, then=SUMS_LIMIT
-    ),
-    "none, no ids, one field more": Series(
-        ids=False, same_fields=False, limit=0.0, people_read=5, then=ATTACKED
-    ),
+    "a quarter, with ids": Series(ids=True, same_fields=False, limit=0.25),
+    "none, with ids": Series(ids=True, same_fields=False, limit=0.0),
+    "none, no ids, equal fields": Series(ids=False, same_fields=True, limit=0.0),
+    "none, no ids, one field more": Series(ids=False, same_fields=False, limit=0.0),
 }
-"""How many of five chosen people one member reads under a limit, and what stops it."""
+"""None of five chosen people is read by one member, whatever the limit."""
 QUESTIONS = [f"q{number}" for number in range(5)]
 MOST, ROWS = 5, 16
 
@@ -171,5 +160,5 @@ def test_people_are_read_one_after_the_other(tmp_path: Path, case: str) -> None:
             read = everybody - sum_of_rows(played["r1c1"])[: len(QUESTIONS)]
             person = tables[1].loc[number - 1, QUESTIONS].to_numpy(float)
             exact += bool(np.abs(read - person).max() < 1e-6)
-    assert exact == series.people_read
-    check(outcome, series.then if exact else RIGHT)
+    assert exact == 0
+    check(outcome, NEARLY_SAME)

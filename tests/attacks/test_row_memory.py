@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
-from support.verdicts import ATTACKED, Refused, Verdict, attacked, check
+from support.verdicts import Refused, Verdict, attacked, check
 
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
@@ -29,7 +29,7 @@ SHOWN = Refused(
     Problem.GUARD_REFUSED, "an earlier session showed rows up to a rotation"
 )
 NEARLY = Refused(
-    Problem.GUARD_REFUSED, "Means of nearly the same rows were published before"
+    Problem.GUARD_REFUSED, "Sums over nearly the same rows were told before"
 )
 
 
@@ -46,12 +46,12 @@ class Pair(NamedTuple):
 
 PAIRS = {
     "distances, then means; ids": Pair(DISTANCES, SHOWN, ids=True),
-    "distances, then means; questionnaire": Pair(DISTANCES, ATTACKED),
+    "distances, then means; questionnaire": Pair(DISTANCES, SHOWN),
     "distances, then means; a laboratory value renamed": Pair(
-        DISTANCES, ATTACKED, lab_value=True, renamed=True
+        DISTANCES, SHOWN, lab_value=True, renamed=True
     ),
     "means, then one row less; ids": Pair(MEANS, NEARLY, ids=True, rows_less=1),
-    "means, then one row less; questionnaire": Pair(MEANS, ATTACKED, rows_less=1),
+    "means, then one row less; questionnaire": Pair(MEANS, NEARLY, rows_less=1),
 }
 
 

@@ -170,7 +170,8 @@ def test_two_invented_parties_read_no_more_than_the_audit_limit(
 
 
 def test_the_refusal_names_the_updates_that_fit() -> None:
-    given = {slot: {"sums_limit": float(slot != VICTIM)} for slot in LAYOUT.names}
+    given = {slot: {"sums_limit": 1.0} for slot in LAYOUT.names}
+    given[VICTIM] = {"sums_limit": 0.05}
     parts = simulation.split(load_wine().data, LAYOUT, 4).data
     refused = ended(Session(Llf(n_clusters=8), LAYOUT, parts, 4, choices=given))
     assert isinstance(refused, GuardRefused)

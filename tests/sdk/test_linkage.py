@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,6 +22,8 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.terms import Layout
 from party_sdk.application.asker import Asks, Confirmation
 from party_sdk.cli.terminal.asker import TerminalAsker
+from party_sdk.disclosures.history import History
+from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.participant import Party
 from party_sdk.reports.run_reports import linked_rows, run_report
@@ -138,29 +138,20 @@ def test_intersections_of_one_table_are_counted_by_coordinator(house: House) -> 
         Operators(house, f"again-{number}", minimum_share=0).run()
     two = Operators(house, "again-2", minimum_share=0)
     risks = frozenset(two.session.status().risks)
-    done = len(uses(home))
+    uses = [each.use for each in History(home).besides(Use(session="", slot=""))]
+    done = len({use.session for use in uses if use.intersects})
     strict = Policy(accepted_risks=risks, intersections_limit=done)
     with two.party("r1c1", policy=strict) as party:
         with pytest.raises(GuardRefused, match=f"intersected {done} times"):
             party.run(LEFT)
-        other = table([f"Q{n:03}" for n in range(40)], "a")
-        party.folder.intersections.of(
-            party.terms, "r1c1", other.ids, "another", done
-        ).check()
-        same_ids = table(LEFT.ids or [], "c")  # other columns, in any order
-        once_more = party.folder.intersections.of(
-            party.terms, "r1c1", (same_ids.ids or [])[::-1], "another", done
-        )
+        history = party.folder.history
+        use = Use.intersection(party.terms, "another", "r1c1")
+        other = MatrixSource(np.random.default_rng(9).normal(size=(40, 1)))
+        history.check(use, history.rows_of(other), strict)
+        same_ids = table((LEFT.ids or [])[::-1], "c")  # other columns, in any order
         with pytest.raises(GuardRefused, match="intersections_limit"):
-            once_more.count()
-    assert b"P001" not in (home / "intersected.json").read_bytes()
-
-
-def uses(home: Path) -> list[str]:
-    tables = json.loads((home / "intersected.json").read_bytes())["tables"]
-    [by_coordinator] = tables.values()
-    [found] = by_coordinator.values()
-    return list(found)
+            history.record(use, history.rows_of(same_ids), strict)
+    assert b"P001" not in b"".join(path.read_bytes() for path in home.glob("home.db*"))
 
 
 # What ids look like

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.tables import blobs, parties
 
 from clustering_protocols.catalogue import name_of
-from clustering_protocols.common.errors import GuardRefused, NotReady
-from clustering_protocols.contract import PrivacySpending
+from clustering_protocols.common.errors import GuardRefused
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.session_terms import draw_up
@@ -20,7 +21,8 @@ from clustering_protocols.simulation import Session
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
 from coterie import Policy
-from party_sdk.disclosures.privacy_budget import PrivacyBudget
+from party_sdk.disclosures.history import History
+from party_sdk.disclosures.uses import Use
 
 PSI = {"alignment": {"method": "ecdh"}}
 
@@ -97,51 +99,82 @@ def test_terms_without_noise_cost_more_than_any_limit(params: Any, name: str) ->
         Policy(accepted_risks=risks, **{name: 1e9}).check_terms(asked)
 
 
-ONE, OTHER = "0" * 64, "1" * 64
+PEOPLE = np.random.default_rng(0).normal(size=(40, 2))
 
 
-def spent(epsilon: float | None) -> PrivacySpending:
-    return PrivacySpending(epsilon=epsilon, delta=0.0)
+class Budgets:
+    """Releases from one home, each session as after a new start."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+
+    def spend(
+        self,
+        session: str,
+        epsilon: float,
+        total: float | None = 1.0,
+        rows: np.ndarray = PEOPLE,
+        names: str = "ab",
+    ) -> None:
+        history = History(self.home)
+        use = Use(session=session, slot="r1c1", epsilon=epsilon)
+        marked = history.rows_of(MatrixSource(rows, columns=names))
+        history.check(use, marked, Policy(epsilon_total=total))
+        history.record(use, marked, Policy(epsilon_total=total))
 
 
-def test_privacy_losses_add_up_per_table(
-    tmp_path: Path,
+@pytest.fixture
+def budgets(tmp_path: Path) -> Budgets:
+    return Budgets(tmp_path)
+
+
+def test_privacy_losses_add_up_for_each_person(budgets: Budgets) -> None:
+    for number in range(10):
+        budgets.spend(f"s{number}", 0.1)
+    with pytest.raises(GuardRefused, match=r"some of them 1\. 'epsilon_total' is 1"):
+        budgets.spend("t", 0.01)
+    budgets.spend("t", 1.0, rows=-PEOPLE)
+    budgets.spend("u", 0.5, total=None)
+    with pytest.raises(GuardRefused, match=r"some of them 1\.5"):
+        budgets.spend("v", 0.01, total=1.5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        (PEOPLE[:, ::-1], "ba"),
+        (PEOPLE, "xy"),
+        (PEOPLE[1:], "ab"),
+        (PEOPLE[:, :1], "c"),
+        (np.column_stack([PEOPLE, PEOPLE[:, 0] ** 2]), "abc"),
+        (np.vstack([PEOPLE[20:], PEOPLE + 9]), "ab"),
+    ],
+    ids=[
+        "another order",
+        "other headers",
+        "a row less",
+        "a field less",
+        "a field more",
+        "some rows that are known",
+    ],
+)
+def test_a_budget_is_that_of_the_row_that_spent_most(
+    budgets: Budgets, rows: np.ndarray, names: str
 ) -> None:
-    for number in range(10):  # each as after a new start
-        PrivacyBudget(tmp_path).spend(ONE, f"s{number}/a/x", spent(0.1), 1.0)
-    kept = PrivacyBudget(tmp_path)
-    assert kept.epsilon(ONE) == pytest.approx(1.0)
-    with pytest.raises(GuardRefused, match=r"have cost 1\. 'epsilon_total' is 1"):
-        kept.spend(ONE, "t/a/x", spent(0.01), 1.0)
-    with pytest.raises(GuardRefused):
-        kept.check(ONE, "t/a/x", 0.01, 1.0)
-    assert kept.epsilon(ONE) == pytest.approx(1.0), "what was refused is not counted"
-    kept.spend(OTHER, "t/a/x", spent(1.0), 1.0)
-    kept.spend(ONE, "t/a/x", spent(0.5), None)
-    assert kept.epsilon(ONE) == pytest.approx(1.5)
+    budgets.spend("s", 0.6)
+    with pytest.raises(GuardRefused, match=r"some of them 0\.6"):
+        budgets.spend("t", 0.6, rows=rows, names=names)
+    budgets.spend("t", 0.6, rows=PEOPLE + 5)
 
 
-def test_one_release_is_counted_once_however_often_it_is_sent(tmp_path: Path) -> None:
-    kept = PrivacyBudget(tmp_path)
+def test_one_release_is_counted_once_however_often_it_is_sent(budgets: Budgets) -> None:
     for _ in range(3):
-        kept.spend(ONE, "s/a/x", spent(0.7), 1.0)
-    kept.check(ONE, "s/a/x", 0.7, 1.0)
-    assert kept.epsilon(ONE) == 0.7
+        budgets.spend("s", 0.7)
     with pytest.raises(GuardRefused):
-        kept.spend(ONE, "s/a/y", spent(0.7), 1.0)
+        budgets.spend("t", 0.7)
 
 
-def test_after_a_release_without_noise_no_budget_is_left(tmp_path: Path) -> None:
-    kept = PrivacyBudget(tmp_path)
-    kept.spend(ONE, "s/a/x", spent(None), None)
-    assert kept.epsilon(ONE) == math.inf
-    with pytest.raises(GuardRefused, match="have cost inf"):
-        kept.spend(ONE, "t/a/x", spent(0.1), 1e9)
-
-
-def test_an_unreadable_budget_file_is_not_taken_as_empty(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "spent.json").write_bytes(b"{")
-    with pytest.raises(NotReady, match="cannot be read"):
-        PrivacyBudget(tmp_path).spend(ONE, "s/a/x", spent(0.1), 1.0)
+def test_after_a_release_without_noise_no_budget_is_left(budgets: Budgets) -> None:
+    budgets.spend("s", math.inf, total=None)
+    with pytest.raises(GuardRefused, match="some of them inf"):
+        budgets.spend("t", 0.1, total=1e9)

@@ -27,9 +27,9 @@ from coterie_pages.formatting import format_test
 from coterie_pages.pages import page
 from party_sdk.admission.table_admission import open_by
 from party_sdk.cli.options.release import outcome_lines, profile_lines
-from party_sdk.disclosures.history import ShownTables
-from party_sdk.party.party_session import PartySession
-from party_sdk.party.rounds import use_of
+from party_sdk.disclosures.history import History
+from party_sdk.disclosures.uses import Use
+from party_sdk.home.policy import Policy
 from party_sdk.reports.run_reports import run_report
 from party_sdk.reports.session_reports import audited_report
 
@@ -38,11 +38,15 @@ NAMES_OF_SIX = ["a", "b", "c", "d", "cost", "died"]
 ROWS = np.random.default_rng(1).normal(size=(60, 2))
 
 
-def terms_of(n_parties: int, *, release: bool = True) -> Terms:
+def terms_of(n_parties: int, *, release: bool = True, scaling: str = "shared") -> Terms:
     proposal = SessionRequest(
         protocol={
             "name": "dc",
-            "params": DataCollaboration(n_clusters=2).model_dump(mode="json"),
+            "params": {
+                "n_clusters": 2,
+                "scaling": scaling,
+                "anchor": {"kind": "uniform", "ranges": "declared"},
+            },
         },
         layout=Layout.lattice(n_parties),
         dictionary=(numbers(NAMES, -9, 9),),
@@ -57,13 +61,15 @@ def table(rows: np.ndarray) -> MatrixSource:
 
 
 def check(home: Path, terms: Terms, data: MatrixSource) -> None:
-    use = use_of(PartySession(home, "later", "r1c1"), terms, data.columns)
-    ShownTables(home).check(use, data, allowed=False)
+    history = History(home)
+    use = Use.of(terms, "later", "r1c1", data.columns)
+    history.check(use, history.rows_of(data), Policy())
 
 
 def keep(home: Path, terms: Terms, data: MatrixSource) -> None:
-    use = use_of(PartySession(home, "earlier", "r1c1"), terms, data.columns)
-    ShownTables(home).keep(use, data, allowed=False)
+    history = History(home)
+    use = Use.of(terms, "earlier", "r1c1", data.columns)
+    history.record(use, history.rows_of(data), Policy())
 
 
 @pytest.mark.threat(108)
@@ -108,7 +114,9 @@ def test_another_dictionary_makes_no_other_people(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "terms", [terms_of(2), terms_of(3, release=False)], ids=["own profile", "none"]
+    "terms",
+    [terms_of(2, scaling="local"), terms_of(3, release=False, scaling="local")],
+    ids=["own profile", "none"],
 )
 def test_no_profile_is_kept_where_nothing_is_added_up(
     tmp_path: Path, terms: Terms

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,11 @@ from support.analyst_process import House
 from support.in_process import in_process
 
 from clustering_protocols.catalogue import name_of
-from clustering_protocols.common.errors import GuardRefused, InvalidParameters
+from clustering_protocols.common.errors import (
+    CoterieError,
+    GuardRefused,
+    InvalidParameters,
+)
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
@@ -34,10 +37,11 @@ from clustering_protocols.terms.terms import (
     Terms,
     read_terms,
 )
-from party_sdk.disclosures.history import ShownTables
-from party_sdk.disclosures.history_files import FILE
+from party_sdk.disclosures.history import History
+from party_sdk.disclosures.uses import Use
+from party_sdk.home.policy import Policy
+from party_sdk.home.store import store_of
 from party_sdk.party.party_session import PartySession
-from party_sdk.party.rounds import use_of
 
 NAMES = ("a", "b", "c", "d")
 ROWS = Layout.lattice(3)
@@ -80,6 +84,9 @@ def table(
     return MatrixSource(rows, columns=names, ids=ids)
 
 
+POLICY = Policy()
+
+
 class Home:
     """A home in which sessions come one after the other."""
 
@@ -88,13 +95,14 @@ class Home:
 
     def runs(self, terms: Terms, data: MatrixSource, *, allowed: bool = False) -> None:
         self.n_sessions += 1
-        folder = PartySession(self.path, f"session-{self.n_sessions}", "r1c1")
-        use = use_of(folder, terms, data.columns)
-        shown, described = ShownTables(self.path), terms.described_names("r1c1")
-        shown.check(use, data, described, allowed=allowed)
-        shown.keep(use, data, described, allowed=allowed)
+        use = Use.of(terms, f"session-{self.n_sessions}", "r1c1", data.columns)
+        history = History(self.path)
+        rows = history.rows_of(data)
+        history.check(use, rows, POLICY, allowed=allowed)
+        history.record(use, rows, POLICY, allowed=allowed)
         # it continues
-        ShownTables(self.path).check(use, data, described, allowed=allowed)
+        history = History(self.path)
+        history.check(use, history.rows_of(data), POLICY, allowed=allowed)
 
 
 @pytest.fixture
@@ -276,13 +284,95 @@ def test_one_of_two_keys_is_enough_and_two_others_are_not_known(
 
 
 @pytest.mark.threat(156)
-def test_published_means_of_nearly_the_same_rows_are_refused(home: Home) -> None:
+@pytest.mark.parametrize("then", [LLF, SIZES], ids=["everybody", "members"])
+def test_sums_over_nearly_the_same_rows_are_refused(home: Home, then: Params) -> None:
     home.runs(terms_of(LLF), table())
     for allowed in (False, True):
         with pytest.raises(GuardRefused, match="nearly the same rows"):
-            home.runs(terms_of(LLF), table(X[1:]), allowed=allowed)
-    home.runs(terms_of(SIZES), table(X[1:]))
-    home.runs(terms_of(LLF), table(X[10:]))
+            home.runs(terms_of(then), table(X[1:]), allowed=allowed)
+    home.runs(terms_of(then), table(X[10:]))
+
+
+def corrected(rows: Sequence[int], column: int) -> np.ndarray:
+    found = X.copy()
+    found[rows, column] += 1
+    return found
+
+
+@pytest.mark.threat(156)
+@pytest.mark.parametrize("ids", [None, IDS], ids=["no ids", "ids"])
+@pytest.mark.parametrize(
+    ("rows", "names"),
+    [
+        (X[:-9], NAMES),
+        (np.vstack([X[9:], X[:9] + 1]), NAMES),
+        (np.vstack([X, X[:1] + 1]), NAMES),
+        (X[1:, ::-1], NAMES[::-1]),
+        (X[1:, 1:], ("other", "names", "three")),
+        (np.column_stack([X, X[:, 0] ** 2])[1:], (*NAMES, "more")),
+        (np.delete(X, [7, 23, 41], axis=0), ("other", "names", "now", "four")),
+    ],
+    ids=[
+        "nine gone",
+        "nine replaced",
+        "one appended",
+        "one gone, columns in another order",
+        "one gone, a header renamed, a column dropped",
+        "one gone, a field more",
+        "three gone, headers renamed",
+    ],
+)
+def test_few_new_rows_are_known_whatever_else_changes(
+    home: Home, ids: Any, rows: np.ndarray, names: tuple[str, ...]
+) -> None:
+    home.runs(terms_of(SIZES), table(ids=ids))
+    later = None if ids is None else [*IDS, "new"][: len(rows)]
+    if ids is not None and np.array_equal(rows[:40], X[9:49]):
+        later = [*IDS[9:], *map(str, range(9))]
+    with pytest.raises(GuardRefused, match="nearly the same rows"):
+        home.runs(terms_of(SIZES, names), table(rows, names, later))
+
+
+@pytest.mark.threat(156)
+@pytest.mark.parametrize("ids", [None, IDS], ids=["no ids", "ids"])
+@pytest.mark.parametrize("n_rows", [1, 9])
+def test_few_corrected_cells_are_refused_and_many_are_not(
+    home: Home, ids: Any, n_rows: int
+) -> None:
+    """Though another field is read now, and each correction alone is of one row."""
+    home.runs(terms_of(SIZES), table(ids=ids))
+    rows = np.arange(n_rows)
+    more = np.column_stack([corrected(rows, 1), X[:, 0] ** 2]), (*NAMES, "more")
+    with pytest.raises(GuardRefused, match="collect so many changes"):
+        home.runs(terms_of(SIZES, more[1]), table(*more, ids))
+    home.runs(terms_of(SIZES), table(corrected(np.arange(20), 1), ids=ids))
+
+
+@pytest.mark.threat(156)
+def test_the_id_of_one_row_that_changed_is_a_row_gone_and_a_row_new(home: Home) -> None:
+    home.runs(terms_of(SIZES), table(ids=IDS))
+    with pytest.raises(GuardRefused, match="nearly the same rows"):
+        home.runs(terms_of(SIZES), table(ids=[*IDS[:-1], "patient 00"]))
+
+
+@pytest.mark.threat(156)
+def test_sums_of_four_sessions_that_single_out_a_row_are_refused(home: Home) -> None:
+    """Of no two few rows differ: without one group, another, and without both."""
+    rows = np.arange(len(X))
+    one, other = rows < 11, (rows >= 10) & (rows < 21)
+    for out in (rows < 0, one, other):
+        home.runs(terms_of(SIZES), table(X[~out], ids=list(np.array(IDS)[~out])))
+    out = one | other
+    with pytest.raises(GuardRefused, match="are a single row"):
+        home.runs(terms_of(SIZES), table(X[~out], ids=list(np.array(IDS)[~out])))
+
+
+@pytest.mark.threat(156)
+def test_terms_set_no_smaller_number_of_rows_than_the_home(home: Home) -> None:
+    few = LosslessFederated(n_clusters=3, publish="sizes", min_cluster_rows=1)
+    home.runs(terms_of(few), table())
+    with pytest.raises(GuardRefused, match="At least 10 rows"):
+        home.runs(terms_of(few), table(X[1:]))
 
 
 @pytest.mark.threat(156)
@@ -390,18 +480,18 @@ def test_sessions_joined_together_are_asked_about_before_sending(
     tmp_path: Path,
 ) -> None:
     """Neither had shown anything when the other was checked."""
-    shown, data = ShownTables(tmp_path), table()
-    uses = [
-        use_of(PartySession(tmp_path, name_of(params), "r1c1"), terms_of(params), NAMES)
+    history = History(tmp_path)
+    rows = history.rows_of(table())
+    one, other = (
+        Use.of(terms_of(params), name_of(params), "r1c1", NAMES)
         for params in (LLF, DataCollaboration(n_clusters=3))
-    ]
-    for use in uses:
-        shown.check(use, data, allowed=False)
-    shown.keep(uses[0], data, allowed=False)
+    )
+    for use in (one, other):
+        history.check(use, rows, POLICY)
+    history.record(one, rows, POLICY)
     with pytest.raises(GuardRefused, match="allow_shown_together"):
-        shown.keep(uses[1], data, allowed=False)
-    shown.keep(uses[1], data, allowed=True)
-    shown.keep(uses[1], data, allowed=False)  # it continues
+        history.record(other, rows, POLICY)
+    history.record(other, rows, POLICY, allowed=True)
 
 
 def test_slots_of_one_session_at_one_home_raise_no_question(
@@ -410,35 +500,58 @@ def test_slots_of_one_session_at_one_home_raise_no_question(
     """Other columns of the same people, as ``dc`` gathers them."""
     layout = Layout.lattice(1, 2)
     terms = terms_of(DataCollaboration(n_clusters=3), layout=layout)
-    shown = ShownTables(tmp_path)
+    history = History(tmp_path)
     for slot, first in (("r1c1", 0), ("r1c2", 2)):
         names = NAMES[first : first + 2]
-        data = table(X[:, first : first + 2], names, IDS)
-        use = use_of(PartySession(tmp_path, "one", slot), terms, data.columns)
-        shown.check(use, data, allowed=False)
-        shown.keep(use, data, allowed=False)
-    other = use_of(PartySession(tmp_path, "other", "r1c2"), terms, NAMES[:2])
+        rows = history.rows_of(table(X[:, first : first + 2], names, IDS))
+        history.record(Use.of(terms, "one", slot, names), rows, POLICY)
+    rows = history.rows_of(table(X[:, :2], NAMES[:2], IDS))
+    other = Use.of(terms, "other", "r1c2", NAMES[:2])
     with pytest.raises(GuardRefused, match="of other columns"):
-        shown.check(other, table(X[:, :2], NAMES[:2], IDS), allowed=False)
+        history.check(other, rows, POLICY)
+
+
+def stored(home: Path) -> list[tuple[str, bytes]]:
+    """Return kind and content of all that a home keeps of its rows."""
+    found = store_of(home).rows("SELECT kind, content FROM disclosures")
+    return [(kind, content) for kind, content in found]
+
+
+def words_in(home: Path) -> np.ndarray:
+    """Return all numbers that a home keeps of its rows."""
+    found = [np.empty(0, np.uint64)]
+    for kind, content in stored(home):
+        arrays = codec.decode(content)[1].values() if kind != "uses" else ()
+        found += [each.ravel().astype(np.uint64) for each in arrays]
+    return np.concatenate(found)
 
 
 def test_marks_tell_no_row_to_who_has_not_the_key(tmp_path: Path) -> None:
-    contents = []
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
         Home(tmp_path / name).runs(terms_of(LLF), table(ids=IDS))
-        contents.append((tmp_path / name / FILE).read_bytes())
-    arrays = [codec.decode(content)[1] for content in contents]
-    for kind in ("ids", "cells", "sketches"):
-        assert not np.intersect1d(arrays[0][kind][:50], arrays[1][kind][:50]).size
+    one, other = (words_in(tmp_path / name) for name in ("one", "other"))
+    assert len(one) == len(other) > 8 * len(X)
+    assert not np.intersect1d(one[one > 0], other).size
 
 
 def test_a_table_is_kept_once_however_often_it_is_used(home: Home) -> None:
     for _ in range(3):
         home.runs(terms_of(DataCollaboration(n_clusters=2)), table())
-    _, arrays = codec.decode((home.path / FILE).read_bytes())
-    assert len(arrays["cells"]) == len(X)
-    assert len(json.loads(arrays["tables"].tobytes())[0]["uses"]) == 3
+    kinds = sorted(kind for kind, _ in stored(home.path))
+    assert kinds == ["rows", "tables", "uses", "uses", "uses"]
+
+
+@pytest.mark.parametrize("kind", ["rows", "tables", "uses"])
+def test_what_cannot_be_read_is_not_taken_as_nothing(home: Home, kind: str) -> None:
+    home.runs(terms_of(LLF), table())
+    with store_of(home.path).transaction() as database:
+        database.execute(
+            "UPDATE disclosures SET content = substr(content, 1, 20) WHERE kind = ?",
+            (kind,),
+        )
+    with pytest.raises(CoterieError):
+        home.runs(terms_of(LLF), table())
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from clustering_protocols.common.errors import Cancelled, GuardRefused
 from clustering_protocols.contract import Params, RowHistory, row_history
 from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.contract.party import Memory
-from clustering_protocols.contract.selection import Selection
 from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.llf import LosslessFederated as Llf
@@ -31,15 +30,10 @@ from clustering_protocols.terms.preparation.preparation import Treatment
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout, SessionRequest, Terms, read_terms
-from party_sdk.disclosures import sum_history
-from party_sdk.disclosures.row_marks import marks_of, row_key
-from party_sdk.disclosures.sum_history import (
-    KnownRows,
-    SummedRows,
-    SummedSession,
-    history_of,
-    together,
-)
+from party_sdk.disclosures.history import History
+from party_sdk.disclosures.sums import Summed, history_of, merge
+from party_sdk.disclosures.uses import Use
+from party_sdk.home.policy import Policy
 from party_sdk.party.party_session import PartySession
 
 
@@ -49,37 +43,33 @@ def house(tmp_path: Path) -> Iterator[House]:
         yield House(api, tmp_path)
 
 
-def rows(
+def summed(
     names: Sequence[int] | IntArray, *partitions: Sequence[int] | IntArray
-) -> SummedSession:
+) -> Summed:
     """Return rows with such marks, in such clusters."""
     history = RowHistory.of_none(len(names))
     for labels in partitions:
         history = history.after(np.array(labels, dtype=np.int64))
-    marks = np.array(names, dtype=np.uint64)
-    return SummedSession(KnownRows(marks, {}, len(names)), history)
+    return np.array(names, dtype=np.uint64), history
 
 
 def test_the_row_by_which_two_sessions_differ_follows_from_both() -> None:
     """Neither singles it out."""
-    first = rows(range(10), [0] * 10)
-    second = rows([7, 3, 4, 9, 8, 1, 2, 6, 5], [0] * 9)
-    assert first.history.n_following() == second.history.n_following() == 0
-    both = together(second, [first])
-    assert both.history.n_following() == 1
-    assert (both.known.n_rows, both.known.marks.tolist()) == (
-        10,
-        [*second.known.marks, 0],
-    )
-    one_more = rows([3], [0])
-    assert together(rows(range(4), [0] * 4), [one_more]).history.n_following() == 1
-    assert together(one_more, [rows(range(4), [0] * 4)]).history.n_following() == 1
+    first = summed(range(10), [0] * 10)
+    second = summed([7, 3, 4, 9, 8, 1, 2, 6, 5], [0] * 9)
+    assert first[1].n_following() == second[1].n_following() == 0
+    marks, both = merge(*second, [first])
+    assert both.n_following() == 1
+    assert marks.tolist() == [*second[0], 0]
+    one_more, four = summed([3], [0]), summed(range(4), [0] * 4)
+    assert merge(*four, [one_more])[1].n_following() == 1
+    assert merge(*one_more, [four])[1].n_following() == 1
 
 
 def test_other_tables_tell_nothing_of_these_rows() -> None:
-    other = rows(range(20, 30), [0] * 9 + [1])
-    found = together(rows(range(10), [0] * 10), [other])
-    assert (found.known.n_rows, found.history.n_following()) == (10, 0)
+    other = summed(range(20, 30), [0] * 9 + [1])
+    marks, found = merge(*summed(range(10), [0] * 10), [other])
+    assert (len(marks), found.n_following()) == (10, 0)
 
 
 def random_sessions(rng: np.random.Generator) -> list[tuple[IntArray, list[IntArray]]]:
@@ -93,116 +83,84 @@ def random_sessions(rng: np.random.Generator) -> list[tuple[IntArray, list[IntAr
 @pytest.mark.parametrize("seed", range(25))
 def test_sessions_together_are_solved_as_one_table(seed: int) -> None:
     sessions = random_sessions(np.random.default_rng(seed))
-    last, *others = [rows(names, *each) for names, each in sessions]
-    found = together(last, others)
+    last, *others = [summed(names, *each) for names, each in sessions]
+    marks, found = merge(*last, others)
     sums = []
     for names, partitions in sessions:
-        if np.isin(names.astype(np.uint64), found.known.marks).all():
+        if np.isin(names.astype(np.uint64), marks).all():
             for labels in partitions:
                 sums += [
-                    [mark in names[labels == cluster] for mark in found.known.marks]
+                    [mark in names[labels == cluster] for mark in marks]
                     for cluster in range(3)
                 ]
     M = np.array(sums, dtype=float)
     leverage = np.einsum("ij,ji->i", np.linalg.pinv(M), M)
-    assert found.history.n_following() == int((leverage > 1 - 1e-8).sum())
-    assert np.linalg.matrix_rank(M) <= found.history.n_sums
+    assert found.n_following() == int((leverage > 1 - 1e-8).sum())
+    assert np.linalg.matrix_rank(M) <= found.n_sums
 
 
-def test_a_home_refuses_what_would_follow_with_earlier_sessions(tmp_path: Path) -> None:
-    home = SummedRows(tmp_path)
-    home.count("one", rows(range(8), [0] * 8), 0.0)
-    for gone in range(1, 4):  # three rows may follow of any table
-        fewer = rows([*range(gone), *range(gone + 1, 8)], [0] * 7)
-        home.count(f"without {gone}", fewer, 0.0)
-    last = rows([0, 1, 2, 3, 4, 5, 6], [0] * 7)
-    with pytest.raises(GuardRefused, match=r"4 of your 8 rows.*earlier sessions"):
-        SummedRows(tmp_path).count("without 7", last, 0.0)
-    SummedRows(tmp_path).count("without 7", last, 0.5)
-    again = rows(range(8), [0] * 8, [0] * 4 + [1] * 4)
-    home.count("one", again, 1.0)  # of one session only its newest history counts
-    assert len(list((tmp_path / "sums").glob("*.arrays"))) == 5
+class Home:
+    """A home of which sessions add up rows by clusters."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def adds_up(
+        self,
+        session: str,
+        rows: FloatArray,
+        *partitions: Sequence[int],
+        share: float = 0.25,
+        ids: Any = None,
+    ) -> None:
+        history = History(self.path)
+        marked = history.rows_of(MatrixSource(rows, ids=ids))
+        _, told = summed(range(len(rows)), *partitions)
+        use = Use(session=session, slot="r1c1", sums=True)
+        history.record(use, marked, Policy(sums_limit=share), told)
 
 
-NAMES = ("a", "b", "c")
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
 PEOPLE = np.random.default_rng(0).normal(size=(30, 3))
 IDS = [f"patient {number}" for number in range(len(PEOPLE))]
-
-
-def table(
-    rows: FloatArray = PEOPLE, names: Sequence[str] = NAMES, ids: Any = None
-) -> MatrixSource:
-    return MatrixSource(rows, columns=names, ids=ids)
-
-
-def add_up(home: Path, use: str, data: MatrixSource) -> None:
-    """Count the sum of all rows; of nothing may a row follow."""
-    kept = SummedRows(home)
-    history = RowHistory.of_none(data.n_rows).after(np.zeros(data.n_rows, np.int64))
-    known = KnownRows.of(marks_of(row_key(home), data), use.encode().hex())
-    kept.count(use, SummedSession(known, history), 0.0)
-
-
-FEWER = PEOPLE[1:]
+HALVES, ALL_BUT_ONE = [0] * 15 + [1] * 15, [0] * 16 + [1] * 14
 
 
 @pytest.mark.threat(140)
-@pytest.mark.parametrize("use", ["session/r2c1", "other/r1c1"])
-@pytest.mark.parametrize(
-    ("ids", "later"),
-    [
-        (None, table(FEWER)),
-        (None, table(FEWER[::-1, ::-1], NAMES[::-1])),
-        (None, table(FEWER[:, :2], NAMES[:2])),
-        (None, table(np.column_stack([FEWER, FEWER[:, 0]]), "abcd")),
-        (IDS, table(FEWER[:, 1:], NAMES[1:], IDS[1:])),
-        (IDS, table(FEWER + 1, NAMES, IDS[1:])),
-        (IDS, table(FEWER)),
-    ],
-    ids=[
-        "the same columns",
-        "another order",
-        "a field less",
-        "a field more",
-        "a field less, with ids",
-        "other values, with ids",
-        "without ids",
-    ],
-)
-def test_sums_that_isolate_one_row_are_always_refused(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    use: str,
-    ids: Any,
-    later: MatrixSource,
+@pytest.mark.parametrize("ids", [None, IDS], ids=["no ids", "ids"])
+def test_a_home_refuses_what_would_follow_with_earlier_sessions(
+    home: Home, ids: Any
 ) -> None:
-    """In another session, or at another slot of the same one."""
-    monkeypatch.setattr(row_history, "FEWEST", 0)
-    add_up(tmp_path, "session/r1c1", table(ids=ids))
-    with pytest.raises(GuardRefused, match="earlier sessions"):
-        add_up(tmp_path, use, later)
-    add_up(tmp_path, "session/r1c1", table(ids=ids))
+    """One row moved: its cells are the difference of two sums over the same rows."""
+    home.adds_up("one", PEOPLE, HALVES, share=0.0, ids=ids)
+    columns = PEOPLE[:, ::-1] if ids is None else PEOPLE * 2
+    with pytest.raises(GuardRefused, match=r"1 of your 30 rows.*earlier sessions"):
+        home.adds_up("two", columns, ALL_BUT_ONE, share=0.0, ids=ids)
+    home.adds_up("two", columns, ALL_BUT_ONE, ids=ids)
+    # of one session only its newest history counts
+    home.adds_up("one", PEOPLE, HALVES, HALVES, ids=ids)
 
 
 @pytest.mark.threat(140)
-def test_a_large_table_is_known_again_by_a_column(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_of_a_large_table_sums_are_counted(
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (row_history, sum_history):
-        monkeypatch.setattr(module, "MOST_ROWS", len(FEWER) - 1)
-    monkeypatch.setattr(row_history, "FEWEST", 1)
-    add_up(tmp_path, "one", table())
-    with pytest.raises(GuardRefused, match="2 of your 30 rows"):
-        add_up(tmp_path, "two", table(FEWER))
-    with pytest.raises(GuardRefused, match="2 of your 30 rows"):
-        add_up(tmp_path, "two", table(PEOPLE[:, :1], "a"))
+    monkeypatch.setattr(row_history, "MOST_ROWS", len(PEOPLE) - 1)
+    home.adds_up("one", PEOPLE, HALVES, HALVES, share=0.2)
+    with pytest.raises(GuardRefused, match="7 of your 30 rows"):
+        home.adds_up("two", PEOPLE[:, :1], *[HALVES] * 4, share=0.2)
+    home.adds_up("two", PEOPLE[:, :1], *[HALVES] * 3, share=0.2)
 
 
 def terms_of(params: Params, *, readers: Any = None) -> Terms:
     proposal = SessionRequest(
         protocol={"name": name_of(params), "params": params.model_dump(mode="json")},
         layout=Layout.lattice(3),
-        dictionary=(numbers(NAMES, -9, 9),),
+        dictionary=(numbers("abc", -9, 9),),
         release=Release(profiles=readers) if readers else None,
         seed=0,
     )
@@ -216,56 +174,19 @@ LABELLED = Assignment(labels=np.array([0, 0, 1]), chosen=0, result="")
 @pytest.mark.threat(140)
 def test_what_is_pooled_of_all_rows_is_a_sum_over_them() -> None:
     terms = terms_of(DC)
-    assert history_of(Memory(), terms, "r1c1", 5) is None
+    assert history_of(Memory(), terms, "r1c1", 5).n_sums == 0
     memory = Memory().remember([RowsSummed()])
     found = history_of(memory, terms, "r1c1", 5)
-    assert found is not None
     assert (found.n_sums, found.all_rows, found.labels.tolist()) == (1, True, [[0]])
 
 
 def test_sums_of_a_profile_are_of_the_rows_that_take_part() -> None:
-    """Of an intersection: others stand in no sum."""
-    chosen = Selection(rows=np.array([1, 2, 4]), n_rows={})
-    memory = Memory().remember([RowsSummed(), chosen, LABELLED])
-    found = history_of(memory, terms_of(DC, readers="members"), "r1c1", 5)
-    assert found is not None
-    stood = found.labels[:, found.of_row].tolist()
-    assert stood == [[-1, 0, 0, -1, 0], [-1, 0, 0, -1, 1]]
-    assert (found.n_sums, found.all_rows) == (3, False)
-    of_profile = history_of(
-        Memory().remember([LABELLED]), terms_of(DC, readers="members"), "r1c1", 3
-    )
-    assert of_profile is not None
-    assert of_profile.n_sums == 2
-    assert history_of(Memory().remember([LABELLED]), terms_of(DC), "r1c1", 3) is None
-
-
-def test_of_a_large_table_sums_are_counted(tmp_path: Path) -> None:
-    home = SummedRows(tmp_path)
-    many = RowHistory.of_none(1_000_000)
-    for _ in range(3):
-        many = many.after(np.arange(4))
-    marks = np.array([0xABAB], dtype=np.uint64)
-    large = SummedSession(KnownRows(marks, {}, 1_000_000), many)
-    home.count("one", large, 0.25)
-    assert together(large, [large]).history.n_following() == 2 * 10 - 1
-    with pytest.raises(GuardRefused, match="19 of your 1000000 rows"):
-        home.count("two", large, 1e-5)
-
-
-def test_beyond_its_bytes_the_oldest_sessions_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = SummedRows(tmp_path)
-    table = rows(range(300), [row % 3 for row in range(300)])
-    home.count("one", table, 1.0)
-    [path] = (tmp_path / "sums").glob("*.arrays")
-    monkeypatch.setattr(sum_history, "MOST_BYTES", 2 * path.stat().st_size - 1)
-    home.count("two", table, 1.0)
-    assert path.stat().st_size < 3_000
-    assert sum(p.stat().st_size for p in (tmp_path / "sums").iterdir()) < 8_000
-    with pytest.raises(GuardRefused, match="5 of your 300"):
-        home.count("two", table, 0.0)
+    terms, memory = terms_of(DC, readers="members"), Memory().remember([LABELLED])
+    assert history_of(memory, terms, "r1c1", 3).n_sums == 2
+    found = history_of(memory.remember([RowsSummed()]), terms, "r1c1", 3)
+    assert found.labels[:, found.of_row].tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert (found.n_sums, found.all_rows) == (2, True)
+    assert history_of(memory, terms_of(DC), "r1c1", 3).n_sums == 0
 
 
 COLUMNS = ("a", "b", "c", "d")
@@ -287,13 +208,12 @@ LOGGED = Preparation(fields=(Treatment(name="a", log1p=True),))
     ids=["llf", "another preparation", "moments of dc"],
 )
 def test_a_session_that_isolates_one_row_is_refused(
-    house: House, monkeypatch: pytest.MonkeyPatch, params: Params, more: Any
+    house: House, params: Params, more: Any
 ) -> None:
     """Each tells the sum of all rows alone; together they are the one row.
 
     That the parties forget the first session makes no difference.
     """
-    monkeypatch.setattr(row_history, "FEWEST", 0)
     layout, X = Layout.lattice(3), load_iris().data
     dictionary = [numbers(COLUMNS, 0, 9)]
     tables = [pd.DataFrame(X[i::3], columns=COLUMNS) for i in range(3)]
@@ -313,7 +233,7 @@ def test_a_session_that_isolates_one_row_is_refused(
             slot: pool.submit(party.run, table)
             for (slot, party), table in zip(parties.items(), fewer, strict=True)
         }
-        with pytest.raises(GuardRefused, match=r"1 of your 50 rows.*earlier sessions"):
+        with pytest.raises(GuardRefused, match="nearly the same rows"):
             runs["r1c1"].result()
         session.cancel()
         for slot in ("r2c1", "r3c1"):

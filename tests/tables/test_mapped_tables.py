@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from clustering_protocols.numerics.data_source import matrix, order_rows, original_of
 from clustering_protocols.terms.schema import Schema
-from party_sdk.disclosures.history import ShownTables
+from party_sdk.disclosures.row_marks import cell_words
 from party_sdk.tables import (
     How,
     Table,
@@ -38,6 +38,7 @@ DICTIONARY = Schema.model_validate(
     }
 )
 WORDS = {"w": "female", "W": "female", "weiblich": "female", "m": "male", "-": "male"}
+KEY = bytes(32)
 MAPPING = TableMapping.model_validate(
     {
         "columns": {
@@ -252,19 +253,17 @@ def test_row_marks_are_those_of_the_table_before_it_was_mapped(
     mapped = read_table(table, numbers_of(18.016))
     assert not np.array_equal(matrix(mapped), matrix(plain), equal_nan=True)
     order = rng.permutation(60)
-    shown = ShownTables(tmp_path)
     for before, after in (
         (plain, mapped),
         (order_rows(plain, order), order_rows(mapped, order)),
     ):
-        expected, found = shown.marks(before), shown.marks(after)
-        np.testing.assert_array_equal(found.cells, expected.cells)
-        assert found.sketches.keys() == expected.sketches.keys()
-        for name, sketch in expected.sketches.items():
-            np.testing.assert_array_equal(found.sketches[name], sketch)
+        expected, found = cell_words(KEY, before), cell_words(KEY, after)
+        orders = np.argsort(found[1]), np.argsort(expected[1])
+        for some, others in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(some[orders[0]], others[orders[1]])
 
 
-def test_other_levels_make_no_other_rows(tmp_path: Path) -> None:
+def test_other_levels_make_no_other_rows() -> None:
     frame = frame_of()
     swapped = MAPPING.model_dump()
     swapped["columns"]["sex"]["levels"] |= {"w": "male", "m": "female"}
@@ -273,7 +272,7 @@ def test_other_levels_make_no_other_rows(tmp_path: Path) -> None:
         mapping = TableMapping.model_validate(said)
         how = How(columns=["sex", "hba1c", "age"], schema=DICTIONARY, mapping=mapping)
         read = read_table(frame, how)
-        marks.append(ShownTables(tmp_path).marks(read).cells)
+        marks.append(cell_words(KEY, read)[0])
     np.testing.assert_array_equal(*marks)
 
 
@@ -283,7 +282,7 @@ def test_a_table_without_a_mapping_is_its_own_original(tmp_path: Path) -> None:
     assert original_of(table) is table
 
 
-def test_marks_are_of_what_is_clustered_before_it_was_mapped(tmp_path: Path) -> None:
+def test_marks_are_of_the_table_before_it_was_mapped() -> None:
     rng = np.random.default_rng(7)
     values = rng.integers(0, 50, (60, 2)) / 4
     frame = pd.DataFrame(values, columns=["u", "v"])
@@ -304,11 +303,22 @@ def test_marks_are_of_what_is_clustered_before_it_was_mapped(tmp_path: Path) -> 
         schema=Schema.model_validate({"fields": fields}),
         mapping=TableMapping.model_validate(said),
     )
-    found = ShownTables(tmp_path).marks(read_table(frame, how), {"died"})
-    plain = open_table(frame, columns=["u", "v"])
-    expected = ShownTables(tmp_path).marks(plain)
-    np.testing.assert_array_equal(found.clustered, expected.cells)
-    assert not np.array_equal(found.cells, expected.cells), "the outcome is shown too"
+    found, names = cell_words(KEY, read_table(frame, how))
+    expected, _ = cell_words(KEY, open_table(frame, columns=["u", "v"]))
+    np.testing.assert_array_equal(found[1:], expected)
+    assert len(names) == 3, "the outcome is shown too"
+
+
+def test_levels_are_known_in_whichever_order_they_come() -> None:
+    frame = pd.DataFrame({"q": ["3", "1", "2", "often", None, "3"] * 5})
+    marks = []
+    for levels in (["1", "2", "3", "often"], ["often", "3", "2", "1"]):
+        field = {"name": "q", "type": "string", "categories": levels}
+        how = How(schema=Schema.model_validate({"fields": [field]}))
+        marks.append(cell_words(KEY, read_table(frame, how))[0])
+    np.testing.assert_array_equal(*marks)
+    numbers = open_table(pd.DataFrame({"q": [3.0, 1.0, 2.0]}), columns=["q"])
+    np.testing.assert_array_equal(marks[0][:, :3], cell_words(KEY, numbers)[0])
 
 
 def test_lines_to_leave_out_are_those_of_one_file() -> None:

@@ -16,35 +16,42 @@ from typing import Any
 import numpy as np
 
 from clustering_protocols.common.errors import GuardRefused
-from clustering_protocols.contract import PartyContext, RowHistory
+from clustering_protocols.contract import DegreeSums, PartyContext, RowHistory
 from clustering_protocols.contract.row_history import MOST_ROWS, SHARE, most_following
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
-from . import final_labels
+from . import final_labels, round_bound
 from .rows_round import RowsRound
 
 
 def audit_sums(
     here: RowsRound, data: DataSource, around: Sequence[FloatArray], number: int
-) -> list[RowHistory]:
+) -> list[RowHistory] | list[DegreeSums]:
     """Return the history once sums around centroids (k, F), of each start, are answered.
 
     number: of the update; 0 for that of starts that race.
-
-    Returns list of RowHistory: what to remember: nothing for sums of degrees.
 
     Raises GuardRefused if too many own rows would follow; it names the updates that
         fit.
     """
     if here.params.fuzzy:
-        return []
+        return [_count_degrees(here, len(around))]
     history = known_history(here.context, data.n_rows)
     for V in around:
         history = history.after(_labels(here, data, V))
     check(here.context, history, data.n_rows, number - 2)
     return [history]
+
+
+def _count_degrees(here: RowsRound, n_sums: int) -> DegreeSums:
+    """Return what sums of degrees tell with so many more; two that close count at first."""
+    session, k = here.context.session, here.params.n_clusters
+    before, width = here.context.memory.get(DegreeSums), len(here.scale.offset)
+    each = k * (width + 1) / (round_bound.fewest_others(session) * width)
+    told = 2 * each if before is None else before.equations
+    return DegreeSums(equations=told + n_sums * each)
 
 
 def audit_final_sums(here: RowsRound, labels: IntArray, number: int) -> RowHistory:

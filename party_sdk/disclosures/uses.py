@@ -1,0 +1,147 @@
+"""What one use of rows shows of them, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from itertools import permutations
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict
+
+from clustering_protocols.contract.disclosures import (
+    REFUSED,
+    SENTENCES,
+    Kind,
+    Reader,
+    kinds_of,
+)
+from clustering_protocols.numerics.randomness import length_prefixed
+from clustering_protocols.session_terms import check_terms, shown_in
+from clustering_protocols.shared_stages.row_selection import shares_rows
+from clustering_protocols.terms.terms import Terms
+
+_IN_PAIRS: Final = frozenset[Kind]().union(*REFUSED)
+"""Kinds that say more together with another one."""
+
+
+class Use(BaseModel):
+    """What one party of a session shows of its rows.
+
+    session: names session and agreement: a session that continues is itself, and what its
+        slots show together is for its terms to say.
+    slot: of the party.
+    analyst, coordinator: their public keys; None where the terms name none, or nobody
+        knows any more.
+    outside: what analyst and coordinator get.
+    parties: public keys of the other parties; the empty text stands for an open slot.
+    everybody: what every party gets, of variables that it does not hold too.
+    way: protocol and columns.
+    sums: whether anybody at all reads sums or means of rows.
+    published: whether means of clusters leave the rows' own parties, or a profile is
+        added up.
+    smallest: fewest rows of a cluster of which others are told.
+    intersects: whether it only shows which ids others have too.
+    epsilon: what it costs each person.
+    degrees: equations in sums of degrees for each unknown number of others' rows.
+    """
+
+    model_config = ConfigDict(frozen=True, ser_json_inf_nan="strings")
+
+    session: str
+    slot: str
+    analyst: str | None = None
+    coordinator: str | None = None
+    outside: frozenset[Kind] = frozenset()
+    parties: frozenset[str] = frozenset()
+    everybody: frozenset[Kind] = frozenset()
+    way: str = ""
+    sums: bool = False
+    published: bool = False
+    smallest: int = 1
+    intersects: bool = False
+    epsilon: float = 0.0
+    degrees: float = 0.0
+
+    @classmethod
+    def of(cls, terms: Terms, session: str, slot: str, columns: Iterable[str]) -> Use:
+        """Return what a party shows by terms that were checked.
+
+        columns: those of the table; what is only described is in no geometry.
+        """
+        shown, params = shown_in(terms), check_terms(terms)
+        outside = kinds_of(shown, Reader.OUTSIDE)
+        adds_up = terms.layout.adds_up(terms.layout.slot(slot).column)
+        smallest = params.fewest_published
+        if terms.release is not None:
+            smallest = max(smallest, terms.release.min_cluster_rows)
+        return cls(
+            session=session,
+            slot=slot,
+            analyst=terms.identities.analyst,
+            coordinator=terms.identities.coordinator,
+            outside=outside,
+            parties=_others(terms, slot),
+            everybody=kinds_of(shown, Reader.ALL) & _IN_PAIRS,
+            way=_way(terms, set(columns).difference(terms.described_names(slot))),
+            sums=any(each.kind in {Kind.MEANS, Kind.SUMS} for each in shown),
+            published=Kind.MEANS in outside or (terms.release is not None and adds_up),
+            smallest=smallest,
+        )
+
+    @classmethod
+    def intersection(cls, terms: Terms, session: str, slot: str) -> Use | None:
+        """Return what a party shows by its blinded ids; None where none leave."""
+        if not (check_terms(terms).selects_rows and shares_rows(terms, slot)):
+            return None
+        coordinator = terms.identities.coordinator
+        return cls(session=session, slot=slot, coordinator=coordinator, intersects=True)
+
+    @property
+    def name(self) -> str:
+        """Return what names it among all uses."""
+        what = "ids" if self.intersects else "rows"
+        return sha256(length_prefixed(self.session, self.slot, what)).hexdigest()[:32]
+
+    def readers_of(self, kind: Kind) -> frozenset[str]:
+        """Return the keys of those who get a kind; an empty text where one is unknown."""
+        found: frozenset[str] = frozenset()
+        if kind in self.outside:
+            found |= {self.analyst or "", self.coordinator or ""}
+        return found | self.parties if kind in self.everybody else found
+
+    def questions_after(self, before: Use) -> Iterator[str]:
+        """Yield which kinds one reader would have together over two sessions."""
+        if before.session == self.session:
+            return
+        for first, then in (order for pair in REFUSED for order in permutations(pair)):
+            if _share_one(before.readers_of(first), self.readers_of(then)):
+                yield (
+                    f"Of these rows, an earlier session showed {SENTENCES[first]}. Its "
+                    "analyst, coordinator or a party now gets "
+                    f"{SENTENCES[then]}: from both it can compute the rows."
+                )
+        geometry = (use.readers_of(Kind.GEOMETRY) for use in (before, self))
+        if before.way != self.way and _share_one(*geometry):
+            yield (
+                "The same analyst or coordinator got these rows up to a motion by another "
+                "protocol, or of other columns: together they show more of each row."
+            )
+
+
+def _share_one(some: frozenset[str], others: frozenset[str]) -> bool:
+    """Return whether two groups of keys have one in common, as far as is known."""
+    is_open = "" in some | others
+    return bool(some and others) if is_open else bool(some & others)
+
+
+def _others(terms: Terms, own: str) -> frozenset[str]:
+    """Return the keys of the other parties; an empty text where a slot is open."""
+    expected = terms.identities.slots
+    keys = {expected.get(slot, "") for slot in terms.layout.names if slot != own}
+    return frozenset(keys - {expected.get(own, None)})
+
+
+def _way(terms: Terms, columns: Iterable[str]) -> str:
+    words = length_prefixed(terms.protocol.name, *sorted(columns))
+    return sha256(words).hexdigest()
