@@ -12,7 +12,11 @@ from clustering_protocols.common.suitability import (
 def _way(
     partitioning: Partitioning, seen: tuple[Exposure, Exposure], name: str, shape: Shape
 ) -> Method:
-    fuzzy = {"algorithm": "fuzzy_cmeans", "output": "memberships"}
+    params = {}
+    if shape == "fuzzy":
+        params = {"algorithm": "fuzzy_cmeans"}
+        # over columns the memberships of the result are rows of others too
+        params |= {"output": "memberships"} if partitioning == "horizontal" else {}
     return Method(
         name=name,
         partitionings=(partitioning,),
@@ -20,7 +24,7 @@ def _way(
         rounds=RoundBudget.MANY,
         analyst_sees=seen[0],
         exposure_with_one_party=seen[1],
-        params=fuzzy if shape == "fuzzy" else {},
+        params=params,
         agreement={partitioning: (1.0, 1.0)},
     )
 

@@ -1,0 +1,99 @@
+"""Sessions whose totals could be solved for the items of others, and who refuses them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from support.coclusters import sites
+
+from clustering_protocols import engine
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidParameters,
+    ProtocolFailed,
+)
+from clustering_protocols.contract.party import Memory
+from clustering_protocols.protocols.fccm import CoClustering
+from clustering_protocols.session_terms import build_request, draw_up
+from clustering_protocols.simulation import Session
+from clustering_protocols.simulation.agreement import agree, entropies
+from clustering_protocols.terms.schema import numbers
+from clustering_protocols.terms.terms import Layout
+from party_sdk.advice import Situation, advise
+
+SEED = 5
+SMALL: dict[str, Any] = {"n_clusters": 1, "n_init": 1, "max_iter": 1}
+# of one cluster, one start and one update: 2 · 59 bits · (1 + 1) totals
+NEEDED = 236
+
+
+def begun(widths: list[int], **params: Any) -> Session:
+    X = np.random.default_rng(0).random((20, sum(widths)))
+    return Session(CoClustering(**SMALL | params), *sites(X, widths), SEED)
+
+
+@pytest.mark.threat(195)
+@pytest.mark.parametrize("widths", [[118, 118, 118], [900, 6, 230], [79, 79, 78, 900]])
+def test_as_many_items_of_others_as_it_takes_are_enough(widths: list[int]) -> None:
+    begun(widths)
+    widths[1] -= 1
+    with pytest.raises(ProtocolFailed, match=f"over 235 items .* takes {NEEDED} items"):
+        begun(widths)
+
+
+@pytest.mark.parametrize(
+    ("params", "fits"),
+    [
+        ({"max_iter": 9}, "max_iter of at most 4,"),
+        ({"n_init": 10}, "n_init 1 with max_iter of at most 4,"),
+        ({"n_clusters": 6}, "fewer clusters"),
+    ],
+)
+def test_the_text_says_what_would_fit(params: dict[str, Any], fits: str) -> None:
+    with pytest.raises(ProtocolFailed) as refused:
+        begun([300, 300, 300], **params)
+    assert fits.rstrip(",") in refused.value.detail
+    begun([300, 300, 300], **params, small_cohorts="allow")
+
+
+@pytest.mark.threat(195)
+def test_a_dictionary_is_enough_to_refuse_before_anybody_joins() -> None:
+    layout = Layout.lattice(1, 3)
+    for width, refused in ((118, False), (117, True)):
+        dictionary = [numbers([f"x{j}" for j in range(width)], 0, 1)] * 3
+        request = build_request(
+            CoClustering(**SMALL), layout, dictionary=dictionary, seed=1
+        )
+        if not refused:
+            assert draw_up("s", request)
+            continue
+        with pytest.raises(InvalidParameters, match="solve them for the rows"):
+            draw_up("s", request)
+
+
+@pytest.mark.threat(195)
+def test_a_site_refuses_what_its_analyst_begins_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    layout, data = sites(np.random.default_rng(0).random((20, 30)), [10] * 3)
+    agreement = agree(CoClustering(**SMALL), layout, data, SEED)
+    with monkeypatch.context() as lying:
+        lying.setattr("clustering_protocols.engine.analyst.check_roster", id)
+        opened = engine.begin(agreement)
+    assert isinstance(opened, engine.Opened)
+    keys = entropies(SEED, "simulation", layout.names)
+    for slot in layout.names:
+        party = engine.PartyEngine(agreement=agreement, slot=slot, entropy=keys[slot])
+        with pytest.raises(CoterieError, match="solve them for the rows"):
+            party.reply(engine.Journal(), Memory(), opened.tasks[slot], data[slot])
+
+
+def test_methods_that_open_rows_to_parties_are_never_advised_first() -> None:
+    situation = Situation(partitioning="vertical", parties=3, distances=True)
+    fits = advise(situation).fits
+    opened = [fit.parties_read_rows for fit in fits]
+    assert opened == sorted(opened)
+    assert [fit.name for fit in fits if fit.parties_read_rows] == ["llf, fuzzy_cmeans"]
+    assert "memberships" not in fits[-1].command
