@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from support.lattices import reduced
 from support.verdicts import ATTACKED, RIGHT, Refused, Verdict, attacked, check
 
 from clustering_protocols import catalogue, simulation
@@ -36,6 +37,11 @@ SPANNED: dict[str, Verdict] = {
     "accepted, rows shuffled": RIGHT,
 }
 """By terms and totals: whether every column of others is found, every object right."""
+FEW: dict[str, Verdict] = {
+    "by default": Refused(Problem.PROTOCOL_FAILED, "solve them for the rows"),
+    "accepted": ATTACKED,
+}
+"""By terms: whether four totals of an object give all twelve columns of others."""
 CRISP: dict[tuple[str, float], Verdict] = {
     ("allow", 100.0): RIGHT,
     ("allow", 1.0): ATTACKED,
@@ -150,6 +156,29 @@ def test_totals_span_the_columns_of_all_other_sites(case: str) -> None:
     hits = [column.astype(bool).tobytes() in found for column in rare]
     assert all(hits) or not any(hits)
     check(attacked(all(hits)), SPANNED[case])
+
+
+@pytest.mark.threat(195)
+@pytest.mark.parametrize("case", FEW)
+def test_lattice_reduction_finds_columns_in_few_totals(case: str) -> None:
+    """Whole combinations of objects that are nothing in all totals are so in all items."""
+    few: dict[str, Any] = {"n_clusters": 2, "n_init": 1, "max_iter": 1}
+    if case == "by default":
+        check(refusal(150, 18, **few), FEW[case])
+        return
+    totals = totals_of(150, 18, **few)
+    parts = zip(totals.sums, totals.weights, strict=True)
+    S = np.column_stack([sums - totals.own @ weights for sums, weights in parts])
+    n, m = 40, totals.others.shape[1]
+    assert S.shape[1] <= m / 2, "as many equations as the bound allows to real numbers"
+    rows = S[:n] / np.abs(S).max()
+    U = np.rint(reduced(np.hstack([2.0**34 * rows, np.eye(n)]), 60)[:, S.shape[1] :])
+    short = U[np.argsort(np.linalg.norm(U, axis=1))[: n - m]]
+    span = np.linalg.svd(short)[2][n - m :].T
+    found = binary_vectors(span, tries=20)
+    others = totals.others[:n]
+    rare = [column if column.mean() <= 0.5 else 1 - column for column in others.T]
+    check(attacked(all(c.astype(bool).tobytes() in found for c in rare)), FEW[case])
 
 
 def test_what_is_accepted_is_named() -> None:

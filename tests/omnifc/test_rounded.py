@@ -7,12 +7,12 @@ and Lovász) shows the axes. It takes some d + 30 rows; no row has to be known.
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.lattices import reduced
 
 from benchmarks import datasets
 from clustering_protocols import catalogue
@@ -44,29 +44,6 @@ def find_axes(Z: Matrix, seconds: float, seed: int = 0) -> Matrix:
         short = reduced(together, seconds)[:, : Z.shape[1]] / scale
         found.append(short[np.linalg.norm(short, axis=1) > _SHORTEST])
     return np.concatenate(found)
-
-
-def reduced(B: Matrix, seconds: float) -> Matrix:
-    """Return a shorter basis of the lattice of B's rows, by the algorithm LLL."""
-    B, k, end = B.copy(), 1, time.monotonic() + seconds
-    G = np.zeros_like(B)  # orthogonalised rows; those below k hold
-    G[0] = B[0]
-    norms = np.einsum("ij,ij->i", G, G)
-    while k < len(B) and time.monotonic() < end:
-        for j in range(k - 1, -1, -1):
-            B[k] -= np.rint(B[k] @ G[j] / norms[j]) * B[j]
-        mu = G[:k] @ B[k] / norms[:k]
-        G[k] = B[k] - mu @ G[:k]
-        G[k] -= (G[:k] @ G[k] / norms[:k]) @ G[:k]  # again, for rounding
-        norms[k] = G[k] @ G[k]
-        if norms[k] >= (0.99 - mu[k - 1] ** 2) * norms[k - 1]:
-            k += 1
-            continue
-        B[[k, k - 1]] = B[[k - 1, k]]
-        k = max(k - 1, 1)
-        if k == 1:
-            G[0], norms[0] = B[0], B[0] @ B[0]
-    return B
 
 
 def matched(axes: Matrix, Z: Matrix, X: Matrix) -> dict[int, float]:

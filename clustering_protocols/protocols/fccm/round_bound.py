@@ -2,8 +2,8 @@
 
 Less its own share, a site reads n_init·C totals of each object in each of T + 1 rounds. An
 item of others may be 0 or 1, which is one bit, and a total holds as many bits as the ring:
-lattice reduction solves a few totals for many such items. So equations count in bits, and
-each site sees to it that no total is of fewer items of its own than twice these bits.
+lattice reduction finds twelve items of others in four totals. So equations count in bits,
+and a site sends no total of fewer items of its own than twice these bits.
 """
 
 from __future__ import annotations
