@@ -1,1 +1,5 @@
-"""How long things take, as ratios where machines differ."""
+"""How long things take. The processes that are started here keep their compiled modules."""
+
+import os
+
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -121,7 +121,7 @@ class AnalystProcess:
                 stdout=log,
                 stderr=log,
             )
-        _await_answer(f"{self.url}/readyz")
+        _await_answer(f"{self.url}/readyz", self.process)
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -245,14 +245,17 @@ class Member:
         return self.reply(self.client.task(self.session, wait=20) or b"")
 
 
-def _await_answer(url: str) -> None:
-    """Return once an address answers well; httpx.HTTPError if it does not in a minute."""
+def _await_answer(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Return once an address answers well; httpx.HTTPError if it does not in a minute.
+
+    Nor is a process awaited that has ended: its log says why.
+    """
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
             httpx.get(url).raise_for_status()
         except httpx.HTTPError:
-            if time.monotonic() > until:
+            if time.monotonic() > until or process.poll() is not None:
                 raise
             time.sleep(0.05)
         else:
@@ -280,11 +283,6 @@ def processor_seconds_around(pid: int) -> tuple[float, float]:
     threads = Path(f"/proc/{pid}/task").glob("*/children")
     children = [int(child) for each in threads for child in each.read_text().split()]
     return processor_seconds_of(pid), sum(map(processor_seconds_of, children))
-
-
-def mebibytes(size: float) -> str:
-    """Return a size for people."""
-    return f"{size / 2**20:.0f} MiB"
 
 
 def rows_for(size: int) -> int:

@@ -1,7 +1,5 @@
 """How long the analyst takes to say no, and to list many sessions.
 
-    python -m benchmarks.speed.answers [--tries 1000] [--sessions 100000]
-
 refusals  no credential, a malformed one, an unknown and a revoked key, in turns: medians,
           and how far they are apart. What differs in time tells what is known.
 lists     the first page of an administrator's sessions, and one from the middle.
@@ -9,9 +7,9 @@ lists     the first page of an administrator's sessions, and one from the middle
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
@@ -25,30 +23,29 @@ from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Principal, Session, Task
 from benchmarks.speed.analyst_process import AnalystProcess
+from benchmarks.speed.figures import Figure, Run
 
-GOAL_APART_MS, GOAL_LIST_MS = 2.0, 200.0
 PATH = "/v1/sessions"
 PAGES, PAGE = 20, 1000
 
 
-def main() -> None:
-    """Print the figures beside their goals."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tries", type=int, default=1000)
-    parser.add_argument("--sessions", type=int, default=100_000)
-    options = parser.parse_args()
+def figures(run: Run) -> Iterator[Figure]:
+    """Yield the figures of refusals and of lists."""
+    tries, n_sessions = (20, 2000) if run.small else (1000, 100_000)
     with tempfile.TemporaryDirectory() as folder:
         analyst = AnalystProcess(Path(folder))
-        revoked, administrator = prepare(Path(folder), options.sessions)
+        revoked, administrator = prepare(Path(folder), n_sessions)
         address = f"http://127.0.0.1:{analyst.port}"
         with analyst, httpx.Client(base_url=address, timeout=60) as http:
-            refusals(http, revoked, options.tries)
-            lists(http, administrator, options.sessions)
+            yield from refusals(http, revoked, tries)
+            yield from lists(http, administrator, n_sessions)
 
 
 def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
     """Fill the database; return a revoked key, and an administrator's."""
-    database, clock = Database(Settings(data_dir=folder).database), SystemClock()
+    settings, clock = Settings(data_dir=folder), SystemClock()
+    database = Database(settings.database)
+    task = settings.blob_place.open().put(b"")  # an analyst misses none at its start
     with database.write() as transaction:
         gone, revoked = create_key(transaction, Role.COORDINATOR, "revoked", 86_400)
         revoke(transaction, gone)
@@ -57,7 +54,7 @@ def prepare(folder: Path, n_sessions: int) -> tuple[str, str]:
         )
         owner = transaction.scalars(sa.select(Principal.id)).first()
         transaction.execute(sa.insert(Session), rows(str(owner), clock, n_sessions))
-        transaction.execute(sa.insert(Task), tasks(min(PAGE, n_sessions)))
+        transaction.execute(sa.insert(Task), tasks(min(PAGE, n_sessions), task))
     database.close()
     return revoked, administrator
 
@@ -84,7 +81,7 @@ def rows(owner: str, clock: SystemClock, n_sessions: int) -> list[dict[str, obje
     ]
 
 
-def tasks(n_sessions: int) -> list[dict[str, object]]:
+def tasks(n_sessions: int, digest: str) -> list[dict[str, object]]:
     """Return what the parties of the first sessions are asked."""
     return [
         {
@@ -92,15 +89,15 @@ def tasks(n_sessions: int) -> list[dict[str, object]]:
             "round": 3,
             "attempt": 1,
             "slot": slot,
-            "digest": "0" * 64,
+            "digest": digest,
         }
         for number in range(n_sessions)
         for slot in ("north", "south", "west", "east")
     ]
 
 
-def refusals(http: httpx.Client, revoked: str, tries: int) -> None:
-    """Print how long refusals take."""
+def refusals(http: httpx.Client, revoked: str, tries: int) -> Iterator[Figure]:
+    """Yield how long refusals take."""
     headers = {
         "none": {},
         "malformed": {"Authorization": "Basic x"},
@@ -116,16 +113,15 @@ def refusals(http: httpx.Client, revoked: str, tries: int) -> None:
             took[name].append(1000 * (time.perf_counter() - begin))
             document = answer.json() | {"request_id": ""}
             bodies.add((answer.status_code, repr(sorted(document.items()))))
-    medians = {name: median(times) for name, times in took.items()}
-    for name, middle in medians.items():
-        print(f"refusal {name:9} {middle:.2f} ms")
-    apart = max(medians.values()) - min(medians.values())
-    print(f"medians apart {apart:.2f} ms  (goal: under {GOAL_APART_MS})")
-    print(f"different answers: {len(bodies)}  (goal: 1)")
+    medians = [median(times) for times in took.values()]
+    apart = max(medians) - min(medians)
+    yield Figure("refusals, slowest kind, ms", max(medians))
+    yield Figure("refusals, ms between the medians of two kinds", apart, 2)
+    yield Figure("refusals, different answers", len(bodies), 1)
 
 
-def lists(http: httpx.Client, administrator: str, n_sessions: int) -> None:
-    """Print how long pages of a long list take."""
+def lists(http: httpx.Client, administrator: str, n_sessions: int) -> Iterator[Figure]:
+    """Yield how long pages of a long list take."""
     shown = {"Authorization": f"Bearer {administrator}"}
     at = http.get(PATH, headers=shown).json()["next"].partition("~")[0]  # that of all
     for name, after in (("first", ""), ("middle", f"{at}~s-{n_sessions // 2:06}")):
@@ -135,12 +131,5 @@ def lists(http: httpx.Client, administrator: str, n_sessions: int) -> None:
             page = http.get(PATH, headers=shown, params={"after": after})
             took.append(1000 * (time.perf_counter() - begin))
             page.raise_for_status()
-        n_shown = len(page.json()["sessions"])
-        print(
-            f"list of {n_sessions} sessions, {name} page of {n_shown}: "
-            f"{median(took):.1f} ms  (goal: under {GOAL_LIST_MS:.0f})"
-        )
-
-
-if __name__ == "__main__":
-    main()
+        shown_as = f"list of {n_sessions:,} sessions, {name} page, ms"
+        yield Figure(shown_as, median(took), 200)

@@ -1,6 +1,6 @@
 """Speed of `llf` and of masked sums, as ratios to named primitives of one run.
 
-    python -m benchmarks.speed.llf_speed [--session]
+    python -m benchmarks.speed.llf_speed
 
 passes   one c-means pass over 1,000,000 × 16 rows, k = 10, against one matrix product
          X V'; one fuzzy pass against the products X V' and U' X; and scikit-fuzzy's pass
@@ -9,34 +9,15 @@ passes   one c-means pass over 1,000,000 × 16 rows, k = 10, against one matrix 
 masking  10,000,000 ring elements with one pairwise mask against `words.copy()`, and
          against a copy into memory that was touched before.
 wire     bytes of one party and round, up and down, beside (k·F + k) · 8.
-session  --session: a whole blind run over HTTP, ten party processes, 1,000,000 × 16
-         rows, 20 updates, SQLite, against scikit-learn's KMeans on the pooled rows from
-         the same start with as many iterations; and where the time of a round goes.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-from statistics import median
-from typing import IO, Any, NamedTuple
-
 import numpy as np
-import pyarrow as pa
-from pyarrow import parquet
 from skfuzzy.cluster._cmeans import _cmeans0
-from sklearn.cluster import KMeans
-from sklearn.datasets import make_blobs
 from threadpoolctl import threadpool_limits
 
-from analyst_service.clock import SystemClock
-from benchmarks.speed.analyst_process import AnalystProcess
-from benchmarks.speed.session_split import idle_seconds, shares, split
-from benchmarks.speed.timing import cpu_seconds, ratio, seconds
+from benchmarks.speed.timing import cpu_seconds, ratio
 from clustering_protocols import simulation
 from clustering_protocols.algorithms.row_kernels import bring_nearer
 from clustering_protocols.engine import packets
@@ -44,12 +25,10 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.llf import LosslessFederated, kernels
 from clustering_protocols.quality.block_sums import add_by_label, of_block
 from clustering_protocols.secrecy.masks import add_stream
-from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
-from party_sdk.coordinator.coordinator import Coordinator
 
 N_ROWS, N_FEATURES, N_CLUSTERS = 1_000_000, 16, 10
-N_PARTIES, N_UPDATES = 10, 20
+N_PARTIES = 10
 
 
 def passes() -> None:
@@ -140,139 +119,7 @@ def wire() -> None:
         print(f"  beyond that {beyond:.0f} (goal: under 1,024)")
 
 
-# A whole session
-
-
-def session() -> None:
-    """Print the ratio of a session over HTTP to pooled k-means."""
-    X, _ = make_blobs(N_ROWS, N_FEATURES, centers=30, cluster_std=4.0, random_state=0)
-    bound = float(np.abs(X).max())
-    start = X[np.random.default_rng(0).choice(N_ROWS, N_CLUSTERS, replace=False)]
-    params = LosslessFederated(
-        n_clusters=N_CLUSTERS,
-        scaling="none",
-        init="given",
-        initial_centroids=tuple(tuple(map(float, row)) for row in start),
-        max_iter=N_UPDATES,
-        tol=0,
-    )
-    pooled = KMeans(N_CLUSTERS, init=start, n_init=1, max_iter=N_UPDATES, tol=0)
-    with tempfile.TemporaryDirectory() as folder:
-        took, rounds, parts, waited, worked = _federated(Path(folder), X, params, bound)
-    reference = median(seconds(lambda: pooled.fit(X)) for _ in range(3))
-    print(
-        f"session, {N_PARTIES} party processes, {rounds} rounds: {took / reference:.1f} × "
-        f"pooled KMeans with {pooled.n_iter_} iterations (goal 6)"
-    )
-    print(f"  {took:.2f} s against {reference:.2f} s")
-    print(f"  it waited for: {shares(waited)}")
-    print(f"  processors worked on: {shares(worked)}")
-    for name, each in parts.items():
-        print(f"  {name}: {1000 * each:.1f} ms per round")
-    overhead = (took - rounds * parts["party: rows"]) / (rounds * N_PARTIES)
-    print(f"  overhead per party and round: {1000 * overhead:.1f} ms (aim 10)")
-
-
-class Session(NamedTuple):
-    """A session's seconds and rounds, seconds of a round by part, and where all went."""
-
-    took: float
-    rounds: int
-    parts: dict[str, float]
-    waited: dict[str, float]
-    worked: dict[str, float]
-
-
-def _federated(
-    folder: Path, X: np.ndarray[Any, Any], params: LosslessFederated, bound: float
-) -> Session:
-    layout, clock = Layout.lattice(N_PARTIES, 1), SystemClock()
-    for slot, rows in zip(layout.names, np.array_split(X, N_PARTIES), strict=True):
-        named = {f"x{f}": rows[:, f] for f in range(N_FEATURES)}
-        parquet.write_table(pa.table(named), folder / f"{slot}.parquet")
-    (folder / "a").mkdir()
-    with (
-        AnalystProcess(folder / "a") as analyst,
-        Coordinator(analyst.url, analyst.key, home=folder) as coordinator,
-    ):
-        said = [numbers([f"x{f}" for f in range(N_FEATURES)], -bound, bound)]
-        session = coordinator.create_session("speed", params, layout, dictionary=said)
-        invitations = session.invite()
-        risks = json.dumps(session.status().risks)
-        parties = [
-            _party(folder, slot, invitations[slot], risks) for slot in layout.names
-        ]
-        for party in parties:
-            _pipe(party.stdout).readline()  # imports are done, rows are read
-        used, idle = analyst.processor_seconds(), idle_seconds()
-        begin = clock.now()
-        for party in parties:
-            _say(party, "go")
-        reports = [json.loads(party.communicate()[0]) for party in parties]
-        end = clock.now()
-        rounds = session.status().round
-        served, stepped = (
-            now - before
-            for now, before in zip(analyst.processor_seconds(), used, strict=True)
-        )
-        waited = split(session.audit().entries(), begin, end)
-        rows, beside = (
-            sum(report[name] for report in reports)
-            for name in ("processor: rows", "processor: beside its rows")
-        )
-        worked = {
-            "parties' rows": rows,
-            "parties beside them": beside,
-            "joining": sum(report["processor: joining"] for report in reports),
-            "the analyst": served,
-            "its steps": stepped,
-            "nothing": idle_seconds() - idle,
-        }
-    parts = {
-        f"party: {name}": median(report[name] for report in reports) / rounds
-        for name in reports[0]
-    }
-    parts["analyst: processor time of each party"] = served / rounds / N_PARTIES
-    return Session((end - begin).total_seconds(), rounds, parts, waited, worked)
-
-
-def _party(
-    folder: Path, slot: str, invitation: str, risks: str
-) -> subprocess.Popen[str]:
-    party = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.speed.llf_party", str(folder), slot],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    _say(party, invitation)
-    _say(party, risks)
-    return party
-
-
-def _say(party: subprocess.Popen[str], line: str) -> None:
-    stdin = _pipe(party.stdin)
-    stdin.write(line + "\n")
-    stdin.flush()
-
-
-def _pipe(end: IO[str] | None) -> IO[str]:
-    if end is None:
-        raise ValueError("not a pipe")
-    return end
-
-
-def main() -> None:
-    """Print all ratios."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--session", action="store_true", help="The whole run too.")
-    whole = parser.parse_args().session
+if __name__ == "__main__":
     passes()
     masking()
     wire()
-    if whole:
-        session()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,42 +1,35 @@
-"""A thousand uploads of a megabyte at once, of twenty sessions with fifty parties.
-
-    python -m benchmarks.speed.load [--sessions 20] [--parties 50]
-
-Prints seconds, statuses, the slowest answer and the service's memory.
-"""
+"""A thousand uploads of a megabyte at once, of twenty sessions with fifty parties."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from benchmarks.speed.analyst_process import AnalystProcess, Upload, mebibytes, rows_for
+from benchmarks.speed.analyst_process import AnalystProcess, Upload, rows_for
+from benchmarks.speed.figures import Figure, Run
 
 MEGABYTE = 10**6
 
 
-def main() -> None:
-    """Print the figures beside their goals."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sessions", type=int, default=20)
-    parser.add_argument("--parties", type=int, default=50)
-    options = parser.parse_args()
+def figures(run: Run) -> Iterator[Figure]:
+    """Yield seconds, memory of the service, and uploads that were not stored.
+
+    Raises RuntimeError where a stored blob is not what was sent.
+    """
+    n_sessions, n_parties = (1, 3) if run.small else (20, 50)
     with (
         tempfile.TemporaryDirectory() as folder,
         AnalystProcess(Path(folder)) as analyst,
     ):
         uploads = [
             upload
-            for number in range(options.sessions)
-            for upload in analyst.uploads(
-                f"s-{number}", options.parties, rows_for(MEGABYTE)
-            )
+            for number in range(n_sessions)
+            for upload in analyst.uploads(f"s-{number}", n_parties, rows_for(MEGABYTE))
         ]
         most = [0]
         over = threading.Event()
@@ -47,13 +40,13 @@ def main() -> None:
         seconds = time.perf_counter() - begin
         over.set()
         watcher.join()
-        whole = digests_are_equal(Path(folder), uploads)
-    statuses = Counter(status for status, _ in answers)
-    print(f"{len(uploads)} uploads at once in {seconds:.1f} s  (goal: under 60 s)")
-    print(f"statuses {dict(statuses)}  (goal: all 201)")
-    print(f"slowest answer {max(took for _, took in answers):.1f} s")
-    print(f"resident memory at most {mebibytes(most[0])}  (goal: under 1000 MB)")
-    print(f"every blob has the digest of its upload: {whole}")
+        if not digests_are_equal(Path(folder), uploads):
+            raise RuntimeError("a stored blob is not what was sent")
+    refused = sum(status != 201 for status, _ in answers)
+    yield Figure(f"{len(uploads)} uploads of a megabyte at once, s", seconds, 60)
+    yield Figure("  refused", refused, 0)
+    yield Figure("  slowest answer, s", max(took for _, took in answers))
+    yield Figure("  memory of the service, MiB", most[0] / 2**20, 954)
 
 
 def watch(analyst: AnalystProcess, most: list[int], over: threading.Event) -> None:
@@ -85,7 +78,3 @@ def digests_are_equal(folder: Path, uploads: list[Upload]) -> bool:
         sha256((folder / "blobs" / name[:2] / name).read_bytes()).hexdigest() == name
         for name in (sha256(upload.content).hexdigest() for upload in uploads)
     )
-
-
-if __name__ == "__main__":
-    main()

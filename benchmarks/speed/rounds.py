@@ -1,35 +1,26 @@
 """What a round costs the analyst: a hundred sessions of five parties of the dummy at once.
 
-    python -m benchmarks.speed.rounds [--sessions 100] [--parties 5] [--postgres URL]
-
-Prints, for each database, answers per second and per second of processor time, and
-processor time for each answer: of the process that serves, and of those that step
-rounds. Parties answer in this process, and wait for the next task as those of the SDK
-do. Ends with 1 where a request was refused or a session has not completed.
+Processor time for each answer, of the process that serves, and of those that step rounds.
+Parties answer in this process, and wait for the next task as those of the SDK do.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import secrets
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import psycopg
-
 from benchmarks.speed.analyst_process import AnalystProcess, Member, join_all
+from benchmarks.speed.figures import Figure, Run
 from clustering_protocols.wire.http_headers import wait_header
 from party_sdk.analyst_client import requests
 
 WAIT = wait_header(20)
 PUT_OFF = frozenset({429, 500, 503})
-GOAL_MS = 6.0
 
 
 class Cost(NamedTuple):
@@ -42,57 +33,26 @@ class Cost(NamedTuple):
     refusals: dict[int, int]
     states: dict[str, int]
 
-    def __str__(self) -> str:
-        serving, stepping = (
-            1000 * each / self.answers for each in (self.serving, self.stepping)
-        )
-        processor = self.serving + self.stepping
-        return (
-            f"{self.answers} answers in {self.seconds:.1f} s; "
-            f"{self.answers / processor:.0f} per second of processor time; each "
-            f"{serving:.1f} ms where it is served (goal {GOAL_MS:g}) and "
-            f"{stepping:.1f} ms where rounds are stepped; "
-            f"refused {self.refusals}, sessions {self.states}"
-        )
+
+def figures(run: Run) -> Iterator[Figure]:
+    """Yield what an answer costs on SQLite.
+
+    Raises RuntimeError where a request was refused or a session has not completed.
+    """
+    n_sessions, n_parties = (2, 2) if run.small else (100, 5)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        AnalystProcess(Path(folder)) as analyst,
+    ):
+        cost = play(analyst, n_sessions, n_parties)
+    if cost.refusals or cost.states != {"completed": n_sessions}:
+        raise RuntimeError(f"refused {cost.refusals}, sessions {cost.states}")
+    name = f"{n_sessions} sessions of {n_parties}, an answer, ms of processor"
+    yield Figure(f"{name} where it is served", 1000 * cost.serving / cost.answers, 6)
+    yield Figure(f"{name} where it is stepped", 1000 * cost.stepping / cost.answers)
 
 
-def main() -> int:
-    """Print what each analyst took on each database."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sessions", type=int, default=100)
-    parser.add_argument("--parties", type=int, default=5)
-    parser.add_argument("--postgres", default="", help="URL of a server's database.")
-    options = parser.parse_args()
-    is_well = True
-    for server in ("", *([options.postgres] if options.postgres else [])):
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            empty(server) as database,
-            AnalystProcess(Path(folder), database) as analyst,
-        ):
-            cost = run(analyst, options.sessions, options.parties)
-        print(f"{'PostgreSQL' if server else 'SQLite'}: {cost}", flush=True)
-        done = {"completed": options.sessions}
-        is_well &= not cost.refusals and cost.states == done
-    return 0 if is_well else 1
-
-
-@contextmanager
-def empty(server: str) -> Iterator[str]:
-    """Lend the URL of an empty database beside another one; of none without a server."""
-    if not server:
-        yield ""
-        return
-    name = f"coterie_rounds_{secrets.token_hex(4)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-        try:
-            yield f"{server.rpartition('/')[0]}/{name}"
-        finally:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
-def run(analyst: AnalystProcess, sessions: int, parties: int) -> Cost:
+def play(analyst: AnalystProcess, sessions: int, parties: int) -> Cost:
     """Let all sessions go through their rounds at once."""
     names = [f"s-{number}" for number in range(sessions)]
     with analyst.client() as client:
@@ -164,7 +124,3 @@ async def _exchange(
             return status, body
         counts[status] += 1
         await asyncio.sleep(1)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

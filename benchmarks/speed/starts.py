@@ -1,20 +1,17 @@
 """Processor time of each start: user and system, of the process that starts.
 
-    python -m benchmarks.speed.starts [--runs N]
-
 coterie --help, coterie party --help      until they end.
 analyst      `coterie serve`, until it has answered its first request.
 worker       a process that steps rounds, until it has taken a session's first step.
 prepared     the same, once all is imported that the session's later steps need.
 
-Ends with 1 if the least of the runs of a start is above its goal. What else runs on the
-machine makes starts slower and never faster, so the least tells most; the bare
-interpreter, for which there is no goal, tells how fast the machine is.
+What else runs on the machine makes starts slower and never faster, so the least of some
+runs is the figure; the bare interpreter, for which there is no goal, tells how fast the
+machine is.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import socket
@@ -23,14 +20,14 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
+
+from benchmarks.speed.figures import Figure, Run
 
 # A worker process imports this module again: what it must not load is imported below.
 
 COTERIE = [str(Path(sys.executable).with_name("coterie"))]
-GOAL_HELP, GOAL_ANALYST, GOAL_WORKER = 0.5, 1.0, 1.5
 
 
 def children() -> float:
@@ -108,21 +105,8 @@ def worker(agreed: bytes, folder: Path, *, prepared: bool) -> float:
     return children() - begin
 
 
-def report(
-    name: str, runs: int, goal: float | None, start: Callable[[], float]
-) -> bool:
-    """Print the processor time of a start; return whether it meets its goal."""
-    taken = [start() for _ in range(runs)]
-    told = "" if goal is None else f"; goal {goal:.1f}"
-    print(f"{name:22} {min(taken):5.2f} s least, {median(taken):5.2f} median{told}")
-    return goal is None or min(taken) <= goal
-
-
-def main() -> int:
-    """Print the figures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=7)
-    runs = parser.parse_args().runs
+def figures(run: Run) -> Iterator[Figure]:
+    """Yield the least processor time of each start."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         environment = os.environ | {
@@ -131,38 +115,15 @@ def main() -> int:
         }
         subprocess.run([*COTERIE, "migrate"], env=environment, check=True)
         agreed = agreement()
-        met = [
-            report(
-                "a bare interpreter",
-                runs,
-                None,
-                lambda: command([sys.executable, "-c", ""]),
-            ),
-            report(
-                "coterie --help", runs, GOAL_HELP, lambda: command([*COTERIE, "--help"])
-            ),
-            report(
-                "coterie party --help",
-                runs,
-                GOAL_HELP,
-                lambda: command([*COTERIE, "party", "--help"]),
-            ),
-            report("analyst", runs, GOAL_ANALYST, lambda: analyst(environment)),
-            report(
-                "worker",
-                runs,
-                GOAL_WORKER,
-                lambda: worker(agreed, folder, prepared=False),
-            ),
-            report(
-                "worker, prepared",
-                runs,
-                None,
-                lambda: worker(agreed, folder, prepared=True),
-            ),
-        ]
-    return int(not all(met))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        help_of_party = [*COTERIE, "party", "--help"]
+        starts: tuple[tuple[str, float | None, Callable[[], float]], ...] = (
+            ("a bare interpreter", None, lambda: command([sys.executable, "-c", ""])),
+            ("coterie --help", 0.5, lambda: command([*COTERIE, "--help"])),
+            ("coterie party --help", 0.5, lambda: command(help_of_party)),
+            ("analyst", 1.0, lambda: analyst(environment)),
+            ("worker", 1.5, lambda: worker(agreed, folder, prepared=False)),
+            ("worker, prepared", None, lambda: worker(agreed, folder, prepared=True)),
+        )
+        for start_of, goal, start in starts:
+            least = min(start() for _ in range(1 if run.small else 7))
+            yield Figure(f"start of {start_of}, s of processor", least, goal)

@@ -1,7 +1,5 @@
 """One large upload: the service's memory, and its time against a bare socket.
 
-    python -m benchmarks.speed.upload [--mebibytes 256] [--runs 5]
-
 The bare socket receives the same bytes in a process of its own, hashes them (SHA-256),
 writes them to a file of the same folder and syncs it: what any upload must do. The
 service does so through uvicorn, checks names, dtypes, shapes and values against the
@@ -10,57 +8,44 @@ task, and commits a row. Runs alternate; the ratio is the median of pairs.
 
 from __future__ import annotations
 
-import argparse
 import multiprocessing
 import os
 import socket
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from hashlib import sha256
 from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 
-from benchmarks.speed.analyst_process import AnalystProcess, Upload, mebibytes, rows_for
-
-GOAL_RATIO = 2.0
-GOAL_GROWTH = 64 << 20
+from benchmarks.speed.analyst_process import AnalystProcess, Upload, rows_for
+from benchmarks.speed.figures import Figure, Run
 
 
-def main() -> None:
-    """Print growth of memory and ratio of times."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mebibytes", type=int, default=256)
-    parser.add_argument("--runs", type=int, default=5)
-    options = parser.parse_args()
-    n_rows = rows_for(options.mebibytes << 20)
+def figures(run: Run) -> Iterator[Figure]:
+    """Yield ratio of times and growth of memory."""
+    size, runs = (1 << 20, 1) if run.small else (256 << 20, 5)
     with (
         tempfile.TemporaryDirectory() as folder,
         AnalystProcess(Path(folder)) as analyst,
     ):
         uploads = [
-            analyst.uploads(f"s-{number}", 1, n_rows)[0]
-            for number in range(options.runs)
+            analyst.uploads(f"s-{number}", 1, rows_for(size))[0]
+            for number in range(runs)
         ]
         pairs = [
             (bare(upload, Path(folder)), served(analyst, upload)) for upload in uploads
         ]
-    report(pairs, len(uploads[0].content))
-
-
-def report(pairs: list[tuple[float, tuple[float, dict[str, int]]]], size: int) -> None:
-    """Print the figures beside their goals."""
     ratio = median(seconds / floor for floor, (seconds, _) in pairs)
-    own = max(growth["RssAnon"] for _, (_, growth) in pairs)
-    everything = max(growth["VmRSS"] for _, (_, growth) in pairs)
-    print(f"upload of {mebibytes(size)}, {len(pairs)} runs")
-    print(f"bare socket  {median(floor for floor, _ in pairs):.2f} s")
-    print(f"service      {median(s for _, (s, _) in pairs):.2f} s")
-    print(f"ratio        {ratio:.2f}  (goal: at most {GOAL_RATIO})")
-    print(f"growth       {mebibytes(own)} of the process's own memory, ", end="")
-    print(f"{mebibytes(everything)} resident with mapped files", end="  ")
-    print(f"(goal: less than {mebibytes(GOAL_GROWTH)})")
+    growth = {
+        name: max(most[name] for _, (_, most) in pairs) / 2**20
+        for name in ("RssAnon", "VmRSS")
+    }
+    yield Figure(f"upload of {size >> 20} MiB ÷ a bare socket", ratio, 2)
+    yield Figure("  growth of the service's own memory, MiB", growth["RssAnon"], 64)
+    yield Figure("  growth with mapped files, MiB", growth["VmRSS"])
 
 
 def served(analyst: AnalystProcess, upload: Upload) -> tuple[float, dict[str, int]]:
@@ -122,7 +107,3 @@ def receive(parent: Connection, path: str, size: int) -> None:
             file.flush()
             os.fsync(file.fileno())
             connection.sendall(digest.hexdigest().encode())
-
-
-if __name__ == "__main__":
-    main()

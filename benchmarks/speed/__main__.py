@@ -1,0 +1,52 @@
+"""The speeds that have goals, beside them, in one run.
+
+    python -m benchmarks.speed [PART …] [--base CHECKOUT] [--small]
+
+sessions  ten parties, each in a process that begins with the session, beside pooled
+          k-means, and beside the same sessions of an older checkout.
+audit     of own sums, at the hundredth round of 3,000 rows in ten clusters.
+starts    processor time until commands, an analyst and a worker answer.
+rounds    processor time of the analyst for each answer, a hundred sessions at once.
+answers   refusals by different credentials, and pages of long lists.
+upload    one upload of 256 MiB, beside a bare socket.
+load      a thousand uploads of a megabyte at once.
+
+Ends with 1 where a goal is missed. Other work on the machine moves seconds; ratios are
+of runs in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Final
+
+from benchmarks.speed.figures import Part, Run
+
+PARTS: Final = ("sessions", "audit", "starts", "rounds", "answers", "upload", "load")
+
+
+def main() -> int:
+    """Print every figure as a row of a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--base", type=Path, help="A checkout of an older commit.")
+    parser.add_argument("--small", action="store_true", help="Sizes of a smoke test.")
+    options = parser.parse_args()
+    run = Run(base=options.base, small=options.small)
+    print("| | figure | at most | |\n|---|---|---|---|")
+    missed = 0
+    for name in options.parts:
+        part: Part = import_module(f"benchmarks.speed.{name}").figures
+        for figure in part(run):
+            print(figure, flush=True)
+            missed += not figure.is_met
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

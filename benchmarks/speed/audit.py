@@ -1,0 +1,34 @@
+"""What the audit of own sums takes of a round."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from statistics import median
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+
+from benchmarks.speed.figures import Figure, Run
+from clustering_protocols.contract import RowHistory
+
+N_ROWS, N_CLUSTERS, N_ROUNDS, N_LAST = 3000, 10, 100, 10
+
+
+def figures(run: Run) -> Iterator[Figure]:
+    """Yield the processor time of the last rounds' audits, two in each round."""
+    n_rounds = N_LAST if run.small else N_ROUNDS
+    X, _ = make_blobs(10 * N_ROWS, 10, centers=30, cluster_std=4.0, random_state=0)
+    V = X[np.random.default_rng(0).choice(len(X), N_CLUSTERS, replace=False)]
+    history, took = RowHistory.of_none(N_ROWS), []
+    for _ in range(n_rounds):
+        model = KMeans(N_CLUSTERS, init=V, n_init=1, max_iter=1, tol=0).fit(X)
+        V = model.cluster_centers_
+        history = history.after(model.predict(X[:N_ROWS]).astype(np.int64))
+        begin = time.process_time()
+        for _ in range(2):
+            history.n_following()
+        took.append(1000 * (time.process_time() - begin))
+    last = median(took[-N_LAST:])
+    yield Figure(f"audit of own sums, round {n_rounds}, ms of processor", last, 5)

@@ -1,0 +1,187 @@
+"""One session, all processes of which begin with it: prints what it took as JSON.
+
+    python -m benchmarks.speed.session over-http|simulated llf|dc ROWS COLUMNS
+
+Ten parties share rows of thirty blobs; ten clusters. `llf` begins at given rows and makes
+twenty updates. Nothing is imported that an older checkout lacks: the package may be
+another one's.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+N_PARTIES: Final = 10
+N_CLUSTERS: Final = 10
+N_UPDATES: Final = 20
+
+
+def draw_rows(n_rows: int, n_columns: int) -> tuple[Any, Any]:
+    """Return rows (n, m) of blobs, and the ten (k, m) to start from."""
+    from sklearn.datasets import make_blobs
+
+    X, _ = make_blobs(n_rows, n_columns, centers=30, cluster_std=4.0, random_state=0)
+    return X, X[np.random.default_rng(0).choice(n_rows, N_CLUSTERS, replace=False)]
+
+
+def main(way: str, protocol: str, n_rows: str, n_columns: str) -> None:
+    """Print the costs of one session."""
+    X, start = draw_rows(int(n_rows), int(n_columns))
+    params = _params(protocol, start)
+    measured = {"over-http": _over_http, "simulated": _simulated}[way](params, X)
+    print(json.dumps(measured))
+
+
+def _params(protocol: str, start: Any) -> Any:
+    if protocol == "dc":
+        from clustering_protocols.protocols.dc import DataCollaboration
+
+        return DataCollaboration(n_clusters=N_CLUSTERS)
+    from clustering_protocols.protocols.llf import LosslessFederated
+
+    return LosslessFederated(
+        n_clusters=N_CLUSTERS,
+        scaling="none",
+        init="given",
+        initial_centroids=tuple(tuple(map(float, row)) for row in start),
+        max_iter=N_UPDATES,
+        tol=0,
+    )
+
+
+def _simulated(params: Any, X: Any) -> dict[str, float]:
+    from clustering_protocols import simulation
+    from clustering_protocols.numerics.data_source import MatrixSource
+    from clustering_protocols.terms.terms import Layout
+
+    layout = Layout.lattice(N_PARTIES, 1)
+    parts = zip(layout.names, np.array_split(X, N_PARTIES), strict=True)
+    data = {slot: MatrixSource(part) for slot, part in parts}
+    begin = time.process_time()
+    run = simulation.run(params, layout, data, 0)
+    return {
+        "cpu": time.process_time() - begin,
+        "bytes": sum(cost.sent_bytes for cost in run.costs.values()),
+    }
+
+
+def _over_http(params: Any, X: Any) -> dict[str, float]:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from benchmarks.speed.analyst_process import AnalystProcess
+    from clustering_protocols.terms.schema import numbers
+    from clustering_protocols.terms.terms import Layout
+    from party_sdk.coordinator.coordinator import Coordinator
+
+    layout, bound = Layout.lattice(N_PARTIES, 1), float(np.abs(X).max())
+    columns = [f"x{number}" for number in range(X.shape[1])]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for slot, part in zip(layout.names, np.array_split(X, N_PARTIES), strict=True):
+            table = pa.table(dict(zip(columns, part.T, strict=True)))
+            parquet.write_table(table, folder / f"{slot}.parquet")
+        (folder / "analyst").mkdir()
+        with (
+            AnalystProcess(folder / "analyst") as analyst,
+            Coordinator(analyst.url, analyst.key, home=folder) as coordinator,
+        ):
+            session = coordinator.create_session(
+                "speed", params, layout, dictionary=[numbers(columns, -bound, bound)]
+            )
+            invitations, risks = session.invite(), session.status().risks
+            served = sum(analyst.processor_seconds())
+            used, begin = _of_children(), time.perf_counter()
+            reports = _take_part(folder, invitations, list(risks))
+            wall = time.perf_counter() - begin
+            rounds, parties = session.status().round, _of_children() - used
+            served = sum(analyst.processor_seconds()) - served
+    return {
+        "wall": wall,
+        "cpu": parties + served,
+        "beside rows": median(party["beside rows"] for party in reports),
+        "memory": max(party["memory"] for party in reports),
+        "answer": served / rounds / N_PARTIES,
+    }
+
+
+def _of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _take_part(
+    folder: Path, invitations: dict[str, str], risks: list[str]
+) -> list[dict[str, float]]:
+    """Return what each party reports, once the session is over."""
+    parties = [
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                __spec__.name,
+                str(folder),
+                slot,
+                invitation,
+                *risks,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for slot, invitation in invitations.items()
+    ]
+    return [json.loads(party.communicate()[0]) for party in parties]
+
+
+def take_part(folder: Path, slot: str, invitation: str, risks: list[str]) -> None:
+    """Be one of the parties; print what it took.
+
+    ``beside rows``: seconds of processor between two answers, in the middle round: not
+    those in which something is imported.
+    """
+    from clustering_protocols.engine import PartyEngine
+    from party_sdk.home.policy import Policy
+    from party_sdk.party.participant import Party
+    from party_sdk.tables import open_table
+
+    reply, begun, ended = PartyEngine.reply, list[float](), list[float]()
+
+    def timed(*arguments: Any, **options: Any) -> Any:
+        begun.append(time.process_time())
+        outcome = reply(*arguments, **options)
+        ended.append(time.process_time())
+        return outcome
+
+    PartyEngine.reply = timed  # type: ignore[method-assign]
+    policy = Policy(accepted_risks=frozenset(risks), least_known=0)
+    data = open_table(folder / f"{slot}.parquet")
+    with Party.join(invitation, policy=policy, home=folder / slot) as party:
+        party.enrol(data)
+        party.run(data)
+    beside = median(
+        end - begin for end, begin in zip(begun[1:], ended[:-1], strict=True)
+    )
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps({"beside rows": beside, "memory": memory}))
+
+
+if __name__ == "__main__":
+    if sys.argv[1] in {"over-http", "simulated"}:
+        main(*sys.argv[1:])
+    else:
+        from party_sdk.home.process_exit import run_to_the_end
+
+        slot, invitation, *risks = sys.argv[2:]
+        run_to_the_end(  # as `coterie` does
+            lambda: take_part(Path(sys.argv[1]), slot, invitation, risks)
+        )
