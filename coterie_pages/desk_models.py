@@ -379,7 +379,7 @@ class MendedTable(Screen):
     fits: bool = False
     problems: tuple[str, ...] = Field(default=(), repr=False)
     warnings: tuple[str, ...] = ()
-    confirm: bool = True
+    confirm: bool = False
     notify: str = ""
     choices: OwnChoices | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -27,6 +28,17 @@ class Release(Section):
         le=1_000_000,
         description="Clusters with fewer rows together are one line 'others'.",
     )
+
+    @property
+    def readers(self) -> Mapping[str, str]:
+        """Return what analyst, party and coordinator read of profiles, if they do."""
+        if self.profiles == "members":
+            return {"party": "The profiles of the clusters in its own variables."}
+        rounded = "The profiles of the clusters in all variables, rounded."
+        own = (
+            "The profiles of the clusters in its own variables; of all others, rounded."
+        )
+        return {"analyst": rounded, "party": own, "coordinator": rounded}
 
     @property
     def sentence(self) -> str:

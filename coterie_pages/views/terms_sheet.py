@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
 from clustering_protocols import catalogue, result_warnings, session_terms
-from clustering_protocols.contract import Exchange, Stage
+from clustering_protocols.contract import ClusteringProtocol, Exchange, Params, Stage
 from clustering_protocols.engine.signatures import build_closing, build_opening
 from clustering_protocols.engine.stages import profiles_stage, with_filling
 from clustering_protocols.records.arrays import Spec, item_dtype
@@ -92,10 +92,7 @@ def sheet_of(
         paper=protocol.paper,
         parameters=tuple(_parameters_of(params, terms)),
         places=tuple(_places(terms, known, slot, you)),
-        learns=tuple(
-            Learns(who=who, what=what)
-            for who, what in protocol.readers(params, terms.layout).items()
-        ),
+        learns=tuple(_list_readers(protocol, params, terms)),
         personal_data=protocol.personal_data(terms.layout),
         sent=sent_kinds(terms),
         categories=tuple(_categories(terms, slot)),
@@ -109,6 +106,15 @@ def sheet_of(
         audit=audit_sentence(terms),
         versions=versions_of(terms),
     )
+
+
+def _list_readers(
+    protocol: ClusteringProtocol[Params], params: Params, terms: Terms
+) -> Iterator[Learns]:
+    """Yield who learns what: by the protocol, and of what these terms release."""
+    released = {} if terms.release is None else terms.release.readers
+    for who, what in protocol.readers(params, terms.layout).items():
+        yield Learns(who=who, what=f"{what} {released.get(who, '')}".strip())
 
 
 def _categories(terms: Terms, own: str) -> Iterator[str]:

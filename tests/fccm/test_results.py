@@ -59,11 +59,11 @@ def fccm(
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield U and W after every iteration; W sums to 1 in each set of columns."""
     while True:
-        exponents = U.T @ X / params.lambda_w
+        exponents = U.T @ X / params.r_max / params.lambda_w
         W = np.empty_like(exponents)
         for own in columns or [np.arange(X.shape[1])]:
             W[:, own] = shares(exponents[:, own], axis=1)
-        U = shares(W @ X.T / params.lambda_u, axis=0).T
+        U = shares(W @ X.T / params.r_max / params.lambda_u, axis=0).T
         yield U, W.T
 
 
@@ -206,8 +206,8 @@ def test_any_co_occurrences_give_the_pooled_result(
     R = r_max * rng.random((n, m)) * (rng.random((n, m)) < density)
     params = made(
         n_clusters=k,
-        lambda_u=fuzziness[0] * r_max,
-        lambda_w=fuzziness[1] * r_max,
+        lambda_u=fuzziness[0],
+        lambda_w=fuzziness[1],
         r_max=r_max,
         normalisation=normalisation,
         max_iter=6,

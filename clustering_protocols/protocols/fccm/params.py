@@ -25,7 +25,8 @@ class CoClustering(AlignedParams):
         default=0.001,
         gt=0,
         le=1e6,
-        description="λ_u, fuzziness of the objects' memberships: larger is fuzzier.",
+        description="λ_u, fuzziness of the objects' memberships: larger is fuzzier. Like "
+        "λ_w in units of r_max.",
     )
     lambda_w: float = Field(
         default=100.0,
@@ -108,6 +109,11 @@ class CoClustering(AlignedParams):
         excess = round_bound.excess(self, self.n_clusters, widths) if widths else ""
         if excess:
             raise InvalidParameters(excess, field="max_iter")
+
+    @property
+    def fuzziness(self) -> tuple[float, float]:
+        """Return λ_u and λ_w in units of the data, so that these do not matter."""
+        return self.lambda_u * self.r_max, self.lambda_w * self.r_max
 
     @property
     def is_global(self) -> bool:

@@ -78,17 +78,15 @@ def starts(
 
 def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> PooledCoclustering:
     """Return FCCM on R (n, m) from U(0) (n, C)."""
-    n_iterations = 0
+    n_iterations, (lambda_u, lambda_w) = 0, params.fuzziness
     while n_iterations < params.max_iter:
-        W = kernels.item_memberships(kernels.item_exponents(R, U, params.lambda_w))
+        W = kernels.item_memberships(kernels.item_exponents(R, U, lambda_w))
         sums = kernels.aggregation(R, W)
-        before, U = U, kernels.object_memberships(sums, params.lambda_u)
+        before, U = U, kernels.object_memberships(sums, lambda_u)
         n_iterations += 1
         if np.abs(U - before).max() <= params.tol:
             break
-    entropies = (
-        params.lambda_u * xlogy(U, U).sum() + params.lambda_w * xlogy(W, W).sum()
-    )
+    entropies = lambda_u * xlogy(U, U).sum() + lambda_w * xlogy(W, W).sum()
     criterion = float((U * sums).sum() - entropies)
     return PooledCoclustering(
         objects=U, items=W, n_iterations=n_iterations, criterion=criterion

@@ -62,16 +62,16 @@ def largest_normaliser(session: FccmSession) -> float:
 def _largest_logarithm(session: FccmSession) -> float:
     """Return the bound on Σ_t Σ_c log Σ_j exp(exponent_cj): no exponent is below 0."""
     params = session.params
-    exponents = session.n_rows(session.slots[0]) * params.r_max / params.lambda_w
+    exponents = session.n_rows(session.slots[0]) / params.lambda_w
     widths = np.array([session.member(slot).n_columns for slot in session.slots])
     logarithms = float(np.log(widths).sum())
     return len(widths) * exponents + params.n_clusters * logarithms
 
 
 def safe(session: FccmSession, U: FloatArray) -> FloatArray:
-    """Return shifts (C,) with which no exponent is above 0: Σ_i u_ci r_max / λ_w."""
+    """Return shifts (C,) with which no exponent is above 0: Σ_i u_ci / λ_w."""
     params = session.params
-    bound: FloatArray = U.sum(axis=0) * params.r_max / params.lambda_w
+    bound: FloatArray = U.sum(axis=0) / params.lambda_w
     return bound * (1.0 + 1e-9)  # sites round U differently
 
 
@@ -91,7 +91,7 @@ def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
     params = session.params
     unit = float(encodings(session)[1].unit)
     # bits with which memberships agree to 1e-6: sums are divided by lambda_u
-    needed = math.log2(params.r_max / (1e-6 * params.lambda_u)) + 4
+    needed = math.log2(1.0 / (1e-6 * params.lambda_u)) + 4
     finest = 2.0 ** min(max(FINE_BITS, needed), math.log2(unit) - 3)
     few = (Z * unit < finest).reshape(-1, params.n_clusters)
     coarse: Mask = few.any(axis=1)

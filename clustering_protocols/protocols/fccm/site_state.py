@@ -165,7 +165,7 @@ def _iterate(
     blocks = (len(known.objects), len(on), params.n_clusters)
     sums = (total.sums / Z).reshape(blocks)
     before = starts.part(known.objects, on, params.n_clusters).reshape(blocks)
-    U = kernels.object_memberships(sums, params.lambda_u)
+    U = kernels.object_memberships(sums, params.fuzziness[0])
     taken = known.n_iterations[on] + 1
     moved = np.abs(U - before).max(axis=(0, 2))
     criteria = np.zeros(len(on))
@@ -173,8 +173,7 @@ def _iterate(
     if rest.any():
         logarithms = _logarithms(context, known, total)[rest]
         steps = (sums[:, rest], before[:, rest], U[:, rest])
-        fuzziness = params.lambda_u, params.lambda_w
-        criteria[rest] = kernels.criteria(*steps, logarithms, fuzziness)
+        criteria[rest] = kernels.criteria(*steps, logarithms, params.fuzziness)
     columns = starts.columns(on, params.n_clusters)
     changes = {
         "n_iterations": _replace_at(known.n_iterations, on, taken),
@@ -222,7 +221,7 @@ def under_way(
     """Return the same with the weights from which the next sums come."""
     params = context.session.params
     U = starts.part(known.objects, known.lanes, params.n_clusters)
-    exponents = kernels.item_exponents(R, U, params.lambda_w)
+    exponents = kernels.item_exponents(R, U, params.fuzziness[1])
     if params.is_global:
         with np.errstate(over="ignore"):  # a share that overflows says so
             weights = np.exp(exponents - taken_off)
