@@ -74,7 +74,7 @@ SHOWN = {
         "test_serve_and_backup_name_the_wrong_setting_and_the_remedy",
     ),
     "the file": (
-        "service/test_secret_files.py::"
+        "service/test_administration.py::"
         "test_a_file_that_is_no_secret_is_refused_by_its_name_alone"
     ),
     "notice given up": ALERTS,

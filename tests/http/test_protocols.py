@@ -1,29 +1,44 @@
-"""Every protocol over real HTTP: bit for bit what its simulation gives."""
+"""Protocols over real HTTP: the bits of their simulations, and what each refuses."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sklearn.datasets import load_wine
-from support.analyst_process import Crowd
+from support.analyst_process import Analyst, Crowd, wait_for
 from support.coclusters import blocks
+from support.databases import on_both_databases
+from support.tables import within
 
 from clustering_protocols import simulation
+from clustering_protocols.common.errors import (
+    GuardRefused,
+    InvalidParameters,
+    RowsNotAligned,
+)
+from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.protocols.fccm import CoClustering
 from clustering_protocols.protocols.llf import LosslessFederated
 from clustering_protocols.protocols.omnifc import OmniFC
-from clustering_protocols.protocols.pqmds import ProductQuantisation
+from clustering_protocols.protocols.pqmds import Privacy, ProductQuantisation
 from clustering_protocols.terms.terms import Layout
+from coterie import Policy
+from party_sdk.disclosures.history import History
+from party_sdk.disclosures.uses import Use
+from party_sdk.party.party_session import PartySession
 
 WINE = load_wine().data
 LATTICE = simulation.split(WINE, Layout.lattice(2, 2), seed=1)
 ROWS = simulation.split(WINE, Layout.lattice(3), seed=1)
 COLUMNS = simulation.split(WINE, Layout.lattice(1, 3), seed=1)
 COUNTS = simulation.split(blocks(60, 24, groups=3), Layout.lattice(1, 3), seed=1)
+Gather = Callable[..., Crowd]
 SHORT: dict[str, Any] = {"n_clusters": 3, "max_iter": 4}
 CASES: dict[str, tuple[Any, simulation.Split]] = {
     "dummy": (Dummy(n_clusters=3, void_attempts=2), LATTICE),
@@ -43,9 +58,7 @@ CASES: dict[str, tuple[Any, simulation.Split]] = {
 
 @pytest.mark.every_python
 @pytest.mark.parametrize("name", CASES)
-def test_http_gives_the_bits_of_the_simulation(
-    gather: Callable[..., Crowd], name: str
-) -> None:
+def test_http_gives_the_bits_of_the_simulation(gather: Gather, name: str) -> None:
     crowd = gather(*CASES[name])
     expected = crowd.simulated()
     crowd.start()
@@ -58,3 +71,88 @@ def test_http_gives_the_bits_of_the_simulation(
             computed, wanted = getattr(results[slot], kind), getattr(outcome, kind)
             assert (computed is None) == (wanted is None), kind
             assert wanted is None or computed.tobytes() == wanted.tobytes(), kind
+
+
+# `dc` on real data over real HTTP: the labels of the simulation, whatever happens
+
+
+@pytest.mark.threat(20)
+def test_other_rows_end_the_session_and_name_the_parties(gather: Gather) -> None:
+    crowd = gather(DataCollaboration(n_clusters=3), LATTICE)
+    source = LATTICE.data["r1c1"]
+    others = ["somebody", *source.ids[1:]] if source.ids else []
+    crowd.data = {
+        **LATTICE.data,
+        "r1c1": MatrixSource(matrix(source), columns=source.columns, ids=others),
+    }
+    crowd.start()
+    with pytest.raises(RowsNotAligned, match="r1c1, r1c2") as refusal:
+        crowd.join()
+    assert not any(name in refusal.value.detail for name in others if len(name) > 2)
+
+
+# `omnifc` over real HTTP: the labels of the simulation, and of a round that was cut
+
+
+@pytest.mark.threat(70)
+def test_a_million_rows_are_refused_with_the_bytes(
+    analyst: Analyst, home: Path
+) -> None:
+    params = OmniFC(n_clusters=3, max_rows=1_000_000)
+    with (
+        analyst.coordinator(home) as coordinator,
+        pytest.raises(InvalidParameters, match=r"takes 4\d{12} bytes"),
+    ):
+        coordinator.create_session(
+            "s", params, Layout.lattice(3), session_id="s", seed=7
+        )
+
+
+# `pqmds` over real HTTP: the labels of the simulation, and the party's own log
+
+
+SAID = within(0.0, 2000.0, COLUMNS.data, COLUMNS.layout)
+
+
+def test_a_party_records_privacy_loss_first_and_keeps_its_total(
+    gather: Gather,
+) -> None:
+    privacy = Privacy(mechanism="laplace", epsilon=3.0)
+    params = ProductQuantisation(n_clusters=3, privacy=privacy)
+    crowd = gather(params, COLUMNS, dictionary=SAID)
+    history, data = History(crowd.home), COLUMNS.data["r1c1"]
+    earlier = Use(session="earlier", slot="a", epsilon=2.5)
+    careful = crowd.party("r1c1")
+    risks = frozenset(crowd.session.status().risks)
+    careful._policy = Policy(accepted_risks=risks, epsilon_total=5.0, least_known=0)
+    history.record(earlier, history.rows_of(data), Policy())
+    with pytest.raises(GuardRefused, match=r"ε = 3; earlier .* some of them 2\.5"):
+        careful.run(data)
+    assert crowd.session.status().slots[0].joined_at is None, "nothing was sent"
+    careful._policy = Policy(accepted_risks=risks, epsilon_total=5.5, least_known=0)
+    crowd.start("r1c2", "r1c3")
+    careful.run(data)
+    crowd.join()
+    PartySession(crowd.home, crowd.session.id, "r1c1").forget()
+    more = Use(session="more", slot="a", epsilon=0.1)
+    for part in COLUMNS.data.values():  # all three of one home, and of the same people
+        with pytest.raises(GuardRefused, match=r"some of them 5\.5\."):
+            history.check(more, history.rows_of(part), Policy(epsilon_total=5.5))
+
+
+# The dummy through everything: the shape of the house, before any real protocol
+
+
+@on_both_databases
+def test_the_analyst_is_killed_while_collecting(
+    analyst: Analyst, gather: Gather
+) -> None:
+    crowd = gather(Dummy(void_attempts=1), LATTICE)
+    crowd.party("r2c2").enrol(LATTICE.data["r2c2"])
+    crowd.start("r1c1", "r1c2", "r2c1")
+    wait_for(lambda: crowd.session.status().awaited_slots == ["r2c2"])
+    assert crowd.session.status().state == "collecting"
+    analyst.kill(signal.SIGKILL)
+    analyst.start()
+    crowd.start("r2c2")
+    assert crowd.labels() == crowd.expected()

@@ -1,32 +1,40 @@
-"""What an administrator reads when something is set wrong, and backups that hold."""
+"""Commands of an administrator: settings, secrets in files, who did what."""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner, Result
+from sqlalchemy import make_url
 from sqlalchemy.exc import OperationalError
 from support.analyst_process import free_port
+from support.databases import Databases
 from support.in_process import Api
 
-from analyst_service.credentials import Role
+from analyst_service.blobs.objects import open_objects
+from analyst_service.credentials import Role, create_key, revoke_tokens
+from analyst_service.monitoring.administrative_acts import LOGGER
+from analyst_service.secret_files import file_variable, secret_fields, variable
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
-from clustering_protocols import simulation
+from analyst_service.storage.models import Base
+from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
+from tests.service.samples import PARTS, A, B
 
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
-A, B = PARTS.layout.names
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from support.in_process import Api
 
 
 def ran(folder: Path, variables: Mapping[str, str], *words: str) -> Result:
@@ -200,3 +208,289 @@ def test_files_that_are_damaged_are_said_in_a_sentence(
         assert "The database cannot be used" in done.stderr
     assert done.exit_code == 1
     assert "Traceback" not in done.stderr
+
+
+# Who did what to the analyst: a line of the log each, without a secret
+
+
+def count_rows(api: Api) -> dict[str, int]:
+    """How many rows each table has."""
+    with api.service.database.read() as transaction:
+        return {
+            name: transaction.scalar(sa.select(sa.func.count()).select_from(table)) or 0
+            for name, table in Base.metadata.tables.items()
+        }
+
+
+@pytest.fixture
+def acts(caplog: pytest.LogCaptureFixture) -> Callable[[], list[dict[str, Any]]]:
+    """What was logged so far."""
+    caplog.set_level(logging.INFO, LOGGER)
+    return lambda: [
+        {"event": each.message, **vars(each)["fields"]}
+        for each in caplog.records
+        if each.name == LOGGER
+    ]
+
+
+def test_a_deleted_session_is_logged_with_who_and_no_secret(
+    each_api: Api, acts: Callable[[], list[dict[str, Any]]]
+) -> None:
+    session = each_api.open(Dummy(), PARTS, about={"title": "hush"}).join(A)
+    each_api.send("DELETE", session.path, session.key)
+    made, deleted = acts()
+    assert (made["event"], made["actor"]) == ("key-made", "service")
+    assert (made["made_for"], made["role"]) == ("tests", "coordinator")
+    assert deleted == {
+        "event": "session-deleted",
+        "actor": made["key"],
+        "label": "tests",
+        "session": session.id,
+    }
+    text = json.dumps(acts())
+    secrets = [session.key, *session.tokens.values(), "hush"]
+    assert not [secret for secret in secrets if secret in text]
+
+
+def test_what_is_rolled_back_is_not_logged(
+    api: Api, acts: Callable[[], list[dict[str, Any]]]
+) -> None:
+    def fail() -> None:
+        with api.service.database.write() as transaction:
+            create_key(transaction, Role.COORDINATOR, "x", 60)
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert acts() == []
+
+
+@pytest.mark.threat(172)
+def test_a_flood_of_wrong_tokens_stores_nothing(
+    each_api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = each_api.open(Dummy(), PARTS).join(A)
+    each_api.service.database.transact(revoke_tokens, session.id)
+    before = count_rows(each_api)
+    caplog.set_level(logging.INFO, "coterie")
+    caplog.clear()
+    for number in range(50):
+        each_api.send("GET", "/v1/sessions", f"ck_guess{number}")
+        each_api.send("GET", f"{session.path}/task", session.tokens[A])
+    assert count_rows(each_api) == before
+    lines = [vars(each)["fields"] for each in caplog.records]
+    assert [line["problem"] for line in lines] == ["unauthenticated"] * 100
+    callers = {line["caller"] for line in lines}
+    assert len(callers) == 2  # nobody, and the token that counted once
+    assert None in callers
+    text = json.dumps(lines)
+    assert "guess" not in text
+    assert session.tokens[A] not in text
+
+
+def test_refused_invitations_are_logged_with_their_place(
+    each_api: Api, acts: Callable[[], list[dict[str, Any]]]
+) -> None:
+    session = each_api.open(Dummy(), PARTS)
+    spent = session.codes[A]
+    session.join(A)
+    forged = session.joining(B)
+    forged["proof"] = "00" * 64
+    decline = {"code": spent, "state": "declined", "reason": "no"}
+    asked: dict[str, tuple[str, dict[str, Any]]] = {
+        "not-found": ("/v1/join/preview", {"code": "x" * 32}),
+        "invitation-used": ("/v1/join/decline", decline),
+        "key-not-authentic": ("/v1/join", forged),
+    }
+    for reason, (path, body) in asked.items():
+        refused = each_api.send("POST", path, json=body)
+        assert refused.json()["type"].endswith(reason)
+    session.invite(B)
+    ended = each_api.send("POST", "/v1/join/preview", json={"code": forged["code"]})
+    assert ended.json()["type"].endswith("invitation-expired")
+    refusals = [each for each in acts() if each["actor"] == "stranger"]
+    assert {each["event"] for each in refusals} == {"invitation-refused"}
+    places = {e["reason"]: (e.get("session"), e.get("slot")) for e in refusals}
+    assert places == {
+        "not-found": (None, None),
+        "invitation-used": (session.id, A),
+        "key-not-authentic": (session.id, B),
+        "invitation-expired": (session.id, B),
+    }
+    text = json.dumps(refusals)
+    assert not [code for code in (spent, forged["code"]) if code in text]
+
+
+def test_commands_write_their_acts_to_stderr_under_the_login(tmp_path: Path) -> None:
+    def run(*words: str) -> Result:
+        here = {"COTERIE_DATA_DIR": str(tmp_path / "data")}
+        return CliRunner().invoke(main, words, env=here, catch_exceptions=False)
+
+    def lines(result: Result) -> list[dict[str, Any]]:
+        written = result.stderr.splitlines()
+        return [json.loads(line) for line in written if line.startswith("{")]
+
+    run("migrate")
+    made = run("key", "create", "--label", "ward", "--json")
+    key = json.loads(made.stdout)
+    [act] = lines(made)
+    assert (act["message"], act["actor"]) == ("key-made", "command")
+    assert (act["key"], act["made_for"]) == (key["id"], "ward")
+    assert act["label"]
+    assert act["time"]
+    assert key["key"] not in made.stderr
+    [rotated] = lines(run("key", "rotate", key["id"]))
+    [revoked] = lines(run("key", "revoke", key["id"]))
+    assert (rotated["message"], revoked["message"]) == ("key-rotated", "key-revoked")
+
+
+# Secrets from files: read once, never shown, and refused in a sentence
+
+
+HUSH = "hush-8c1/@: %2F?#é"
+VALUES = {
+    "database_url": "postgresql://me:hush@here/x",
+    "database_password": HUSH,
+    "blob_store": "s3://hush-bucket/prefix",
+    "smtp_password": HUSH,
+}
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def call(*words: str, **variables: str | Path) -> Result:
+        given = {name: str(value) for name, value in variables.items()}
+        here = {"COTERIE_DATA_DIR": str(tmp_path / "data"), **given}
+        return CliRunner().invoke(main, words, env=here)
+
+    return call
+
+
+def secret(path: Path, text: str) -> Path:
+    path.write_text(f"{text}\n")
+    path.chmod(0o400)
+    return path
+
+
+def test_every_setting_that_is_a_secret_is_tried_here() -> None:
+    assert sorted(secret_fields(Settings.model_fields)) == sorted(VALUES)
+    words = ("password", "secret", "url")
+    for name in Settings.model_fields:
+        assert name in VALUES or not any(word in name for word in words), name
+
+
+@pytest.mark.parametrize("field", VALUES)
+def test_a_secret_comes_from_its_file_and_is_printed_nowhere(
+    field: str, tmp_path: Path, run: Run
+) -> None:
+    file = secret(tmp_path / "file", VALUES[field])
+    variables: dict[str, Any] = {file_variable(field): file}
+    if field == "database_password":
+        variables["COTERIE_DATABASE_URL"] = "postgresql://me@here/x"
+    done = run("config", "check", "--json", **variables)
+    assert done.exit_code == 0, done.output
+    assert "Warning" not in done.stderr
+    assert "hush" not in done.output
+    found = {line["name"]: line for line in json.loads(done.stdout)}
+    line = {"name": variable(field), "source": "file", "value": str(file)}
+    assert found[variable(field)] == line
+    assert "hush" not in run("config", "check", **variables).output
+    plain = {variable(field): VALUES[field]} | variables
+    del plain[file_variable(field)]
+    if "password" in field:
+        assert "hush" not in run("config", "check", **plain).output
+    both = run("config", "check", **variables | plain)
+    assert both.exit_code == 1
+    assert "both set" in both.stderr
+    assert "hush" not in both.output
+
+
+def test_a_password_of_any_signs_is_that_of_the_address() -> None:
+    settings = Settings(
+        database_url="postgres://me@here:5433/x?sslmode=require",
+        database_password=HUSH,  # type: ignore[arg-type]  # read as one
+    )
+    url = make_url(settings.database)
+    assert (url.username, url.password, url.port) == ("me", HUSH, 5433)
+    assert (url.drivername, url.query) == ("postgresql+psycopg", {"sslmode": "require"})
+    assert HUSH not in repr(settings)
+
+
+@pytest.mark.parametrize("url", ["", "postgresql://me:other@here/x"])
+def test_a_password_without_its_place_is_refused(url: str, run: Run) -> None:
+    variables = {"COTERIE_DATABASE_URL": url, "COTERIE_DATABASE_PASSWORD": "hush"}
+    done = run("config", "check", **variables)
+    assert done.exit_code == 1
+    assert "COTERIE_DATABASE_PASSWORD" in done.stderr
+    assert "hush" not in done.output
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"\n", b"hush\nhush\n", b"hush\x00", b"hush\xff"]
+)
+def test_a_file_that_is_no_secret_is_refused_by_its_name_alone(
+    content: bytes | None, tmp_path: Path, run: Run
+) -> None:
+    file = tmp_path / "file"
+    if content is not None:
+        file.write_bytes(content)
+    done = run("migrate", COTERIE_SMTP_PASSWORD_FILE=file)
+    assert done.exit_code == 1
+    assert isinstance(done.exception, SystemExit)
+    assert "COTERIE_SMTP_PASSWORD_FILE" in done.stderr
+    assert str(file) in done.stderr
+    assert "hush" not in done.output
+
+
+@pytest.mark.parametrize(
+    "name", ["COTERIE_SMTP_PASSWORD_FILE", "AWS_SECRET_ACCESS_KEY_FILE"]
+)
+def test_a_file_that_others_may_read_is_warned_of(
+    tmp_path: Path, run: Run, name: str
+) -> None:
+    file = secret(tmp_path / "file", "hush")
+    for mode, warned in ((0o400, False), (0o440, False), (0o444, True)):
+        file.chmod(mode)
+        done = run("migrate", **{name: file})
+        assert done.exit_code == 0
+        assert (f"Warning: {name}" in done.stderr) is warned
+        assert "hush" not in done.output
+
+
+def test_a_near_miss_of_a_file_is_named(tmp_path: Path, run: Run) -> None:
+    file = secret(tmp_path / "file", "hush")
+    done = run("migrate", COTERIE_DATABASE_PASWORD_FILE=file)
+    assert "did you mean COTERIE_DATABASE_PASSWORD_FILE?" in done.stderr
+
+
+@pytest.mark.postgres
+def test_a_database_is_opened_with_the_password_of_a_file(
+    databases: Databases, tmp_path: Path, run: Run
+) -> None:
+    with databases.empty("postgresql", tmp_path) as url:
+        address = make_url(url).set(username="postgres").render_as_string()
+        file = secret(tmp_path / "file", HUSH)
+        variables = {"COTERIE_DATABASE_URL": address}
+        variables["COTERIE_DATABASE_PASSWORD_FILE"] = str(file)
+        done = run("migrate", **variables)
+        assert done.exit_code == 0, done.output
+        assert "hush" not in done.output
+
+
+def test_credentials_of_an_object_store_come_from_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [each for each in os.environ if each.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_REGION", "default")
+    key = secret(tmp_path / "key", "hush-key")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID_FILE", str(key))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY_FILE", str(tmp_path / "nothing"))
+    with pytest.raises(Unavailable, match="AWS_SECRET_ACCESS_KEY_FILE"):
+        open_objects("s3://bucket")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY_FILE", str(key))
+    store: Any = open_objects("s3://bucket")
+    assert store.config["access_key_id"] == "hush-key"
+    assert store.config["secret_access_key"] == "hush-key"
+    assert "hush" not in repr(store)

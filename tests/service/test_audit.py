@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import count
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, strategies as st
@@ -35,13 +33,12 @@ from coterie import Party, Policy
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.cli import main
 from party_sdk.party.party_session import PartySession
+from tests.service.samples import StartApi, X
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
-StartApi = Callable[..., "AbstractContextManager[Api]"]
 
-X = np.random.default_rng(0).normal(size=(40, 3))
 ALONE = simulation.split(X, Layout.lattice(1), seed=1)
 PAIR = simulation.split(X, Layout.lattice(2), seed=1)
 A, B = PAIR.layout.names

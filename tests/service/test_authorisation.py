@@ -1,38 +1,37 @@
-"""Who may do what, who learns what exists, and what is kept of secrets."""
+"""Who may do what: credentials, revocation and quotas."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import numpy as np
 import pytest
 import sqlalchemy as sa
-from support.analyst_process import Analyst, Crowd
-from support.databases import on_both_databases
+from click.testing import CliRunner, Result
+from support.analyst_process import Analyst, Crowd, wait_for
+from support.databases import BOTH_DATABASES, Databases, on_both_databases
+from support.in_process import in_process
 
-from analyst_service.credentials import Role, revoke
+from analyst_service import credentials
+from analyst_service.credentials import Role
 from analyst_service.members.service import TOKEN_SECONDS
 from analyst_service.settings import Settings
-from analyst_service.storage.models import Base
-from clustering_protocols import simulation
+from analyst_service.storage.models import Base, Credential
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.analyst_client.requests import contribution_headers
+from party_sdk.cli import main
 from party_sdk.party.party_session import PartySession
+from tests.service.raw_requests import start
+from tests.service.samples import LAYOUT, PARTS, A, B, StartApi
 
 if TYPE_CHECKING:
-    from support.in_process import Api
-
-LAYOUT = Layout.lattice(2)
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, LAYOUT, seed=1)
-A, B = LAYOUT.names
+    from support.in_process import Api, ByHand
 
 
 class Cast:
@@ -344,7 +343,7 @@ def test_a_revoked_credential_is_refused(api: Api, role: str) -> None:
     session = api.open(Dummy(), PARTS).join(A)
     secret = session.key if role == "coordinator" else session.tokens[A]
     assert api.send("GET", session.path, secret).status_code == 200
-    api.service.database.transact(revoke, api.caller(secret).credential_id)
+    api.service.database.transact(credentials.revoke, api.caller(secret).credential_id)
     assert api.send("GET", session.path, secret).status_code == 401
 
 
@@ -419,3 +418,256 @@ def test_the_search_for_secrets_finds_one_that_is_there() -> None:
     kept = [b"x" + secret, secret.hex().encode() + b"x", base64.b64encode(secret)]
     for content in kept:
         assert any(form in content for form in forms(secret))
+
+
+# A revoked party stays out, and a join that somebody recorded counts once
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(each_api: Api, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command of the administrator beside the service."""
+    settings = each_api.service.settings
+    monkeypatch.setenv("COTERIE_DATA_DIR", str(settings.data_dir))
+    monkeypatch.setenv("COTERIE_DATABASE_URL", settings.database_url)
+    monkeypatch.setattr(
+        "analyst_service.storage.database.SystemClock", lambda: each_api.clock
+    )
+    return lambda *words: CliRunner().invoke(main, words)
+
+
+def problem_of(response: httpx.Response) -> Problem:
+    return Problem.of_slug(response.json()["type"])
+
+
+def tokens(api: Api, slot: str) -> list[str]:
+    """The ids of a slot's tokens."""
+    with api.service.database.read() as transaction:
+        query = sa.select(Credential.id).where(Credential.slot == slot)
+        return list(transaction.scalars(query))
+
+
+def revoke(run: Run, api: Api, session: ByHand, how: str) -> None:
+    words = ("--session", session.id) if how == "all" else (tokens(api, A)[0],)
+    done = run("key", "revoke", *words)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.threat(29)
+@pytest.mark.parametrize("how", ["all", "one"])
+def test_a_revoked_party_does_not_come_back_by_joining(
+    each_api: Api, run: Run, how: str
+) -> None:
+    session = each_api.open(Dummy(), PARTS)
+    recorded = session.joining(A)
+    session.join()
+    again = session.joining(A)
+    revoke(run, each_api, session, how)
+    assert session.task(A).status_code == 401
+    for body in (recorded, again):
+        refused = each_api.send("POST", "/v1/join", json=body)
+        assert problem_of(refused) is Problem.INVITATION_EXPIRED
+    previewed = each_api.send(
+        "POST", "/v1/join/preview", json={"code": session.codes[A]}
+    )
+    assert problem_of(previewed) is Problem.INVITATION_EXPIRED
+    assert session.task(B).status_code == (401 if how == "all" else 200)
+
+
+def test_every_token_of_a_revoked_slot_ends_with_it(each_api: Api, run: Run) -> None:
+    session = each_api.open(Dummy(), PARTS).join()
+    earlier = session.tokens[A]
+    session.join(A)
+    assert len(tokens(each_api, A)) == 2
+    revoke(run, each_api, session, "one")
+    for token in (earlier, session.tokens[A]):
+        path = f"{session.path}/task"
+        assert each_api.send("GET", path, token).status_code == 401
+
+
+def test_the_audit_says_who_was_revoked(each_api: Api, run: Run) -> None:
+    session = each_api.open(Dummy(), PARTS).join(A)
+    revoke(run, each_api, session, "all")
+    page = each_api.send("GET", f"{session.path}/audit", session.key).json()
+    last = json.loads(page["lines"][-1])
+    assert (last["event"], last["slot"]) == ("revoked", A)
+    assert session.try_join(B).status_code == 200, "nobody had taken this one"
+
+
+def test_revoking_the_parties_of_no_session_ends_nothing(
+    each_api: Api, run: Run
+) -> None:
+    session = each_api.open(Dummy(), PARTS).join()
+    done = run("key", "revoke", "--session", "another")
+    assert done.exit_code == 1
+    assert "No party of a session 'another' has a token" in done.stderr
+    assert session.task(A).status_code == 200
+
+
+def test_requests_in_progress_fail_once_their_token_is_revoked(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poll that waits is given no task, and an upload that arrives is not kept."""
+    settings = api.service.settings
+    monkeypatch.setenv("COTERIE_DATA_DIR", str(settings.data_dir))
+    monkeypatch.setenv("COTERIE_DATABASE_URL", settings.database_url)
+    monkeypatch.setattr(
+        "analyst_service.storage.database.SystemClock", lambda: api.clock
+    )
+    recruiting = api.open(Dummy(), PARTS).join(A)
+    poll = start(
+        api, "GET", f"{recruiting.path}/task?wait=20", secret=recruiting.tokens[A]
+    )
+    wait_for(lambda: recruiting.id in api.service.notifier.waited_for)
+    assert CliRunner().invoke(main, ["key", "revoke", "--session", recruiting.id])
+    recruiting.join(B)
+    assert poll.result(60).status == 401
+
+    session = api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+
+    def pieces() -> Any:
+        yield content[:10]
+        CliRunner().invoke(main, ["key", "revoke", "--session", session.id])
+        yield content[10:]
+
+    from party_sdk.analyst_client.requests import contribution_headers
+
+    before = api.stored()[0]["contributions"]
+    refused = api.send(
+        "PUT",
+        session.place(content),
+        session.tokens[A],
+        {**contribution_headers(content), "Content-Length": str(len(content))},
+        content=pieces(),
+    )
+    assert refused.status_code == 401
+    assert api.stored()[0]["contributions"] == before
+
+
+# A join that somebody recorded
+
+
+@pytest.mark.threat(29)
+def test_a_recorded_join_gives_no_second_token(each_api: Api) -> None:
+    session = each_api.open(Dummy(), PARTS)
+    recorded = session.joining(A)
+    first = each_api.send("POST", "/v1/join", json=recorded)
+    assert first.status_code == 200
+    for _ in range(3):
+        replayed = each_api.send("POST", "/v1/join", json=recorded)
+        assert problem_of(replayed) is Problem.KEY_NOT_AUTHENTIC
+    assert len(tokens(each_api, A)) == 1
+    session.joins[A] += 1
+    assert session.try_join(A).status_code == 200, "the holder of the key signs anew"
+    shown = each_api.send("POST", "/v1/join/preview", json={"code": session.codes[A]})
+    assert shown.json()["joins"] == 2
+
+
+CHANGED: dict[str, dict[str, Any]] = {
+    "rows": {"n_rows": 999},
+    "columns": {"n_columns": 7},
+    "mark": {"mark": "0" * 64},
+}
+
+
+@pytest.mark.threat(29)
+@pytest.mark.parametrize("what", CHANGED)
+def test_the_proof_of_a_join_covers_the_line_of_the_roster(api: Api, what: str) -> None:
+    session = api.open(Dummy(), PARTS)
+    body = session.joining(A)
+    changed = {**body, "member": {**body["member"], **CHANGED[what]}}
+    before = api.stored()
+    refused = api.send("POST", "/v1/join", json=changed)
+    assert problem_of(refused) is Problem.KEY_NOT_AUTHENTIC
+    assert api.stored() == before
+    assert api.send("POST", "/v1/join", json=body).status_code == 200
+
+
+# An upload that comes too early
+
+
+@pytest.mark.threat(41)
+def test_an_upload_before_all_have_joined_gets_a_retry_time(api: Api) -> None:
+    content = api.open(Dummy(), PARTS).join().reply(A)
+    session = api.open(Dummy(), PARTS).join(A)
+    path = f"{session.path}/rounds/1/attempts/1/contribution"
+    before = api.stored()
+    early = session.put(A, content, path)
+    assert (early.status_code, problem_of(early)) == (409, Problem.NOT_READY)
+    assert early.headers["retry-after"] == "1"
+    assert api.stored() == before
+
+
+# Quotas: what one coordinator may take, and that others notice nothing of it
+
+
+QUOTA = 700  # bytes: one contribution fits, two do not
+
+
+def refused(answer: httpx.Response) -> str:
+    """The sentence with which a quota refuses."""
+    assert answer.status_code == 403, answer.text
+    assert answer.json()["type"] == Problem.QUOTA_REACHED.urn
+    detail: str = answer.json()["detail"]
+    return detail
+
+
+@pytest.mark.parametrize("kind", BOTH_DATABASES)
+def test_a_coordinator_opens_as_many_sessions_as_its_quota_says(
+    kind: str, databases: Databases, tmp_path: Any
+) -> None:
+    with (
+        databases.current(kind, tmp_path) as url,
+        in_process(tmp_path / "api", url, quota_sessions=2) as api,
+    ):
+        first = api.open(Dummy(), PARTS)
+
+        def put(name: str, key: str = first.key) -> httpx.Response:
+            return api.send("PUT", f"/v1/sessions/{name}", key, json=first.terms)
+
+        assert put("s-second").status_code == 201
+        assert refused(put("s-third")) == (
+            "This key has 2 open sessions; its quota is 2."
+        )
+        assert put("s-second").status_code == 200  # a repeat opens nothing
+        assert put("s-third", api.key()).status_code == 201  # another's is another's
+        api.send("POST", "/v1/sessions/s-second/cancel", first.key)
+        assert put("s-third").status_code == 201
+
+
+@pytest.mark.parametrize("kind", BOTH_DATABASES)
+def test_an_upload_over_the_quota_is_refused_without_a_trace(
+    kind: str, databases: Databases, tmp_path: Any
+) -> None:
+    with (
+        databases.current(kind, tmp_path) as url,
+        in_process(tmp_path / "api", url, quota_bytes=QUOTA) as api,
+    ):
+        session, other = (api.open(Dummy(), PARTS).join() for _ in range(2))
+        content = {slot: session.reply(slot) for slot in (A, B)}
+        assert session.put(A, content[A]).status_code == 201
+        before = api.stored()
+        assert refused(session.put(B, content[B])) == (
+            f"The open sessions of this coordinator hold {len(content[A])} bytes; "
+            f"{len(content[B])} more do not fit into the quota of {QUOTA}."
+        )
+        assert api.stored() == before
+        # a repeat of what is stored, and other coordinators, meet no quota
+        assert session.put(A, content[A]).status_code == 200
+        assert other.put(B, other.reply(B)).status_code == 201
+
+
+def test_simultaneous_uploads_cannot_exceed_the_quota(
+    start_api: StartApi,
+) -> None:
+    with start_api(quota_bytes=QUOTA) as api:
+        session = api.open(Dummy(), PARTS).join()
+        content = {slot: session.reply(slot) for slot in (A, B)}
+        with ThreadPoolExecutor(2) as threads:
+            answers = threads.map(
+                lambda slot: session.put(slot, content[slot]), content
+            )
+        assert sorted(answer.status_code for answer in answers) == [201, 403]

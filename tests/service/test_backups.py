@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import numpy as np
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -29,15 +28,11 @@ from analyst_service.sessions.retention import live_digests
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Contribution
-from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
+from tests.service.samples import PARTS, A, B
 
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
-A, B = PARTS.layout.names
 SECRET_LABEL = "Dr Secret of ward 3"
 Change = Callable[[Path], object]
 

@@ -21,23 +21,17 @@ import pytest
 from support import raw_packets
 from support.databases import each_on_a_database
 
-from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec, hash_chain
 from clustering_protocols.terms.signed_logs import check_receipt
-from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import Receipt
 from party_sdk.analyst_client.requests import bearer, contribution_headers
+from tests.service.samples import PARTS, A, B
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
-
-LAYOUT = Layout.lattice(2)
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, LAYOUT, seed=1)
-A, B = LAYOUT.names
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,13 +26,11 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
 from clustering_protocols.terms.terms import Layout
+from tests.service.samples import PARTS, A, B
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
-A, B = PARTS.layout.names
 VERBS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE")
 HERE = "/v1/sessions/{session_id}"
 ANSWER = f"{HERE}/rounds/{{round_}}/attempts/{{attempt}}/contribution"

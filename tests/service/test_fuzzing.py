@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import httpx
-import numpy as np
 import pytest
 import requests
 import schemathesis
@@ -27,19 +26,15 @@ from support.repeats import thorough
 from analyst_service.app import create_app
 from analyst_service.credentials import Role
 from analyst_service.settings import Settings
-from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records.codec import MEDIA_TYPE
-from clustering_protocols.terms.terms import Layout
 from party_sdk.analyst_client.requests import contribution_headers
+from tests.service.samples import PARTS, A
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
-A = PARTS.layout.names[0]
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

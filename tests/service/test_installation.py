@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from threading import Barrier
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
@@ -30,15 +29,10 @@ from analyst_service.installation import (
 )
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
-from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
+from tests.service.samples import PARTS, A
 
-PARTS = simulation.split(
-    np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
-)
-A, _ = PARTS.layout.names
 OURS, OTHERS = "a" * 64, "b" * 64
 Stores = Callable[[str], FileBlobStore]
 

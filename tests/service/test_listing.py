@@ -7,32 +7,26 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from analyst_service.credentials import Role
 from analyst_service.storage.models import Credential, Member, Principal, Session, table
-from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import VersionMismatch
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionPage
 from party_sdk.analyst_client.http_analyst import HttpAnalyst
 from party_sdk.cli.session.commands import delete, list_sessions
 from party_sdk.coordinator.coordinator import Coordinator
+from tests.service.samples import PARTS, A, B
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from support.in_process import Api
 
-PARTS = simulation.split(
-    np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
-)
-A, B = PARTS.layout.names
 OWNERS, EACH = 40, 20
 
 

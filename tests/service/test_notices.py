@@ -5,9 +5,9 @@ from __future__ import annotations
 import secrets
 import signal
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import EmailMessage
@@ -15,7 +15,6 @@ from email.policy import default
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 from aiosmtpd.controller import Controller
@@ -33,15 +32,10 @@ from analyst_service.settings import Settings, is_mail_address
 from analyst_service.storage.database import Database
 from analyst_service.storage.models import Notice, Receiver
 from analyst_service.transactions.outbox import GRACE, NoticeEvent
-from clustering_protocols import simulation
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.terms.terms import Layout
+from tests.service.samples import PARTS, A, B, StartApi
 
-StartApi = Callable[..., AbstractContextManager[Api]]
-
-LAYOUT = Layout.lattice(2)
-PARTS = simulation.split(np.random.default_rng(0).normal(size=(40, 3)), LAYOUT, seed=1)
-A, B = LAYOUT.names
 DAY = 86_400
 FROM = "analyst@coterie.example"
 EVENTS = {

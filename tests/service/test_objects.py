@@ -8,16 +8,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import obstore
 import pytest
 from obstore.store import MemoryStore
 
 from analyst_service.blobs.objects import ObjectBlobStore, open_objects
-from clustering_protocols import simulation
 from clustering_protocols.common.errors import StorageFull, Unavailable
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
+from tests.service.samples import PARTS
 
 if TYPE_CHECKING:
     from support.in_process import Api
@@ -26,9 +24,6 @@ CONTENTS = [b"", b"x", bytes(range(256)), bytes(3 << 20)]
 DIGEST = sha256(b"x").hexdigest()
 NAME = f"{DIGEST[:2]}/{DIGEST}"
 LATER = 4e9
-PARTS = simulation.split(
-    np.random.default_rng(0).normal(size=(40, 3)), Layout.lattice(2), seed=1
-)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What an administrator sees and sets: health, figures, logs, limits, rotation."""
+"""An analyst in operation: limits, connections, clocks, readiness and its log."""
 
 from __future__ import annotations
 
@@ -8,38 +8,39 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from datetime import datetime, timedelta
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import numpy as np
+import psycopg
 import pytest
+import sqlalchemy as sa
 from opentelemetry import _logs, metrics, trace
 from prometheus_client.parser import text_string_to_metric_families
 from support.analyst_process import Analyst, Crowd, wait_for
+from support.databases import limited
+from support.in_process import HandClock, in_process
 from support.warm import with_constants
 
+from analyst_service.clock import ServerClock, SystemClock
 from analyst_service.credentials import revoke, rotate_key
 from analyst_service.monitoring.logs import JsonLines
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
-from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import NotFound
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
 from tests.service.raw_requests import SILENCE, start
+from tests.service.samples import PARTS, A, B, StartApi
 
 if TYPE_CHECKING:
     from support.in_process import Api, HandClock
-
-StartApi = Callable[..., "AbstractContextManager[Api]"]
-
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
-A, B = PARTS.layout.names
 
 
 def problem_of(response: httpx.Response) -> Problem:
@@ -489,3 +490,125 @@ def test_a_service_writes_json_lines_and_no_secret(
 
 
 # Who it is
+
+
+# The clock that several analysts share
+
+
+SECOND = timedelta(seconds=1)
+
+
+def test_the_monotonic_clock_continues_from_the_servers_time() -> None:
+    server, own = HandClock(), HandClock()
+    own.forward(7200)
+    clock = ServerClock(server.now, own)
+    assert server.now() <= clock.now() < server.now() + SECOND
+    assert abs(clock.skew() - 7200 * SECOND) < SECOND
+    own.forward(-86_400)  # somebody sets the machine's clock: nobody here sees it
+    read = [clock.now() for _ in range(100)]
+    assert all(earlier <= later for earlier, later in pairwise(read))
+    assert read[-1] < server.now() + SECOND
+    server.forward(3600)  # the server's clock is set: it is the one that counts
+    assert abs(clock.skew() + 82_800 * SECOND) < SECOND
+    assert server.now() <= clock.now() < server.now() + SECOND
+
+
+def test_a_server_that_does_not_answer_is_no_time() -> None:
+    def away() -> datetime:
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        ServerClock(away).now()
+
+
+@pytest.mark.postgres
+def test_analysts_of_one_server_share_its_clock(postgres_url: str) -> None:
+    database = Database(postgres_url)
+    clock = database.clock
+    assert isinstance(clock, ServerClock)
+    # of this machine, on which the server runs too
+    assert abs(clock.now() - SystemClock().now()) < SECOND
+    assert abs(clock.skew()) < SECOND
+    database.close()
+
+
+def test_a_file_is_of_one_machine_and_its_clock_counts(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path / 'test.db'}")
+    assert isinstance(database.clock, SystemClock)
+    assert not database.clock.skew()
+    database.close()
+
+
+# Connections to PostgreSQL, which all analysts and tools share
+
+
+def ask(database: Database) -> int:
+    with database.read() as transaction:
+        return int(transaction.scalar(sa.text("SELECT 1 FROM pg_sleep(0.01)")) or 0)
+
+
+@pytest.mark.postgres
+def test_a_full_server_is_waited_for(postgres_url: str) -> None:
+    with limited(postgres_url, 1) as url:
+        other = psycopg.connect(url)
+        leaves = Timer(0.5, other.close)
+        leaves.start()
+        begun = time.monotonic()
+        with closing(Database(url)) as database:
+            assert ask(database) == 1
+        assert time.monotonic() - begun >= 0.4
+        leaves.join()
+
+
+@pytest.mark.postgres
+def test_requests_beyond_the_connections_wait_for_an_answer(
+    postgres_url: str,
+) -> None:
+    """Twenty threads of each of two processes, a server that takes three."""
+    with (
+        limited(postgres_url, 3) as url,
+        closing(Database(url, 2)) as one,
+        closing(Database(url, 2)) as two,
+        ThreadPoolExecutor(40) as threads,
+    ):
+        answers = list(threads.map(ask, [one, two] * 100))
+    assert answers == [1] * 200
+
+
+@pytest.mark.parametrize("path", ["", "/{id}", "/{id}/audit", "/{id}/receivers"])
+def test_more_requests_than_threads_share_two_connections(
+    tmp_path: Path, path: str
+) -> None:
+    """A request that keeps its connection while it waits for a thread stops all."""
+    with (
+        in_process(tmp_path / "api", database_connections=2) as api,
+        ThreadPoolExecutor(60) as threads,
+    ):
+        session = api.open(Dummy(), PARTS)
+        place = "/v1/sessions" + path.format(id=session.id)
+        answers = threads.map(lambda _: api.send("GET", place, session.key), range(120))
+        assert [answer.status_code for answer in answers] == [200] * 120
+
+
+def test_refused_invitations_share_two_connections(tmp_path: Path) -> None:
+    """What is counted of a refusal is looked up once the refused request has ended."""
+    code = {"code": "i" * 43}
+    with (
+        in_process(tmp_path / "api", database_connections=2) as api,
+        ThreadPoolExecutor(60) as threads,
+    ):
+        place = "/v1/join/preview"
+        answers = threads.map(lambda _: api.send("POST", place, json=code), range(120))
+        assert [answer.status_code for answer in answers] == [404] * 120
+
+
+@pytest.mark.postgres
+def test_another_refusal_is_told_at_once(postgres_url: str) -> None:
+    nobody = sa.make_url(postgres_url).set(username="coterie_nobody")
+    begun = time.monotonic()
+    with (
+        closing(Database(nobody.render_as_string(hide_password=False))) as database,
+        pytest.raises(sa.exc.OperationalError),
+    ):
+        ask(database)
+    assert time.monotonic() - begun < 5

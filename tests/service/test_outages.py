@@ -6,13 +6,12 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
@@ -30,22 +29,15 @@ from analyst_service.monitoring.metrics import describe_expiry, end_of
 from analyst_service.sessions.retention import Sweeper
 from analyst_service.settings import Settings
 from analyst_service.storage.database import Database
-from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
 from clustering_protocols.wire.answers import SessionStatus
 from party_sdk.cli import main
 from party_sdk.cli.terminal.output import progress_line
+from tests.service.samples import PARTS, A, StartApi
 
 if TYPE_CHECKING:
     from support.in_process import Api
-
-StartApi = Callable[..., "AbstractContextManager[Api]"]
-
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
-A, B = PARTS.layout.names
 
 
 def problem_of(response: Any) -> Problem:

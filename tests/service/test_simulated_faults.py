@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import (
@@ -37,13 +36,12 @@ from support.repeats import some, thorough
 from analyst_service.credentials import rotate_key
 from analyst_service.sessions.retention import Sweeper
 from analyst_service.storage.models import Contribution
-from clustering_protocols import simulation
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import hash_chain
 from clustering_protocols.secrecy import envelopes
 from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms.terms import Layout
+from tests.service.samples import PARTS
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
@@ -51,8 +49,6 @@ if TYPE_CHECKING:
 StartApi = Callable[[Path], "AbstractContextManager[Api]"]
 Place = tuple[str, str, int, int]
 
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
 SLOTS = PARTS.layout.names
 ANALYST = Institution("", bytes(32))
 LATE = 100  # no session here has as many rounds

@@ -8,13 +8,12 @@ import socket
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 from psycopg import connect as pg_connect, errors as pg
@@ -25,20 +24,14 @@ from analyst_service.blobs.files import FileDraft
 from analyst_service.settings import Settings
 from analyst_service.storage.database import _REPEATS, Database
 from analyst_service.storage.models import Principal
-from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.protocols.dummy import Dummy
-from clustering_protocols.terms.terms import Layout
+from tests.service.samples import PARTS, A, B, StartApi
 
 if TYPE_CHECKING:
     from support.in_process import Api, ByHand
 
-StartApi = Callable[..., "AbstractContextManager[Api]"]
 pytestmark = pytest.mark.usefixtures("in_blobs")
-
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
-A, B = PARTS.layout.names
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from pydantic import ValidationError
@@ -24,24 +23,20 @@ from analyst_service.process_context import Recent
 from analyst_service.requests import MAX_NAMES, Unread
 from analyst_service.sessions.endpoints import SessionWrite
 from analyst_service.storage.database import Database
-from clustering_protocols import catalogue, simulation
+from clustering_protocols import catalogue
 from clustering_protocols.common.errors import InvalidParameters, Malformed
 from clustering_protocols.protocols.dummy import Dummy
 from clustering_protocols.records import codec
-from clustering_protocols.terms.terms import Layout
 from party_sdk.cli import main
 from tests.service.raw_requests import SILENCE, Exchange, ask, start
+from tests.service.samples import PARTS, A, B, StartApi
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from support.in_process import Api
 
-StartApi = Callable[..., "AbstractContextManager[Api]"]
 
-X = np.random.default_rng(0).normal(size=(40, 3))
-PARTS = simulation.split(X, Layout.lattice(2), seed=1)
-A, B = PARTS.layout.names
 STRANGE = (
     ("POST", "/v1/join"),
     ("POST", "/v1/join/preview"),

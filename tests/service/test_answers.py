@@ -1,0 +1,363 @@
+"""Answers: what comes together is done together, and one may wait for the next task."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import Counter
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import httpx
+import pytest
+import sqlalchemy as sa
+from support.analyst_process import wait_for
+
+from analyst_service.blobs.files import FileDraft
+from analyst_service.contributions import endpoints
+from analyst_service.contributions.service import OpenTask, TaskRequest, Upload
+from analyst_service.credentials import authenticate
+from analyst_service.jobs.driver import POLL_SECONDS
+from analyst_service.storage.models import Contribution
+from analyst_service.transactions.batching import Batcher, outcomes
+from clustering_protocols.common.errors import (
+    ContributionDiffers,
+    NotFound,
+    RoundClosed,
+    StorageFull,
+    Unauthenticated,
+)
+from clustering_protocols.engine import packets
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.records.codec import MEDIA_TYPE
+from clustering_protocols.wire.answers import Receipt
+from clustering_protocols.wire.http_headers import (
+    RECEIPT_HEADER,
+    receipt_in,
+    wait_seconds,
+)
+from party_sdk.analyst_client import requests
+from tests.service.samples import PARTS, A, B
+
+if TYPE_CHECKING:
+    from support.in_process import Api, ByHand
+
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run it in a thread: a browser that is open here has a loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def test_what_comes_while_others_are_served_is_done_in_one_go() -> None:
+    goes: list[list[int]] = []
+    is_begun, may_end = threading.Event(), threading.Event()
+
+    def double(items: Sequence[int]) -> list[int | Exception]:
+        goes.append(list(items))
+        is_begun.set()
+        may_end.wait(10)
+        return [2 * item for item in items]
+
+    async def all_of_them() -> list[int]:
+        together = Batcher()
+        first = asyncio.create_task(together.do(double, 0))
+        await asyncio.to_thread(is_begun.wait, 10)
+        others = [asyncio.create_task(together.do(double, n)) for n in range(1, 251)]
+        await asyncio.sleep(0)
+        may_end.set()
+        return list(await asyncio.gather(first, *others))
+
+    assert run(all_of_them()) == [2 * n for n in range(251)]
+    assert [len(go) for go in goes] == [1, 100, 100, 50]
+
+
+def test_who_is_refused_does_not_hold_up_the_others() -> None:
+    def refuse_odd(items: Sequence[int]) -> list[int | Exception]:
+        def even(item: int) -> int:
+            if item % 2:
+                raise NotFound(str(item))
+            return item
+
+        return list(outcomes(even, items))
+
+    async def all_of_them() -> list[int | BaseException]:
+        together = Batcher()
+        asked = (together.do(refuse_odd, n) for n in range(4))
+        return list(await asyncio.gather(*asked, return_exceptions=True))
+
+    zero, one, two, three = run(all_of_them())
+    assert (zero, two) == (0, 2)
+    assert isinstance(one, NotFound)
+    assert isinstance(three, NotFound)
+
+
+def test_what_goes_wrong_is_told_to_all_and_the_next_are_served() -> None:
+    is_away = True
+
+    def work(items: Sequence[int]) -> list[int | Exception]:
+        if is_away:
+            raise OSError("away")
+        return list(items)
+
+    async def again() -> int:
+        nonlocal is_away
+        together = Batcher()
+        for _ in range(2):
+            with pytest.raises(OSError, match="away"):
+                await together.do(work, 1)
+        is_away = False
+        return await together.do(work, 1)
+
+    assert run(again()) == 1
+
+
+def test_who_has_gone_is_not_waited_for() -> None:
+    may_end = threading.Event()
+
+    def work(items: Sequence[int]) -> list[int | Exception]:
+        may_end.wait(10)
+        return list(items)
+
+    async def one_goes() -> int:
+        together = Batcher()
+        gone = asyncio.create_task(together.do(work, 1))
+        stays = asyncio.create_task(together.do(work, 2))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.sleep(0)
+        may_end.set()
+        return await stays
+
+    assert run(one_goes()) == 2
+
+
+# Answers that are stored in one transaction, and tasks that are handed out in one
+
+
+@pytest.fixture
+def session(api: Api) -> ByHand:
+    return api.open(Dummy(), PARTS).join()
+
+
+def arrived(session: ByHand, slot: str, content: bytes) -> Upload:
+    draft = session.api.service.blobs.draft()
+    draft.write(content)
+    digest, here = draft.seal(), packets.read(content).address
+    where = here.session, here.round, here.attempt
+    caller = session.api.caller(session.tokens[slot])
+    return Upload(caller, *where, digest, draft.size, draft=draft)
+
+
+def events(session: ByHand) -> Counter[str]:
+    answer = session.api.send("GET", f"{session.path}/audit", session.key)
+    lines = answer.json()["lines"]
+    return Counter(line.partition('"event":"')[2].partition('"')[0] for line in lines)
+
+
+class Refused(FileDraft):
+    """What arrived for an answer that is refused."""
+
+    def __init__(self) -> None:
+        pass
+
+    def keep(self) -> NoReturn:
+        raise AssertionError("nothing of a refused answer is kept")
+
+
+class Full(Refused):
+    def keep(self) -> NoReturn:
+        raise StorageFull("there is no room")
+
+
+def test_of_answers_that_come_together_each_gets_its_own_outcome(
+    session: ByHand,
+) -> None:
+    contents = {slot: session.reply(slot) for slot in (A, B)}
+    one, two = (arrived(session, slot, contents[slot]) for slot in (A, B))
+    stranger = replace(two.caller, credential_id="revoked")
+    late = replace(two, round=7, draft=Refused())
+    elsewhere = replace(two, session="another", draft=Refused())
+    found = endpoints._keep(
+        session.api.service,
+        [
+            replace(two, caller=stranger, draft=Refused()),
+            one,
+            elsewhere,
+            replace(one, draft=Refused()),
+            replace(one, digest="0" * 64, draft=Refused()),
+            late,
+            replace(two, draft=Full()),
+        ],
+    )
+    assert [type(each) for each in found] == [
+        Unauthenticated,
+        tuple,
+        NotFound,
+        tuple,
+        ContributionDiffers,
+        RoundClosed,
+        StorageFull,
+    ]
+    stored, again = found[1], found[3]
+    assert isinstance(stored, tuple)
+    assert isinstance(stored[0], Contribution)
+    assert again == (stored[0], False)
+    assert stored[1], "the first of the same bytes is new"
+    assert session.put(A, contents[A]).json()["entry"] == stored[0].entry
+    assert events(session)["contribution"] == 1
+    later = endpoints._keep(session.api.service, [two])
+    assert isinstance(later[0], tuple), "what was refused for want of room may come"
+
+
+def test_tasks_are_handed_out_together_and_noted_once(session: ByHand) -> None:
+    service, name = session.api.service, session.path.rpartition("/")[2]
+    asking = [
+        TaskRequest(session.api.caller(session.tokens[slot]), name) for slot in (A, B)
+    ]
+    revoked = TaskRequest(replace(asking[0].caller, credential_id="revoked"), name)
+    asked = [*asking, revoked, TaskRequest(asking[0].caller, "another"), asking[0]]
+    found = endpoints.open_tasks(service, asked)
+    assert [type(each) for each in found] == [
+        OpenTask,
+        OpenTask,
+        Unauthenticated,
+        NotFound,
+        OpenTask,
+    ]
+    endpoints.open_tasks(service, asked)
+    assert events(session)["task-sent"] == 2
+    session.put(A, session.reply(A))
+    assert endpoints.open_tasks(service, asking)[0] is None
+
+
+def test_simultaneous_uploads_share_one_query_and_one_lock(
+    each_api: Api,
+) -> None:
+    session = each_api.open(Dummy(), PARTS).join()
+    service = session.api.service
+    asked: list[str] = []
+    sa.event.listen(
+        service.database.engine,
+        "before_cursor_execute",
+        lambda _connection, _cursor, statement, *_: asked.append(statement),
+    )
+    shown = [f"Bearer {session.tokens[A]}", "Bearer x", f"Bearer {session.tokens[B]}"]
+    found = service.database.query(authenticate, [*shown, "", None])
+    assert [getattr(each, "slot", None) for each in found] == [A, None, B, None, None]
+    assert sum("credentials" in statement for statement in asked) == 1
+    both = [arrived(session, slot, session.reply(slot)) for slot in (A, B)]
+    asked.clear()
+    assert [is_new for _, is_new in endpoints._keep(service, both)] == [True, True]
+    assert sum("FOR UPDATE" in statement for statement in asked) <= 1
+
+
+# An upload that waits for the next task: one request for each round
+
+
+def put(session: ByHand, slot: str, content: bytes, prefer: str) -> httpx.Response:
+    headers = {**requests.contribution_headers(content), "Prefer": prefer}
+    return session.api.send(
+        "PUT",
+        session.place(content),
+        session.tokens[slot],
+        headers,
+        content=content,
+    )
+
+
+def receipt_of(response: httpx.Response) -> Receipt:
+    return Receipt.model_validate_json(receipt_in(response.headers) or b"")
+
+
+def test_who_answers_last_gets_the_next_task_with_the_receipt(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    first = session.put(A, session.reply(A))
+    assert first.status_code == 201
+    content = session.reply(B)
+    api.driver.__enter__()  # steps as soon as it is told
+    try:
+        answer = put(session, B, content, "wait=10")
+    finally:
+        api.driver.__exit__()
+    assert answer.status_code == 201
+    assert answer.headers["content-type"] == MEDIA_TYPE
+    assert answer.headers["preference-applied"] == "wait"
+    assert packets.read(answer.content).address.round == 2
+    assert answer.content == session.task(B).content, "the same bytes as GET"
+    again = put(session, B, content, "wait=0")
+    assert again.status_code == 200
+    assert receipt_of(again) == receipt_of(answer)
+    plain = session.put(B, content)
+    assert Receipt.model_validate_json(plain.content) == receipt_of(answer)
+
+
+def test_who_has_to_wait_too_long_gets_the_receipt_alone(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    answer = put(session, A, session.reply(A), "respond-async, wait=0")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert receipt_of(answer).slot == A
+
+
+def test_a_waiting_upload_gets_its_receipt_when_a_process_ends(
+    api: Api,
+) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    with ThreadPoolExecutor() as pool:
+        held = pool.submit(put, session, A, content, "wait=25")
+        wait_for(lambda: api.service.notifier.waited_for)
+        api.service.drain()
+        answer = held.result(10)
+    assert answer.status_code == 204
+    assert receipt_of(answer).slot == A
+    refusal = api.send("GET", "/readyz")
+    assert refusal.status_code == 503
+    again = session.api.send("GET", f"{session.path}/task?wait=25", session.tokens[A])
+    assert again.status_code == 204
+    session.put(B, session.reply(B))
+    api.driver.__enter__()
+    time.sleep(5 * POLL_SECONDS)
+    api.driver.__exit__()
+    assert session.status["round"] == 1, "the step is for another process"
+
+
+def test_the_receipt_is_due_whatever_becomes_of_the_session(api: Api) -> None:
+    session = api.open(Dummy(), PARTS).join()
+    content = session.reply(A)
+    assert put(session, A, content, "wait=0").status_code == 204
+    api.send("POST", f"{session.path}/cancel", session.key)
+    again = put(session, A, content, "wait=5")
+    assert again.status_code == 204
+    assert receipt_of(again).slot == A
+
+
+@pytest.mark.parametrize(
+    ("prefer", "seconds"),
+    [
+        ("wait=20", 20),
+        ("respond-async, wait=5", 5),
+        ('wait="7"; x=1', 7),
+        ("Wait = 3", 3),
+        ("", None),
+        ("wait", None),
+        ("wait=soon", None),
+        ("wait=-1", None),
+        ("await=3", None),
+    ],
+)
+def test_preferences_are_read_as_they_are_written(
+    prefer: str, seconds: int | None
+) -> None:
+    assert wait_seconds(prefer) == seconds
+
+
+def test_what_is_no_receipt_in_a_header_is_none() -> None:
+    for text in ("", "plain", ":%%%:", ":abc:", "abc"):
+        assert receipt_in({RECEIPT_HEADER: text}) is None

@@ -1,0 +1,761 @@
+"""Steps: the driver, its leases, and worker processes."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from support.analyst_process import wait_for
+from support.repeats import thorough
+
+from analyst_service.blobs.files import BlobPlace, FileBlobStore
+from analyst_service.clock import SystemClock
+from analyst_service.jobs import service as jobs_service, worker
+from analyst_service.jobs.driver import RETRY_SECONDS, Driver
+from analyst_service.jobs.processes import Process
+from analyst_service.jobs.service import (
+    STEP_ATTEMPTS,
+    Lease,
+    close_and_take,
+    close_rounds,
+    take,
+)
+from analyst_service.process_context import LEASE_SECONDS
+from analyst_service.settings import Settings
+from analyst_service.storage import models
+from analyst_service.storage.database import Database
+from analyst_service.storage.models import Session, Task
+from clustering_protocols import engine, simulation
+from clustering_protocols.common.error_catalogue import Problem
+from clustering_protocols.common.errors import StorageFull
+from clustering_protocols.engine import Opened
+from clustering_protocols.protocols.dummy import Dummy
+from clustering_protocols.terms.terms import Layout
+from tests.service.drivers import drive, race
+from tests.service.samples import LAYOUT, PARTS, StartApi
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from pathlib import Path
+
+    from support.in_process import Api, ByHand
+
+
+def stepping(api: Api, params: Dummy | None = None) -> ByHand:
+    """A session whose first step has to run; the driver has not looked yet."""
+    session = api.open(params or Dummy(), PARTS).join(turn=False)
+    assert session.status["state"] == "stepping"
+    return session
+
+
+def complete(session: ByHand) -> ByHand:
+    """Answer the open round; the driver has not looked yet."""
+    session.answer(turn=False)
+    return session
+
+
+def blob_of(session: ByHand) -> Path:
+    """A blob that the next step of this session reads, and of no other."""
+    place = (session.id, 1, 1, LAYOUT.names[0])
+    with session.api.service.database.read() as transaction:
+        digest = transaction.get_one(models.Contribution, place).digest
+    return session.api.service.blobs.path(digest)
+
+
+def standing(session: ByHand) -> tuple[str, int]:
+    return session.status["state"], session.status["round"]
+
+
+# Steps that crash
+
+
+def a_bad_and_a_good_one(
+    api: Api, params: Dummy, stage: str = "opening"
+) -> tuple[ByHand, ByHand]:
+    """Two sessions of which a round is complete."""
+    both = api.open(params, PARTS).join(), api.open(Dummy(n_clusters=3), PARTS).join()
+    for session in both:
+        session.until(stage)
+    for session in both:
+        complete(session)
+    return both
+
+
+def assert_tried_and_failed(
+    api: Api, bad: ByHand, good: ByHand, caplog: pytest.LogCaptureFixture
+) -> None:
+    limit = STEP_ATTEMPTS
+    for _ in range(limit + 2):  # one worker: one step at a turn
+        api.turn()
+    assert standing(bad)[0] == "failed"
+    assert bad.status["reason"] == Problem.INTERNAL.slug
+    assert f"begun {limit} times" in bad.status["detail"]
+    assert caplog.text.count(f"step of {bad.id}: ") == limit
+    assert standing(good) == ("collecting", standing(bad)[1] + 1)
+    assert good.finish().status["state"] == "completed"
+
+
+@pytest.mark.usefixtures("in_blobs")
+def test_a_step_that_crashes_is_tried_again_and_fails_alone(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    bad, good = a_bad_and_a_good_one(api, Dummy())
+    missing = blob_of(bad)
+    missing.unlink()
+    assert_tried_and_failed(api, bad, good, caplog)
+    assert missing.name not in caplog.text, "the text of an error is not logged"
+
+
+def test_an_unstorable_outcome_fails_only_its_session(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever a database refuses: here the row of a session's next round."""
+    bad, good = a_bad_and_a_good_one(api, Dummy())
+
+    @sa.event.listens_for(api.service.database.engine, "before_cursor_execute")
+    def refuse(_c: Any, _cursor: Any, text: str, values: Any, *_more: Any) -> None:
+        if text.startswith("UPDATE sessions") and "quorum" in text and bad.id in values:
+            raise OverflowError("a value that this database does not take")
+
+    assert_tried_and_failed(api, bad, good, caplog)
+
+
+@pytest.mark.usefixtures("in_blobs")
+def test_a_step_that_recovers_is_not_failed_for_its_past(api: Api) -> None:
+    session = complete(api.open(Dummy(), PARTS).join())
+    blob = blob_of(session)
+    content = blob.read_bytes()
+    for _ in range(STEP_ATTEMPTS - 1):
+        blob.unlink()
+        api.turn()
+        blob.write_bytes(content)
+    api.turn()
+    assert standing(session) == ("collecting", 2)
+
+
+# Worker processes that die
+
+
+class Doomed(Process):
+    """A process that is killed whenever it steps for one session."""
+
+    def __init__(self, session: str, when: str) -> None:
+        super().__init__()
+        self.session, self.when = session, when
+
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        if self.session.encode() not in job.agreement:
+            return super().submit(job)
+        if self.when == "idle":
+            self._child.kill()
+            self._child.join()
+        else:
+            os.kill(self._child.pid or 0, signal.SIGSTOP)
+        future = super().submit(job)
+        time.sleep(0.2 if self.when == "stepping" else 0)
+        self._child.kill()
+        return future
+
+
+@pytest.mark.parametrize("when", ["idle", "beginning", "stepping"])
+def test_a_session_that_kills_its_worker_fails_alone(
+    start_api: StartApi,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    when: str,
+) -> None:
+    monkeypatch.setattr("analyst_service.jobs.service.STEP_ATTEMPTS", 3)
+    with start_api() as api:
+        bad, good = a_bad_and_a_good_one(api, Dummy())
+
+        class DoomedDriver(Driver):
+            def _new_process(self) -> Process:
+                return Doomed(bad.id, when)
+
+        with DoomedDriver(api.service):
+            wait_for(lambda: bad.status["state"] == "failed", 60)
+            wait_for(lambda: standing(good) == ("collecting", 2), 60)
+        assert bad.status["reason"] == Problem.INTERNAL.slug
+        assert "begun 3 times" in bad.status["detail"]
+        assert "WorkerDied" in caplog.text
+        api.driver.turn()
+        assert good.finish().status["state"] == "completed"
+
+
+def with_a_worker(told: Connection) -> None:
+    told.send(Process()._child.pid)
+    threading.Event().wait()
+
+
+def test_a_worker_ends_with_the_process_that_it_works_for() -> None:
+    spawn = multiprocessing.get_context("spawn")
+    heard, told = spawn.Pipe(duplex=False)
+    service = spawn.Process(target=with_a_worker, args=(told,))
+    service.start()
+    pid = heard.recv()
+    service.kill()
+    service.join()
+    wait_for(lambda: not is_alive(pid))
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# Steps that are repeated, or come too late
+
+
+def job_of(session: ByHand) -> tuple[Lease, worker.Job]:
+    """Take the step of a session, as a driver does."""
+    service = session.api.service
+    taken = service.database.transact(close_and_take, service)
+    assert taken is not None
+    assert taken[0].name == session.id
+    return taken
+
+
+def follow(session: ByHand, lease: Lease, followed: worker.Followed) -> bool:
+    service = session.api.service
+    stored = service.database.transact(
+        jobs_service.follow, service.blobs, lease, followed
+    )
+    return bool(stored)
+
+
+def confirming(api: Api) -> ByHand:
+    session = api.open(Dummy(fail_at="confirm"), PARTS).join().until("count")
+    session.answer()
+    return complete(session)
+
+
+OUTCOMES: dict[type[worker.Followed], Callable[[Api], ByHand]] = {
+    engine.Opened: lambda api: complete(api.open(Dummy(), PARTS).join()),
+    engine.Closed: lambda api: complete(
+        api.open(Dummy(), PARTS).join().until("closing")
+    ),
+    worker.Failed: confirming,
+}
+every_outcome = pytest.mark.parametrize(
+    "kind", OUTCOMES, ids=lambda kind: kind.__name__
+)
+
+
+@every_outcome
+def test_no_outcome_of_a_cancelled_session_is_stored(
+    api: Api, kind: type[worker.Followed]
+) -> None:
+    session = OUTCOMES[kind](api)
+    lease, job = job_of(session)
+    followed = worker.run(job)
+    assert isinstance(followed, kind)
+    api.send("POST", f"{session.path}/cancel", session.key)
+    before = api.stored()
+    assert not follow(session, lease, followed)
+    assert api.stored() == before
+
+
+@pytest.mark.threat(54)
+@every_outcome
+def test_only_the_driver_with_the_lease_stores_an_outcome(
+    api: Api, kind: type[worker.Followed]
+) -> None:
+    session = OUTCOMES[kind](api)
+    slow, job = job_of(session)
+    api.clock.forward(LEASE_SECONDS)
+    quick, same = job_of(session)
+    first, second = worker.run(job), worker.run(same)
+    assert first == second
+    assert not follow(session, slow, second)
+    assert standing(session)[0] == "stepping"
+    assert follow(session, quick, first)
+    stored = api.stored()
+    assert not follow(session, slow, second)
+    assert not follow(session, quick, first)
+    assert api.stored() == stored
+
+
+def test_a_step_does_not_depend_on_the_order_of_contributions(api: Api) -> None:
+    _, job = job_of(OUTCOMES[engine.Closed](api))
+    backwards = dict(reversed(job.contributions.items()))
+    assert list(backwards) != list(job.contributions)
+    assert worker.run(replace(job, contributions=backwards)) == worker.run(job)
+
+
+# Restarts
+
+
+def test_a_step_left_open_is_run_after_a_restart(
+    start_api: StartApi,
+) -> None:
+    with start_api() as api:
+        later = complete(api.open(Dummy(), PARTS).join())
+        api.service.database.transact(close_rounds)
+        first = stepping(api)
+        assert standing(later) == ("stepping", 1)
+    with start_api(driven=True) as api:
+        first.api = later.api = api
+        wait_for(lambda: standing(first) == ("collecting", 1))
+        wait_for(lambda: standing(later) == ("collecting", 2))
+
+
+def test_a_last_answer_during_the_deadline_check_counts(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL counts answers as of a query's beginning, and locks as it ends."""
+    late = api.open(Dummy(), PARTS, deadlines={"round": 60}).join()
+    session = complete(api.open(Dummy(), PARTS, deadlines={"round": 60}).join())
+    api.clock.forward(61)
+    counted_before = sa.select(models.Session, sa.false().label("is_complete")).where(
+        models.Session.state == "collecting"
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs_service, "_CLOSING", counted_before)
+        api.service.database.transact(close_rounds)
+    assert standing(session) == ("stepping", 1)
+    assert standing(late)[0] == "expired"
+
+
+def test_a_driver_that_stops_leaves_its_sessions_for_the_next(api: Api) -> None:
+    with Driver(api.service):
+        pass
+    session = stepping(api)
+    api.turn()
+    assert standing(session) == ("collecting", 1)
+
+
+# What a worker imports, and when
+
+
+def test_an_idle_worker_prepares_the_later_steps(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first, second = (any_job(tmp_path, agreement) for agreement in (b"1", b"2"))
+    done: list[bytes] = []
+    monkeypatch.setattr(worker, "attempt", lambda _: OPENED)
+    monkeypatch.setattr(worker.engine, "prepare", done.append)
+    jobs: SimpleQueue[worker.Job] = SimpleQueue()
+    jobs.put(first)
+    jobs.put(second)
+    told: list[worker.Outcome] = []
+    worker.take(jobs, told.append)
+    assert (told, done) == ([OPENED], [])
+    worker.take(jobs, told.append)
+    assert (told, done) == ([OPENED, OPENED], [b"2"])
+
+
+@pytest.mark.unused_seam("prepare")
+def test_a_worker_prepares_nothing_for_a_session_that_is_over(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    over = engine.Closed(results={}, summary=None)
+    done: list[bytes] = []
+    monkeypatch.setattr(worker, "attempt", lambda _: over)
+    monkeypatch.setattr(worker.engine, "prepare", done.append)
+    jobs: SimpleQueue[worker.Job] = SimpleQueue()
+    jobs.put(any_job(tmp_path, b"1"))
+    worker.take(jobs, lambda _: None)
+    assert done == []
+
+
+OPENED = engine.Opened(
+    round=1,
+    attempt=1,
+    stage="s",
+    stage_index=0,
+    n_stages=2,
+    quorum=1,
+    state="",
+    tasks={},
+    progress=None,
+)
+
+
+def any_job(folder: Path, agreement: bytes) -> worker.Job:
+    return worker.Job(
+        blobs=BlobPlace(folder=folder),
+        agreement=agreement,
+        state=None,
+        tasks={},
+        contributions={},
+    )
+
+
+# Leases: several drivers, in several processes, and one outcome
+
+
+DRIVERS = thorough(ci=4, nightly=8)
+FORKS = multiprocessing.get_context("forkserver")
+# each of many processes would import these anew
+FORKS.set_forkserver_preload(
+    [
+        "analyst_service.jobs.driver",
+        "clustering_protocols.protocols.dummy.analyst",
+        "psycopg",
+        "sqlalchemy.dialects.postgresql.psycopg",
+        "sqlalchemy.dialects.sqlite",
+    ]
+)
+
+
+def row_of(session: ByHand) -> Session:
+    with session.api.service.database.read() as transaction:
+        return transaction.get_one(Session, session.id)
+
+
+# Drivers in processes of their own
+
+
+@contextmanager
+def racing(settings: Settings, rounds: int) -> Iterator[tuple[Any, Any]]:
+    """Lend the barrier and the list of winners of processes that race."""
+    barrier, wins = FORKS.Barrier(DRIVERS + 1), FORKS.Queue()
+    arguments = (settings, barrier, wins, rounds)
+    drivers = [FORKS.Process(target=race, args=arguments) for _ in range(DRIVERS)]
+    for driver in drivers:
+        driver.start()
+    try:
+        yield barrier, wins
+    finally:
+        barrier.abort()
+        for driver in drivers:
+            driver.join()
+
+
+def step_again(database: Database, session_id: str) -> None:
+    """Put a session back before its first step."""
+    with database.write() as transaction:
+        transaction.execute(sa.delete(Task).where(Task.session_id == session_id))
+        first = {"state": "stepping", "round": 0, "attempt": 0, "state_digest": None}
+        transaction.execute(
+            sa.update(Session).where(Session.id == session_id).values(first)
+        )
+
+
+@pytest.mark.thorough
+@pytest.mark.threat(53)
+def test_of_processes_that_race_for_a_step_one_wins_each_time(
+    each_api: Api,
+) -> None:
+    rounds = thorough(ci=20, nightly=1000)
+    session = stepping(each_api)
+    service = each_api.service
+    with racing(service.settings, rounds) as (barrier, wins):
+        for turn in range(rounds):
+            step_again(service.database, session.id)
+            barrier.wait(60)
+            barrier.wait(60)
+            assert wins.get(timeout=60)
+            assert wins.empty(), turn
+            assert (row_of(session).state, row_of(session).round) == ("collecting", 1)
+
+
+class DriverProcess:
+    """A driver in a process of its own."""
+
+    def __init__(self, settings: Settings, *, held: bool) -> None:
+        self.heard, told = FORKS.Pipe(duplex=False)
+        go, self.go = FORKS.Pipe(duplex=False)
+        self.process = FORKS.Process(
+            target=drive, args=(settings, told, go), kwargs={"held": held}
+        )
+        self.process.start()
+        assert self.hears() == "drives"
+
+    def hears(self) -> str:
+        assert self.heard.poll(60)
+        return str(self.heard.recv())
+
+    def signal(self, which: signal.Signals) -> None:
+        os.kill(self.process.pid or 0, which)
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join()
+
+
+@pytest.fixture
+def start_driver(each_api: Api) -> Iterator[Callable[..., DriverProcess]]:
+    """Start drivers beside an analyst in this process; their leases are short."""
+    each_api.clock.time = SystemClock().now()
+    settings = each_api.service.settings
+    with ExitStack() as started:
+
+        def start(*, held: bool = False) -> DriverProcess:
+            driver = DriverProcess(settings, held=held)
+            started.callback(driver.end)
+            return driver
+
+        yield start
+
+
+StartDriver = Callable[..., DriverProcess]
+
+
+@pytest.mark.threat(54)
+def test_a_driver_that_slept_through_its_lease_stores_nothing(
+    each_api: Api, start_driver: StartDriver
+) -> None:
+    session = stepping(each_api)
+    sleeper = start_driver(held=True)
+    assert sleeper.hears() == "has stepped"
+    sleeper.signal(signal.SIGSTOP)
+    quick = start_driver()
+    wait_for(lambda: session.status["state"] == "collecting")
+    quick.end()
+    stored = each_api.stored()
+    sleeper.go.send("continue")
+    sleeper.signal(signal.SIGCONT)
+    other = stepping(each_api)
+    assert sleeper.hears() == "has stepped", "it has been refused, and continues"
+    mine = [row for row in each_api.stored()[0]["tasks"] if session.id in row]
+    assert mine == [row for row in stored[0]["tasks"] if session.id in row]
+    assert (row_of(session).round, row_of(other).state) == (1, "stepping")
+
+
+@pytest.mark.threat(52)
+def test_a_driver_that_is_killed_is_followed_by_another(
+    each_api: Api, start_driver: StartDriver
+) -> None:
+    session = stepping(each_api)
+    killed = start_driver(held=True)
+    assert killed.hears() == "has stepped"
+    killed.end()
+    assert session.status["state"] == "stepping"
+    start_driver()
+    wait_for(lambda: session.status["state"] == "collecting")
+    assert row_of(session).step_attempts == 0
+
+
+# Leases by hand
+
+
+def take_of(api: Api) -> Lease | None:
+    return api.service.database.transact(take, api.service.lease_span)
+
+
+@pytest.mark.threat(55)
+def test_heartbeats_renew_the_lease_of_a_long_step(
+    each_api: Api,
+) -> None:
+    session = stepping(each_api)
+    driver = Beating(each_api.service)
+    driver.begin()
+    token = row_of(session).lease_token
+    for _ in range(10):
+        each_api.clock.forward(LEASE_SECONDS / 2)
+        driver._renew()
+        assert take_of(each_api) is None
+    assert (row_of(session).lease_token, row_of(session).step_attempts) == (token, 1)
+    driver.finish()
+    assert session.status["state"] == "collecting"
+
+
+class Beating(Driver):
+    """A driver whose steps end when a test says so."""
+
+    def _new_process(self) -> Unfinished:
+        return Unfinished()
+
+    def begin(self) -> None:
+        self._start_processes()
+        self._start_steps()
+
+    def finish(self) -> None:
+        [step] = self._running
+        process = step.process
+        assert isinstance(process, Unfinished)
+        step.future.set_result(worker.run(process.job))
+        self._collect_outcomes()
+
+
+class Unfinished(Process):
+    job: worker.Job
+    ended = False
+
+    def __init__(self) -> None:
+        pass
+
+    def submit(self, job: worker.Job) -> Future[worker.Outcome]:
+        self.job = job
+        return Future()
+
+    def end(self) -> None:
+        self.ended = True
+
+
+@pytest.mark.threat(55)
+def test_a_driver_that_lost_its_lease_ends_the_step(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = stepping(api)
+    driver = Beating(api.service)
+    driver.begin()
+    [step] = driver._running
+    api.clock.forward(LEASE_SECONDS)
+    assert take_of(api) is not None
+    driver._renew()
+    assert step.process.ended
+    assert driver._running == []
+    assert f"step of {session.id}: the lease was lost" in caplog.text
+
+
+@pytest.mark.threat(56)
+def test_a_step_begun_too_often_fails_only_its_session(
+    each_api: Api,
+) -> None:
+    """Its drivers were killed, each time: nobody said that it crashed."""
+    bad = stepping(each_api)
+    for begun in range(1, STEP_ATTEMPTS + 1):
+        lease = take_of(each_api)
+        assert lease is not None
+        assert lease.begun == begun
+        each_api.clock.forward(LEASE_SECONDS)
+    good = stepping(each_api)
+    each_api.turn()
+    assert bad.status["state"] == "failed"
+    assert bad.status["reason"] == Problem.INTERNAL.slug
+    assert f"begun {STEP_ATTEMPTS} times" in bad.status["detail"]
+    assert good.finish().status["state"] == "completed"
+
+
+def test_a_driver_that_stops_gives_its_steps_back_at_once(api: Api) -> None:
+    session = stepping(api)
+    with Beating(api.service) as driver:
+        wait_for(lambda: driver._running)
+    row = row_of(session)
+    assert (row.lease_token, row.step_attempts) == (None, 0)
+    api.turn()
+    assert session.status["state"] == "collecting"
+
+
+@pytest.mark.threat(59)
+def test_a_step_on_a_full_disk_is_retried_without_counting(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = stepping(api)
+    with monkeypatch.context() as full:
+        full.setattr(worker, "run", Mock(side_effect=StorageFull("No room.")))
+        for _ in range(3 * STEP_ATTEMPTS):
+            api.turn()
+            api.clock.forward(RETRY_SECONDS)
+    assert row_of(session).step_attempts == 0
+    api.turn()
+    assert session.status["state"] == "collecting"
+
+
+@pytest.mark.threat(62)
+def test_to_take_over_a_lease_that_holds_is_no_attempt(each_api: Api) -> None:
+    """Two analysts that disagree about the time may take a step from each other."""
+    session = stepping(each_api)
+    for turn in range(2 * STEP_ATTEMPTS):
+        assert take_of(each_api) is not None
+        each_api.clock.forward(-3600 * (turn + 1))
+    assert (session.status["state"], row_of(session).step_attempts) == ("stepping", 1)
+
+
+@pytest.mark.threat(62)
+def test_a_driver_with_a_wrong_clock_takes_no_step(
+    api: Api, caplog: pytest.LogCaptureFixture
+) -> None:
+    api.clock.ahead = timedelta(seconds=-7200)
+    session = stepping(api)
+    driver = Beating(api.service)
+    driver._compare_clocks()
+    driver.begin()
+    assert driver._running == []
+    assert "7200 seconds behind the database server's" in caplog.text
+    refusal = api.send("GET", "/readyz")
+    assert refusal.status_code == 503
+    assert "7200 seconds behind" in refusal.json()["detail"]
+
+    api.clock.ahead = timedelta(seconds=LEASE_SECONDS / 4)
+    api.clock.forward(2)
+    driver._compared = -math.inf
+    driver._compare_clocks()
+    driver.begin()
+    assert [step.lease.name for step in driver._running] == [session.id]
+    assert api.send("GET", "/readyz").status_code == 200
+
+
+@pytest.mark.threat(62)
+@pytest.mark.parametrize("jump", [-3600, -600, 600, 3600], ids="{:+} s".format)
+def test_a_clock_jump_neither_stops_nor_repeats_a_step(
+    each_api: Api, jump: int
+) -> None:
+    session = stepping(each_api)
+    first = take_of(each_api)
+    assert first is not None
+    each_api.clock.forward(jump)
+    second = take_of(each_api)
+    assert second is not None
+    database, service = each_api.service.database, each_api.service
+    followed = worker.run(database.query(jobs_service.job_of, service, first.session))
+    assert not database.transact(jobs_service.follow, service.blobs, first, followed)
+    assert database.transact(jobs_service.follow, service.blobs, second, followed)
+    assert session.status["state"] == "collecting"
+
+
+# What a step writes: all of it, and no payload behind another that waits
+
+
+class SlowStore(FileBlobStore):
+    """Writes nothing before two wait to be written."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.pair = threading.Barrier(2, timeout=30)
+
+    def put(self, content: bytes) -> str:
+        """Store bytes, once another wants the same."""
+        self.pair.wait()
+        return super().put(content)
+
+
+class Place(BlobPlace):
+    """Where blobs lie slowly."""
+
+    def open(self) -> SlowStore:
+        """Return the store."""
+        return SlowStore(self.folder)
+
+
+def test_payloads_wait_for_the_disk_together(tmp_path: Path) -> None:
+    layout = Layout.lattice(3)  # three tasks and the state
+    data = simulation.split(np.eye(30), layout, seed=1).data
+    agreement = simulation.agree(Dummy(), layout, data, seed=1, session="s")
+    job = worker.Job(
+        blobs=Place(folder=tmp_path),
+        agreement=agreement,
+        state=None,
+        tasks={},
+        contributions={},
+    )
+    opened = worker.run(job)
+    assert isinstance(opened, Opened)
+    assert len(opened.payloads) == 4
+    store = FileBlobStore(tmp_path)
+    assert [
+        sha256(store.file(digest).read_bytes()).hexdigest()
+        for digest in opened.payloads
+    ] == opened.payloads
