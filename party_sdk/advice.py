@@ -14,8 +14,8 @@ from typing import Any, Final
 from clustering_protocols import catalogue, result_warnings
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.suitability import Exposure, Kind, Method, Partitioning
-from clustering_protocols.contract import Kind as Disclosed, Params, Reader
-from clustering_protocols.contract.disclosures import kinds_of
+from clustering_protocols.contract import Disclosure, Params, Reader
+from clustering_protocols.contract.disclosures import exposures, opens_rows
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.session_plan import check_planned, spread
 from clustering_protocols.terms.evaluation import Evaluation
@@ -124,14 +124,14 @@ class Fit:
         return tuple(catalogue.risks_of(params, self.layout, Identities()))
 
     @property
-    def parties_read_rows(self) -> bool:
-        """Return whether parties read rows of others: such a method never comes first."""
-        params = catalogue.parse_params(self.protocol, self.params)
-        shown = catalogue.protocol(self.protocol).shows(params, self.layout)
-        return any(
-            kinds_of(shown, reader) & {Disclosed.GEOMETRY, Disclosed.VALUES}
-            for reader in (Reader.GROUP, Reader.ALL)
-        )
+    def shown(self) -> frozenset[Disclosure]:
+        """Return what a session with these parameters shows of rows."""
+        return _shown(self.protocol, self.way, self.layout)
+
+    @property
+    def exposures(self) -> tuple[Exposure, Exposure]:
+        """Return what the analyst can work out beside the result: alone, with a party."""
+        return exposures(self.shown)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,8 +183,8 @@ def _fitting(situation: Situation) -> tuple[list[Fit], dict[str, str]]:
     def order(fit: Fit) -> tuple[Any, ...]:
         way = fit.way
         least, _ = way.agreement.get(split, (0.0, 0.0))
-        seen = (way.analyst_sees, way.exposure_with_one_party)
-        return (fit.parties_read_rows, *seen, -least, way.rounds, fit.protocol)
+        opened = opens_rows(fit.shown, Reader.GROUP, Reader.ALL)
+        return (opened, *fit.exposures, -least, way.rounds, fit.protocol)
 
     return sorted(fits, key=order), others
 
@@ -198,7 +198,7 @@ def _reason_against(
         return f"It takes {' or '.join(protocol.partitionings)} partitioning."
     if situation.data != way.data:
         return f"It takes {QUESTIONS['data'].answers[way.data]}."
-    seen = max(way.analyst_sees, way.exposure_with_one_party)
+    seen = max(exposures(_shown(name, way, layout)))
     if seen >= Exposure.GEOMETRY and not situation.distances:
         return f"The analyst, or it and one party, can work out {seen.sentence}."
     try:
@@ -208,6 +208,11 @@ def _reason_against(
     except (InvalidParameters, ProtocolFailed) as refused:
         return refused.detail
     return ""
+
+
+def _shown(name: str, way: Method, layout: Layout) -> frozenset[Disclosure]:
+    params = catalogue.parse_params(name, way.parameters(3))
+    return catalogue.protocol(name).shows(params, layout)
 
 
 def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
@@ -226,12 +231,13 @@ def _fit(situation: Situation, layout: Layout, name: str, way: Method) -> Fit:
 def cells(protocol: str, way: Method, partitioning: Partitioning) -> tuple[str, ...]:
     """Return the row of a method in the table of :data:`COLUMNS`."""
     least, most = way.agreement.get(partitioning, (0.0, 0.0))
+    alone, with_one = exposures(_shown(protocol, way, layout_of(partitioning, 3)))
     measured = f"{least:.2f}" if least == most else f"{least:.2f} to {most:.2f}"
     return (
         f"{protocol}, {way.name}",
         " or ".join(way.shapes),
-        way.analyst_sees.word,
-        way.exposure_with_one_party.word,
+        alone.word,
+        with_one.word,
         way.rounds.word,
         measured if most else "not measured",
     )

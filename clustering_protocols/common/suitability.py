@@ -81,8 +81,6 @@ class Method:
     partitionings: how the data may be split.
     shapes: the clusters that it finds.
     data: the kind of data that it is for.
-    analyst_sees: what the analyst can work out by itself.
-    exposure_with_one_party: what it can work out together with one party.
     params: parameters to begin with, beside the number of clusters.
     agreement: how it agreed with clustering the pooled rows, by how the data are split:
         the mean adjusted Rand index of the worst and of the best public data set of
@@ -95,8 +93,6 @@ class Method:
     shapes: tuple[Shape, ...]
     data: Kind = "numeric"
     rounds: RoundBudget
-    analyst_sees: Exposure
-    exposure_with_one_party: Exposure
     params: Mapping[str, Any] = field(default_factory=dict)
     agreement: Mapping[Partitioning, tuple[float, float]] = field(default_factory=dict)
     counted: bool = True

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.suitability import Exposure
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import ColumnPlan
 from clustering_protocols.terms.release import Release
@@ -149,3 +150,19 @@ def clashes(shown: Collection[Disclosure]) -> Iterator[Clash]:
 def kinds_of(shown: Iterable[Disclosure], reader: Reader) -> frozenset[Kind]:
     """Return the kinds that a reader gets."""
     return frozenset(each.kind for each in shown if each.reader is reader)
+
+
+def opens_rows(shown: Iterable[Disclosure], *readers: Reader) -> bool:
+    """Return whether any of these readers gets rows of others, as they are or moved."""
+    rows = {Kind.GEOMETRY, Kind.VALUES}
+    return any(each.reader in readers and each.kind in rows for each in shown)
+
+
+def exposures(shown: Collection[Disclosure]) -> tuple[Exposure, Exposure]:
+    """Return what the analyst can work out beside the result: alone, and with a party."""
+    if opens_rows(shown, Reader.OUTSIDE):
+        return Exposure.GEOMETRY, Exposure.ROWS
+    if opens_rows(shown, Reader.GROUP, Reader.ALL):
+        return Exposure.NOTHING, Exposure.ROWS
+    sums = any(each.kind is Kind.SUMS for each in shown)
+    return Exposure.NOTHING, Exposure.TOTALS if sums else Exposure.NOTHING

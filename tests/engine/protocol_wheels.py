@@ -17,14 +17,10 @@ _METHODS = """methods = (
             partitionings=("horizontal",),
             shapes=("spherical",),
             rounds=RoundBudget.FEW,
-            analyst_sees=Exposure.NOTHING,
-            exposure_with_one_party=Exposure.NOTHING,
         ),
     )
     params = """
-_IMPORT = (
-    "from clustering_protocols.common.suitability import Exposure, Method, RoundBudget"
-)
+_IMPORT = "from clustering_protocols.common.suitability import Method, RoundBudget"
 
 
 def write_project(folder: Path, name: str, first: str = "") -> Path:

@@ -18,6 +18,7 @@ from support.analyst_process import Analyst
 from benchmarks import methods_table
 from clustering_protocols import catalogue, session_terms
 from clustering_protocols.common.suitability import Exposure
+from clustering_protocols.contract.disclosures import exposures
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.risks import Harm
 from clustering_protocols.terms.terms import Layout, SessionRequest
@@ -81,9 +82,10 @@ def test_what_somebody_sees_goes_with_the_risk_codes(
     (design,) = (code for code in codes if code.startswith("by-design"))
     harm = known.risks[design].harm
     to_a_party = harm in {Harm.GEOMETRY, Harm.ROWS} or session_risks.SOLVABLE in codes
-    assert to_a_party == (way.exposure_with_one_party is Exposure.ROWS)
-    assert (way.analyst_sees >= Exposure.GEOMETRY) == (harm is Harm.GEOMETRY)
-    assert way.exposure_with_one_party >= way.analyst_sees
+    alone, with_one_party = exposures(known.shows(params, layout))
+    assert to_a_party == (with_one_party is Exposure.ROWS)
+    assert (alone >= Exposure.GEOMETRY) == (harm is Harm.GEOMETRY)
+    assert with_one_party >= alone
 
 
 # What fits
@@ -130,7 +132,7 @@ def test_without_distances_only_masked_sums_fit() -> None:
 
 def test_what_shows_least_comes_first() -> None:
     for situation in SITUATIONS:
-        seen = [fit.way.analyst_sees for fit in advise(situation).fits]
+        seen = [fit.exposures for fit in advise(situation).fits]
         assert seen == sorted(seen)
 
 

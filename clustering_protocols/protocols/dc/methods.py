@@ -1,7 +1,6 @@
 """What `dc` is good for."""
 
 from clustering_protocols.common.suitability import (
-    Exposure,
     Method,
     Partitioning,
     RoundBudget,
@@ -19,8 +18,6 @@ def _way(
         partitionings=_SPLITS,
         shapes=(shape,),
         rounds=RoundBudget.ONE,
-        analyst_sees=Exposure.GEOMETRY,
-        exposure_with_one_party=Exposure.ROWS,
         params=params,
         agreement=dict(zip(_SPLITS, agreement, strict=True)),
     )

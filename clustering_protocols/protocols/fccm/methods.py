@@ -1,6 +1,6 @@
 """What `fccm` is good for."""
 
-from clustering_protocols.common.suitability import Exposure, Method, RoundBudget
+from clustering_protocols.common.suitability import Method, RoundBudget
 
 METHODS = (
     Method(
@@ -9,8 +9,6 @@ METHODS = (
         shapes=("co-clusters", "fuzzy"),
         data="counts",
         rounds=RoundBudget.MANY,
-        analyst_sees=Exposure.NOTHING,
-        exposure_with_one_party=Exposure.ROWS,
         params={"small_cohorts": "allow"},
         agreement={"vertical": (1.0, 1.0)},
     ),

@@ -8,15 +8,17 @@ from clustering_protocols.contract import (
     USUAL_FIGURES,
     ClusteringProtocol,
     Disclosure,
+    Kind,
     PooledReference,
+    Reader,
     Stage,
+    to,
 )
 from clustering_protocols.contract.sizing import Sizes
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.shared_stages.statistics import pooling
 from clustering_protocols.terms.terms import Layout
 
-from .disclosures import shown_by
 from .methods import METHODS
 from .params import (
     LARGEST_TOL,
@@ -200,9 +202,23 @@ class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
         )
 
     def shows(self, params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]:
-        """Return what the split shows: sums of rows, or geometry of columns."""
-        pooled = pooling.shows(layout, **_pooled_statistics(params))
-        return shown_by(params, layout) | pooled
+        """Return sums of rows to parties; or distances of columns to the analyst.
+
+        Memberships over columns are the distances too, up to a factor of each row.
+        """
+        shown = pooling.shows(layout, **_pooled_statistics(params))
+        shown |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
+        if not _rows_split(layout):
+            readers = (Reader.OUTSIDE, *([Reader.ALL] if params.fuzzy else []))
+            for reader in readers:
+                shown |= to(reader, Kind.GEOMETRY, Kind.VALUES)
+            return shown | to(Reader.OUTSIDE, Kind.LABELS)
+        shown |= to(Reader.GROUP, Kind.SUMS)
+        if params.fuzzy and params.small_cohorts == "allow":
+            shown |= to(Reader.GROUP, Kind.VALUES)
+        if params.publish == "centroids":
+            shown |= to(Reader.OUTSIDE, Kind.MEANS)
+        return shown
 
     def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
         """Return secrets, alignment, pooled moments if needed, a start, the updates."""

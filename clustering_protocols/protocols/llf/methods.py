@@ -1,7 +1,6 @@
 """What `llf` is good for."""
 
 from clustering_protocols.common.suitability import (
-    Exposure,
     Method,
     Partitioning,
     RoundBudget,
@@ -9,9 +8,7 @@ from clustering_protocols.common.suitability import (
 )
 
 
-def _way(
-    partitioning: Partitioning, seen: tuple[Exposure, Exposure], name: str, shape: Shape
-) -> Method:
+def _way(partitioning: Partitioning, name: str, shape: Shape) -> Method:
     params = {}
     if shape == "fuzzy":
         params = {"algorithm": "fuzzy_cmeans"}
@@ -22,19 +19,14 @@ def _way(
         partitionings=(partitioning,),
         shapes=(shape,),
         rounds=RoundBudget.MANY,
-        analyst_sees=seen[0],
-        exposure_with_one_party=seen[1],
         params=params,
         agreement={partitioning: (1.0, 1.0)},
     )
 
 
-_ROWS = (Exposure.NOTHING, Exposure.TOTALS)
-_COLUMNS = (Exposure.GEOMETRY, Exposure.ROWS)
-
 METHODS = (
-    _way("horizontal", _ROWS, "cmeans", "spherical"),
-    _way("horizontal", _ROWS, "fuzzy_cmeans", "fuzzy"),
-    _way("vertical", _COLUMNS, "cmeans", "spherical"),
-    _way("vertical", _COLUMNS, "fuzzy_cmeans", "fuzzy"),
+    _way("horizontal", "cmeans", "spherical"),
+    _way("horizontal", "fuzzy_cmeans", "fuzzy"),
+    _way("vertical", "cmeans", "spherical"),
+    _way("vertical", "fuzzy_cmeans", "fuzzy"),
 )

@@ -1,6 +1,6 @@
 """What `omnifc` is good for."""
 
-from clustering_protocols.common.suitability import Exposure, Method, RoundBudget, Shape
+from clustering_protocols.common.suitability import Method, RoundBudget, Shape
 
 
 def _way(name: str, *shapes: Shape) -> Method:
@@ -9,8 +9,6 @@ def _way(name: str, *shapes: Shape) -> Method:
         partitionings=("horizontal",),
         shapes=shapes,
         rounds=RoundBudget.FEW,
-        analyst_sees=Exposure.GEOMETRY,
-        exposure_with_one_party=Exposure.ROWS,
         params={} if name == "kmeans" else {"algorithm": name},
         counted=name != "dbscan",
         agreement={"horizontal": (1.0, 1.0)},
