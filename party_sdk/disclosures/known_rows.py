@@ -9,7 +9,7 @@ appended or gone make no other people. Marks are those of ids, or drawn once.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -25,7 +25,7 @@ _RUNS: Final = (1, 2, 4, 7, 12, 20, 30)
 """Rows in a run: one of numbers, many where most say no."""
 
 _TELLING: Final = 0.9
-"""Runs of a length are compared if so many of them occur once: others do by chance."""
+_BASE: Final = np.uint64(0x9E3779B97F4A7C15)
 
 _COMMON: Final = 0.25
 """Such a share of what occurs once is in both; of other people a tenth by chance."""
@@ -54,12 +54,14 @@ class KnownTable(NamedTuple):
     def find(self, other: KnownTable) -> IntArray:
         """Return where each row of another table stands in this one; -1 for nowhere."""
         fewer = min(len(self.cells.T), len(other.cells.T))
+        if len(self.ids) and np.array_equal(self.ids, other.ids):
+            return np.arange(fewer)
         if len(self.ids) and len(other.ids):
             places = places_of(other.ids, self.ids)
             if 2 * np.count_nonzero(places >= 0) >= fewer:
                 return places
         if len(self.cells.T) == len(other.cells.T):
-            equal = [column for column in other.cells if self.has(column)]
+            equal = [column[:_SAMPLE] for column in other.cells if self.has(column)]
             if sum(map(_bits, equal)) >= _BITS:
                 return np.arange(fewer)
         places = _align(*self._keys(other))
@@ -72,8 +74,7 @@ class KnownTable(NamedTuple):
 
     def _keys(self, other: KnownTable) -> tuple[WordArray, WordArray]:
         """Return a word of each row of both tables, of the columns that are the same."""
-        here = [_once(column) for column in self.cells]
-        there = [_once(column) for column in other.cells]
+        here, there = ([*map(_sample, each.cells)] for each in (self, other))
         fewest = min(len(self.rows), len(other.rows), _SAMPLE) / 8
         common = np.array([[_n_common(one, two) for two in there] for one in here])
         pairs = [
@@ -157,8 +158,8 @@ def places_of(marks: WordArray, there: WordArray) -> IntArray:
     """Return at which place each mark (n,) is found; -1 where it is not."""
     if not len(there):
         return np.full(len(marks), -1)
-    order = np.argsort(there, kind="stable")
-    place = np.searchsorted(there, marks, sorter=order)
+    order = np.argsort(there)
+    place = np.searchsorted(there[order], marks)
     found = order[np.minimum(place, len(there) - 1)]
     return np.where(there[found] == marks, found, -1)
 
@@ -169,30 +170,46 @@ def _bits(column: CellWords) -> float:
     return float((counts * np.log2(len(column) / counts)).sum())
 
 
-def _runs(words: WordArray, length: int) -> WordArray:
-    """Return a word of each run of so many rows, by its first row."""
-    n_runs = max(len(words) - length + 1, 0)
-    found = np.zeros(n_runs, np.uint64)
-    for place in range(length):
-        found = mix(found + words[place : place + n_runs])
-    return found
-
-
-def _once(column: CellWords) -> Sequence[WordArray]:
-    """Return what occurs once in a column, sorted, of each length of runs; a sample."""
-    most = np.uint64((2**64 - 1) // max(1, len(column) // _SAMPLE))
-    found = []
+def _runs(words: WordArray) -> Iterator[tuple[int, WordArray]]:
+    """Yield the length, and a word of each run, by its first row: see Rabin and Karp."""
+    powers = np.full(len(words), _BASE, np.uint64).cumprod()
+    sums = np.concatenate([np.zeros(1, np.uint64), (words * powers).cumsum()])
+    inverse = np.full(len(words), pow(int(_BASE), -1, 2**64), np.uint64).cumprod()
     for length in _RUNS:
-        runs = _runs(mix(column.astype(np.uint64)), length)
-        found.append(_find_once(runs[runs <= most])[0])
-    return found
+        n_runs = max(len(words) - length + 1, 0)
+        yield length, (sums[length:] - sums[:n_runs]) * inverse[:n_runs]
 
 
-def _n_common(one: Sequence[WordArray], two: Sequence[WordArray]) -> int:
+def _find_runs(
+    words: WordArray, most: np.uint64
+) -> Iterator[tuple[int, WordArray, IntArray]]:
+    """Yield what occurs once of runs up to a word, sorted, and where.
+
+    Of the two shortest lengths of which most runs occur once: others do by chance.
+    """
+    n_found = 0
+    for length, runs in _runs(mix(words)):
+        rows = np.flatnonzero(runs <= most)
+        values, first, counts = np.unique(
+            runs[rows], return_index=True, return_counts=True
+        )
+        once = counts == 1
+        if n_found < 2 and np.count_nonzero(once) >= max(_TELLING * len(rows), 1):
+            yield length, values[once], rows[first[once]]
+            n_found += 1
+
+
+def _sample(column: CellWords) -> dict[int, WordArray]:
+    """Return what occurs once in a column by the length of runs; of many rows a sample."""
+    most = np.uint64((2**64 - 1) // max(1, len(column) // _SAMPLE))
+    found = _find_runs(column.astype(np.uint64), most)
+    return {length: values for length, values, _ in found}
+
+
+def _n_common(one: dict[int, WordArray], two: dict[int, WordArray]) -> int:
     """Return how much of what occurs once in columns occurs in both, if enough does."""
-    found = [len(_meet(*pair)[0]) for pair in zip(one, two, strict=True)]
-    pairs = zip(found, one, two, strict=True)
-    return max(n if n >= _COMMON * min(map(len, pair)) else 0 for n, *pair in pairs)
+    both = one.keys() & two.keys()
+    return max((len(_meet(one[each], two[each])[0]) for each in both), default=0)
 
 
 def _align(one: WordArray, two: WordArray) -> IntArray:
@@ -201,31 +218,26 @@ def _align(one: WordArray, two: WordArray) -> IntArray:
     First by what occurs once in both, then rows that are equal in their order.
     """
     places = np.full(len(two), -1)
-    for length in _RUNS:
-        here, there = (_find_once(_runs(words, length)) for words in (one, two))
-        i, j = _meet(here[0], there[0])
-        if len(i) >= _COMMON * min(len(here[0]), len(there[0])):
+    every = np.uint64(2**64 - 1)
+    here = {length: (found, at) for length, found, at in _find_runs(one, every)}
+    for length, values, rows in _find_runs(two, every):
+        if length in here:
+            i, j = _meet(here[length][0], values)
             for step in range(length):
-                places[there[1][j] + step] = here[1][i] + step
+                places[rows[j] + step] = here[length][1][i] + step
     if not (places >= 0).any():
         return places
     left, new = np.setdiff1d(np.arange(len(one)), places), np.flatnonzero(places < 0)
-    i, j = _meet(_numbered(one[left]), _numbered(two[new]))
-    places[new[j]] = left[i]
+    equal = places_of(_numbered(two[new]), _numbered(one[left]))
+    places[new[equal >= 0]] = left[equal[equal >= 0]]
     return places
 
 
 def _meet(one: WordArray, two: WordArray) -> tuple[IntArray, IntArray]:
-    """Return where words that are in both stand in each; none is in one twice."""
+    """Return where words that are in both stand in each, if enough are; none is twice."""
     _, i, j = np.intersect1d(one, two, assume_unique=True, return_indices=True)
-    return i, j
-
-
-def _find_once(words: WordArray) -> tuple[WordArray, IntArray]:
-    """Return the words that occur once, sorted, and where; none if few do."""
-    values, first, counts = np.unique(words, return_index=True, return_counts=True)
-    once = (counts == 1) & (np.count_nonzero(counts == 1) >= _TELLING * len(words))
-    return values[once], first[once]
+    enough = len(i) >= _COMMON * min(len(one), len(two))
+    return (i, j) if enough else (i[:0], j[:0])
 
 
 def _numbered(words: WordArray) -> WordArray:

@@ -103,6 +103,11 @@ class Use(BaseModel):
         what = "ids" if self.intersects else "rows"
         return sha256(length_prefixed(self.session, self.slot, what)).hexdigest()[:32]
 
+    @property
+    def shows(self) -> bool:
+        """Return whether somebody else reads something of the rows."""
+        return bool(self.outside or self.everybody or self.published or self.sums)
+
     def readers_of(self, kind: Kind) -> frozenset[str]:
         """Return the keys of those who get a kind; an empty text where one is unknown."""
         found: frozenset[str] = frozenset()

@@ -216,10 +216,11 @@ class Party(PartyAtHome):
 
     def _check_history(self, data: DataSource) -> None:
         """Refuse rows that earlier sessions have shown too much of; linked ones later."""
-        terms, folder = self.terms, self.folder
-        history, rows = folder.history, folder.history.rows_of(data)
+        terms, folder, history = self.terms, self.folder, self.folder.history
         use = Use.of(terms, folder.attempt, folder.slot, data.columns)
-        cost = check_terms(terms).epsilon_per_person
+        if not use.shows:
+            return
+        rows, cost = history.rows_of(data), check_terms(terms).epsilon_per_person
         update: dict[str, Any] = {"epsilon": cost}
         if self._intersection is not None:
             history.check(self._intersection, rows, self._policy)

@@ -192,9 +192,18 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
     """Return dates as days since 1970-01-01, of texts too that begin with the year."""
     if types.is_date(cells.type) or types.is_timestamp(cells.type):
         days = _floats(compute.cast(cells, pa.date32(), safe=False).view(pa.int32()))
-        # a reader of dates takes 05/03/16 for a day of the year 5
-        return _without_early(days)
-    coded = texts(cells).dictionary_encode()
+        bad: list[Bad] = []
+    else:
+        days, bad = _parse_days(column, texts(cells))
+    # a code of no value may be a date itself
+    days = np.where(np.isin(days, [*map(_day, column.codes)]), np.nan, days)
+    # a reader of dates takes 05/03/16 for a day of the year 5
+    days, early = _without_early(days)
+    return days, [*bad, *early]
+
+
+def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
+    coded = cells.dictionary_encode()
     said = [normal(text) for text in coded.dictionary.to_pylist()]
     table = [_day(text) for text in said]
     lookup = np.array([*table, math.nan])
@@ -206,8 +215,7 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
     ]
     rows = np.flatnonzero(np.isin(places, wrong)).tolist()
     bad = [Bad(row, _no(column, said[int(places[row])], "date")) for row in rows]
-    days, early = _without_early(lookup[places])
-    return days, [*bad, *early]
+    return lookup[places], bad
 
 
 def _without_early(days: FloatArray) -> tuple[FloatArray, list[Bad]]:

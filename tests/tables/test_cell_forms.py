@@ -138,3 +138,19 @@ def test_limits_are_taken_apart() -> None:
 def test_a_mapping_that_contradicts_itself_is_refused(said: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="x"):
         TableMapping.model_validate({"columns": {"x": said}})
+
+
+@pytest.mark.parametrize("form", ["csv", "texts", "dates"])
+def test_a_code_of_no_value_may_be_a_date(form: str, tmp_path: Path) -> None:
+    cells = ["1900-01-01", "1955-03-01", "9999-12-31", "2001-12-31"]
+    codes = ["9999-12-31", "unknown", "1900-01-01"]
+    frame: Any = pd.DataFrame({"x": cells, "y": np.arange(4.0)})
+    if form == "csv":
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        frame = tmp_path / "rows.csv"
+    elif form == "dates":
+        frame["x"] = frame["x"].astype("datetime64[s]")
+    field = {"name": "x", "type": "date", "missingValues": codes}
+    how = How(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
+    found = matrix(read_table(frame, how))
+    assert np.isnan(found[:, 0]).tolist() == [True, False, True, False]
