@@ -78,14 +78,14 @@ MODULES: dict[str, Sequence[str]] = {
         "tests/fccm/test_results.py",
         "tests/fccm/test_lanes.py",
     ),
-    "clustering_protocols/protocols/llf/centroids.py": (
+    "clustering_protocols/protocols/llf/maths.py": (
         *_LLF,
         "tests/llf/test_rounds.py",
     ),
     "clustering_protocols/protocols/llf/kernels.py": _LLF,
     "clustering_protocols/protocols/llf/closing_sums.py": _CLOSING,
-    "clustering_protocols/protocols/llf/final_labels.py": _CLOSING,
-    "clustering_protocols/protocols/llf/steadiness.py": (
+    "clustering_protocols/protocols/llf/rows_round.py": (
+        *_CLOSING,
         "tests/llf/test_steadiness.py",
         *_DISHONEST_ROWS,
     ),
@@ -171,6 +171,10 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     "clustering_protocols/shared_stages/imputation/pooling.py": _FILLING,
     "clustering_protocols/shared_stages/imputation/stage.py": _FILLING,
+    "clustering_protocols/shared_stages/sums.py": (
+        "tests/preparation/test_sum_programs.py",
+        *_MOMENTS,
+    ),
     "clustering_protocols/terms/preparation/bounds.py": (
         "tests/preparation/test_bounds.py",
     ),
@@ -226,7 +230,7 @@ MODULES: dict[str, Sequence[str]] = {
         "tests/llf/test_small_clusters.py",
         "tests/llf/test_results.py",
     ),
-    "clustering_protocols/protocols/llf/start_stage.py": _ROUNDS,
+    "clustering_protocols/protocols/llf/starts.py": _ROUNDS,
     "clustering_protocols/protocols/omnifc/party.py": (
         "tests/omnifc/test_session.py",
         "tests/omnifc/test_secrecy.py",

@@ -32,6 +32,7 @@ from .protocol import (
     PooledReference,
     Stage,
     Trace,
+    roles_of,
 )
 from .row_history import DegreeSums, RowHistory
 from .session import Params, SessionContext
@@ -66,5 +67,6 @@ __all__ = [
     "Trace",
     "all_of",
     "content_of",
+    "roles_of",
     "to",
 ]

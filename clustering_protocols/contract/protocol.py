@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from clustering_protocols.common.suitability import Method
@@ -51,12 +53,29 @@ class Exchange(NamedTuple):
     shows: bool = False
 
 
+def roles_of(package: str) -> Callable[[str], Callable[[], Any]]:
+    """Return what turns ``"module:Class"`` of a package into a role of a stage.
+
+    The module is imported where the role is played: a process that only reads messages
+    never imports the mathematics behind them.
+    """
+
+    def role(place: str) -> Callable[[], Any]:
+        module, _, name = place.partition(":")
+
+        def played() -> Any:
+            return attrgetter(name)(import_module(f"{package}.{module}"))()
+
+        return played
+
+    return role
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """Two roles that talk to each other, and the closed list of their messages.
 
-    analyst, party: return the roles, which they import where one is played: a process
-        that only reads messages never imports the mathematics behind them.
+    analyst, party: return the roles; see :func:`roles_of`.
     exchanges: every task of the stage, in the order in which they come: none comes
         after one that follows it.
     envelopes: what parties send each other.

@@ -219,11 +219,19 @@ class SumProgram(Generic[R]):
         """Return the stage; ``more`` are other attributes of :class:`Stage`."""
         return Stage(
             name=self.name,
-            analyst=lambda: SumAnalyst(self),
-            party=lambda: SumParty(self),
+            analyst=self.analyst,
+            party=self.party,
             exchanges=(exchange(self.n_sums),),
             **more,
         )
+
+    def analyst(self) -> SumAnalyst:
+        """Return the analyst's role."""
+        return SumAnalyst(self)
+
+    def party(self: SumProgram[Findings]) -> SumParty:
+        """Return the party's role."""
+        return SumParty(self)
 
     def n_words(self, session: SessionContext[Any], slot: str, number: int) -> int:
         """Return the size of a share: its elements and a tag, if anything is sent."""

@@ -17,10 +17,10 @@ from clustering_protocols.common.errors import CoterieError, ProtocolFailed
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
-    column_geometry,
+    columns_analyst,
     messages,
 )
-from clustering_protocols.protocols.llf.column_sample import least_rows, sample_of
+from clustering_protocols.protocols.llf.columns_sums import least_rows, sample_of
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.simulation import Session
@@ -65,7 +65,7 @@ def test_rows_follow_from_differences_up_to_a_motion() -> None:
     D = np.square(X[:, None] - means).sum(axis=2)
     shift = np.random.default_rng(0).normal(0, 1e3, size=(len(X), 1))
     shifted = D + shift
-    found = column_geometry.rows_from_differences(
+    found = columns_analyst.rows_from_differences(
         shifted - shifted[:, :1], groups, 1e-12
     )
     np.testing.assert_allclose(pdist(found), pdist(X), atol=1e-6)
@@ -83,7 +83,7 @@ def test_no_group_is_a_row(n: int, columns: int) -> None:
 
 def test_an_outlier_starts_no_cluster_of_its_own() -> None:
     Y = np.vstack([np.random.default_rng(0).normal(size=(60, 2)), [[900.0, 900.0]]])
-    labels = column_geometry.partition(Y, 2, np.random.default_rng(1))
+    labels = columns_analyst.partition(Y, 2, np.random.default_rng(1))
     assert np.bincount(labels).min() == least_rows(61, 2) == 5
 
 

@@ -28,7 +28,7 @@ from clustering_protocols.protocols.llf import (
     messages,
     row_audit,
     rows_party,
-    steadiness,
+    rows_round,
 )
 from clustering_protocols.protocols.llf.params import LlfContext
 from clustering_protocols.protocols.llf.rows_round import RowsRound
@@ -61,7 +61,7 @@ def unsteady() -> Iterator[None]:
     """Let nobody compare a total with the one before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(RowsRound, "_check_steady", lambda *_: None)
-        patch.setattr(steadiness, "check_own", lambda *_: None)
+        patch.setattr(rows_round, "check_own", lambda *_: None)
         yield
 
 

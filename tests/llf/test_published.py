@@ -20,7 +20,7 @@ from clustering_protocols.protocols.llf import (
     messages,
     starts,
 )
-from clustering_protocols.protocols.llf.features import Scaler
+from clustering_protocols.protocols.llf.maths import Scaler
 from clustering_protocols.protocols.llf.params import LEAST_OWN_ROWS
 from clustering_protocols.terms.preparation import Ranges
 from clustering_protocols.terms.schema import numbers

@@ -17,7 +17,7 @@ from clustering_protocols.protocols.llf import (
     reference as pooled,
     starts,
 )
-from clustering_protocols.protocols.llf.centroids import move
+from clustering_protocols.protocols.llf.maths import move
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.protocols.llf import LosslessFederated, steadiness
-from clustering_protocols.protocols.llf.centroids import may_stop, stops
+from clustering_protocols.protocols.llf import LosslessFederated, rows_round
+from clustering_protocols.protocols.llf.maths import may_stop, stops
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 
-def total(members: list[str], sums: Any, counts: Any) -> steadiness.MemberSums:
-    return steadiness.MemberSums(
+def total(members: list[str], sums: Any, counts: Any) -> rows_round.MemberSums:
+    return rows_round.MemberSums(
         members=members, sums=np.array(sums, float), counts=np.array(counts, float)
     )
 
 
-SLACK = steadiness.Slack(sums=np.full(2, 1e-9), squares=100.0)
+SLACK = rows_round.Slack(sums=np.full(2, 1e-9), squares=100.0)
 ALL = ["a", "b", "c"]
 V = np.array([[0.0, 0.0], [4.0, 0.0]])
 BEFORE = total(ALL, [[3.0, 1.0], [17.0, 0.0]], [6, 4])
@@ -28,12 +28,12 @@ BEFORE = total(ALL, [[3.0, 1.0], [17.0, 0.0]], [6, 4])
 
 def test_totals_of_the_same_rows_add_up_to_the_same() -> None:
     moved = total(ALL, [[5.0, 1.0], [15.0, 0.0]], [7, 3])
-    steadiness.check_same_rows([BEFORE], moved, SLACK)
+    rows_round.check_same_rows([BEFORE], moved, SLACK)
     for place in (0, 1):
         other = np.array(moved.sums)
         other[0, place] += 2e-9
         with pytest.raises(ProtocolFailed, match="other rows"):
-            steadiness.check_same_rows(
+            rows_round.check_same_rows(
                 [BEFORE, moved], total(ALL, other, [7, 3]), SLACK
             )
 
@@ -41,52 +41,52 @@ def test_totals_of_the_same_rows_add_up_to_the_same() -> None:
 def test_totals_of_other_members_are_not_compared() -> None:
     fewer = total(["a", "b"], BEFORE.sums, BEFORE.counts)
     start = total([], [], [])
-    assert steadiness.of_same_members([start, fewer, BEFORE], BEFORE) == [BEFORE]
-    assert steadiness.of_same_members([start, BEFORE], fewer) == []
+    assert rows_round.of_same_members([start, fewer, BEFORE], BEFORE) == [BEFORE]
+    assert rows_round.of_same_members([start, BEFORE], fewer) == []
 
 
 def test_rows_that_move_go_to_the_nearer_centroid() -> None:
     """A row at (1, 0) goes to (0, 0), and one at (3, 0) does not."""
     nearer = total(ALL, [[4.0, 1.0], [16.0, 0.0]], [7, 3])
     farther = total(ALL, [[6.0, 1.0], [14.0, 0.0]], [7, 3])
-    steadiness.check_no_farther(BEFORE, nearer, V, SLACK)
-    steadiness.check_no_farther(BEFORE, BEFORE, V, SLACK)
+    rows_round.check_no_farther(BEFORE, nearer, V, SLACK)
+    rows_round.check_no_farther(BEFORE, BEFORE, V, SLACK)
     with pytest.raises(ProtocolFailed, match="farther"):
-        steadiness.check_no_farther(BEFORE, farther, V, SLACK)
+        rows_round.check_no_farther(BEFORE, farther, V, SLACK)
 
 
 def test_the_slack_is_that_of_rounding() -> None:
     midway = total(ALL, [[5.0, 1.0], [15.0, 0.0]], [7, 3])  # a row at (2, 0)
-    steadiness.check_no_farther(BEFORE, midway, V, SLACK)
+    rows_round.check_no_farther(BEFORE, midway, V, SLACK)
     just = total(ALL, [[5.0 + 1e-5, 1.0], [15.0 - 1e-5, 0.0]], [7, 3])
     with pytest.raises(ProtocolFailed):
-        steadiness.check_no_farther(BEFORE, just, V, SLACK)
+        rows_round.check_no_farther(BEFORE, just, V, SLACK)
 
 
 @pytest.mark.parametrize(
     ("slack", "most"),
     [
         # each total lies a unit a row off, and the centroids stand four apart
-        (steadiness.Slack(sums=np.full(2, 1e-5), squares=0.0), 1e-5),
+        (rows_round.Slack(sums=np.full(2, 1e-5), squares=0.0), 1e-5),
         # a billionth of all squares: of 840, and of 10 rows of which none is beyond 16
-        (steadiness.Slack(sums=np.zeros(2), squares=840.0), 1.25e-7),
+        (rows_round.Slack(sums=np.zeros(2), squares=840.0), 1.25e-7),
     ],
 )
 def test_rows_may_seem_farther_by_the_slack_alone(
-    slack: steadiness.Slack, most: float
+    slack: rows_round.Slack, most: float
 ) -> None:
-    def midway(off: float) -> steadiness.MemberSums:
+    def midway(off: float) -> rows_round.MemberSums:
         return total(ALL, [[5.0 + off, 1.0], [15.0 - off, 0.0]], [7, 3])
 
-    steadiness.check_no_farther(BEFORE, midway(0.96 * most), V, slack)
+    rows_round.check_no_farther(BEFORE, midway(0.96 * most), V, slack)
     with pytest.raises(ProtocolFailed):
-        steadiness.check_no_farther(BEFORE, midway(1.04 * most), V, slack)
+        rows_round.check_no_farther(BEFORE, midway(1.04 * most), V, slack)
 
 
 def test_the_slack_covers_rows_rounded_up_once_and_down_once() -> None:
     encoding = SimpleNamespace(sums=FixedPoint.of(np.array([10.0, 1e6])))
     scale = SimpleNamespace(square_limit=np.array([3.0, 4.0]))
-    found = steadiness.Slack.of(cast(Any, encoding), cast(Any, scale), 7)
+    found = rows_round.Slack.of(cast(Any, encoding), cast(Any, scale), 7)
     assert np.array_equal(found.sums * encoding.sums.unit, [14.0, 14.0])
     assert found.squares == 7.0
 
@@ -99,9 +99,9 @@ def test_sums_of_rows_stand_in_no_log() -> None:
 
 
 def test_a_cluster_counts_no_fewer_rows_than_own_ones() -> None:
-    steadiness.check_own(np.array([3.0, 0.0]), np.array([3.0, 0.0]))
+    rows_round.check_own(np.array([3.0, 0.0]), np.array([3.0, 0.0]))
     with pytest.raises(ProtocolFailed, match="fewer rows"):
-        steadiness.check_own(np.array([3.0, 1.0]), np.array([2.0, 2.0]))
+        rows_round.check_own(np.array([3.0, 1.0]), np.array([2.0, 2.0]))
 
 
 def test_members_allow_the_leader_a_rounding_of_what_moved() -> None:

@@ -1,19 +1,18 @@
 """Data collaboration clustering (Kawamata et al., "A new type of federated clustering")."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import (
-    AnalystRole,
     ClusteringProtocol,
     Disclosure,
     Exchange,
     Kind,
-    PartyRole,
     PooledReference,
     Reader,
     Stage,
+    roles_of,
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
@@ -32,6 +31,8 @@ __all__ = ["PROTOCOL", "Anchor", "DataCollaboration"]
 _NARROW = 3
 _NARROW_FIDELITY = {"kmeans": (0.13, 0.83), "spectral": (-0.02, 0.72)}
 """Least and largest of parties with two or three columns, on fifteen public sets."""
+
+_role = roles_of(__name__)
 
 
 class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
@@ -157,8 +158,8 @@ class DataCollaborationProtocol(ClusteringProtocol[DataCollaboration]):
 
         upload = Stage(
             name="upload",
-            analyst=_make_collaborator,
-            party=_make_projector,
+            analyst=_role("analyst:Collaborator"),
+            party=_role("party:Projector"),
             exchanges=(Exchange(messages.Project, messages.Projections, shows=True),),
             results=(
                 messages.RowGroupLabels,
@@ -207,18 +208,6 @@ def _check_predictor(params: DataCollaboration, layout: Layout) -> None:
         )
     if params.reduction == "autoencoder":
         raise InvalidParameters("predictor needs a linear reduction.")
-
-
-def _make_collaborator() -> AnalystRole[Any, Any, Any]:
-    from .analyst import Collaborator
-
-    return Collaborator()
-
-
-def _make_projector() -> PartyRole[Any, Any, Any, Any]:
-    from .party import Projector
-
-    return Projector()
 
 
 PROTOCOL = DataCollaborationProtocol()

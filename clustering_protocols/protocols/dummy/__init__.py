@@ -5,16 +5,15 @@ parties, memory, a state, a result per row group. It fails and repeats on demand
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from clustering_protocols.contract import (
-    AnalystRole,
     ClusteringProtocol,
     Disclosure,
     Exchange,
-    PartyRole,
     PooledReference,
     Stage,
+    roles_of,
 )
 from clustering_protocols.terms.terms import Layout
 
@@ -22,6 +21,8 @@ from .params import Dummy
 from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "Dummy"]
+
+_role = roles_of(__name__)
 
 
 class DummyProtocol(ClusteringProtocol[Dummy]):
@@ -54,15 +55,15 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         return (
             Stage(
                 name="greeting",
-                analyst=_make_analyst_greeter,
-                party=_make_party_greeter,
+                analyst=_role("analyst:Greeter"),
+                party=_role("party:Greeter"),
                 exchanges=(Exchange(messages.Greet, messages.Greeted),),
                 envelopes=(messages.Word,),
             ),
             Stage(
                 name="count",
-                analyst=_make_analyst_counter,
-                party=_make_party_counter,
+                analyst=_role("analyst:Counter"),
+                party=_role("party:Counter"),
                 exchanges=(
                     Exchange(messages.Count, messages.Counted, least),
                     Exchange(messages.Confirm, messages.Confirmed),
@@ -78,30 +79,6 @@ class DummyProtocol(ClusteringProtocol[Dummy]):
         from . import reference
 
         return reference
-
-
-def _make_analyst_greeter() -> AnalystRole[Any, Any, Any]:
-    from .analyst import Greeter
-
-    return Greeter()
-
-
-def _make_party_greeter() -> PartyRole[Any, Any, Any, Any]:
-    from .party import Greeter
-
-    return Greeter()
-
-
-def _make_analyst_counter() -> AnalystRole[Any, Any, Any]:
-    from .analyst import Counter
-
-    return Counter()
-
-
-def _make_party_counter() -> PartyRole[Any, Any, Any, Any]:
-    from .party import Counter
-
-    return Counter()
 
 
 PROTOCOL = DummyProtocol()

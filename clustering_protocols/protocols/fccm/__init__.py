@@ -1,20 +1,19 @@
 """Collaborative fuzzy co-clustering (Honda, Oda, Tanaka, Notsu)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.limits import MINIMUM_MEMBERS
 from clustering_protocols.contract import (
-    AnalystRole,
     ClusteringProtocol,
     Disclosure,
     Exchange,
     Kind,
-    PartyRole,
     PooledReference,
     Reader,
     Stage,
+    roles_of,
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
@@ -27,6 +26,8 @@ from .params import CoClustering, FccmSession
 from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "CoClustering"]
+
+_role = roles_of(__name__)
 
 
 class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
@@ -127,8 +128,8 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
 
         iterations = Stage(
             name=messages.UPDATES,
-            analyst=_make_fccm_analyst,
-            party=_make_fccm_party,
+            analyst=_role("analyst:FccmAnalyst"),
+            party=_role("party:FccmParty"),
             exchanges=(
                 Exchange(messages.Add, messages.SiteShare, 1, shifts.most_sums(params)),
                 Exchange(messages.ReportSizes, messages.SizeReport),
@@ -154,18 +155,6 @@ class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
         from . import reference
 
         return reference
-
-
-def _make_fccm_analyst() -> AnalystRole[Any, Any, Any]:
-    from .analyst import FccmAnalyst
-
-    return FccmAnalyst()
-
-
-def _make_fccm_party() -> PartyRole[Any, Any, Any, Any]:
-    from .party import FccmParty
-
-    return FccmParty()
 
 
 PROTOCOL = CoClusteringProtocol()

@@ -21,8 +21,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 
 from . import messages
-from .centroids import Encoding, counts_of, stops
-from .features import Scaler
+from .maths import Encoding, Scaler, counts_of, stops
 from .params import LlfSession, LosslessFederated
 
 _COARSEST_STEP: Final = 1 / 20

@@ -1,18 +1,40 @@
-"""The analyst role for split columns: nearest clusters from distances that it adds up.
+"""The analyst of split columns: a start, and nearest clusters from summed distances.
+
+The stage of the start, without a row that the analyst can name:
+
+| round | task → contribution |
+|---|---|
+| 1 | `measure-groups` → `group-distances` |
+| 2 | `start-from` → `confirmed` |
+
+The first rows that travel, in their secret order, are dealt out to groups. Parties measure
+these rows to the means of the groups, shifted alike in each row and masked as in every
+update. The analyst clusters what it reads and tells the clusters; each starts from the
+mean of its rows, of which parties see to it that there are five.
+
+The updates:
 
 | task → contribution |
 |---|
 | `measure` → `distances`, at most T + 1 times |
 | `scatter` → `scattered`, where the last update changed no label |
+
+The analyst of split columns knows which rows a group has, and reads by how much each row
+is farther from the mean of a group than from that of the first. With B (n, g - 1), whose
+columns add up the rows of a group and subtract those of the first, both as means, the
+centred differences are -2 G B, where G = X X' holds the scalar products of centred rows.
+So F = G B and K = B'F are known, and Y = F K^(-1/2) has Y Y' = F K⁺ F', which is G where
+the groups' means span as many dimensions as there are columns (Nyström).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
+from clustering_protocols.algorithms.kmeans import draw_starts, kmeans
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract import AnalystRole, Ask, Finish, Reopen, all_of
 from clustering_protocols.numerics.metrics import Figures
@@ -22,9 +44,44 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_all
 
 from . import messages
-from .column_distances import OTHER_INPUTS, build_distance_encoding, subtract_first
-from .columns_scatter import build_scatter_encoding as encoding_of, hard_labels
+from .columns_sums import (
+    OTHER_INPUTS,
+    build_distance_encoding,
+    build_scatter_encoding as encoding_of,
+    hard_labels,
+    least_rows,
+    sample_of_session,
+    subtract_first,
+)
 from .params import LlfSession, LosslessFederated
+
+
+class ColumnStartAnalyst(AnalystRole[LosslessFederated, Record]):
+    """Clusters some rows, of which it reads differences of distances."""
+
+    def start(self, session: LlfSession) -> Ask | Finish:
+        """Ask for the distances to the means of the groups."""
+        n_rows, n_groups = sample_of_session(session)
+        dims = {slot: {"n": n_rows, "groups": n_groups} for slot in session.slots}
+        return Ask.everybody(session, messages.MeasureGroups(), dims=dims)
+
+    def step(
+        self, session: LlfSession, state: Record, contributions: Mapping[str, Record]
+    ) -> Ask | Reopen | Finish:
+        """Tell the clusters to start from, or finish."""
+        if isinstance(next(iter(contributions.values())), messages.StartKept):
+            return Finish()
+
+        given = all_of(messages.GroupDistances, contributions)
+        total = add_all(each.words for each in given.values())
+        encoding = build_distance_encoding(session)
+        differences = encoding.decode(subtract_first(encoding, total))
+        groups = sample_of_session(session).groups
+        Y = rows_from_differences(differences, groups, 1.0 / float(encoding.unit))
+        rng = session.generator("llf", "column-start")
+        labels = partition(Y, session.params.n_clusters, rng)
+        return Ask.everybody(session, messages.StartFrom(labels=labels))
+
 
 _NO_LABELS = np.empty(0, dtype=np.int64)
 
@@ -213,3 +270,54 @@ def _finish(
     return Finish.with_results(
         results, summary=summary, figures=let_out, labelled_at_home=True
     )
+
+
+_RANK: Final = 1e-9
+"""Directions of less of the largest variance are rounding."""
+_ROUNDINGS: Final = 10.0
+_N_INIT: Final = 10
+_MAX_ITER: Final = 300
+
+
+def rows_from_differences(
+    differences: FloatArray, groups: IntArray, rounding: float
+) -> FloatArray:
+    """Return rows (n, r) whose distances are those of the joint rows.
+
+    differences: float64 (n, g); squared distances to the mean of each group less that to
+        the mean of the first.
+    groups: int64 (n,).
+    rounding: by how much a difference may be off.
+    """
+    F = (differences - differences.mean(axis=0))[:, 1:] / -2.0
+    sums = np.zeros((differences.shape[1], F.shape[1]))
+    np.add.at(sums, groups, F)
+    means = sums / np.bincount(groups)[:, None]
+    K = means[1:] - means[0]
+    values, axes = np.linalg.eigh((K + K.T) / 2.0)
+    kept = values > max(_RANK * values.max(), _ROUNDINGS * rounding)
+    if not kept.any():  # all rows coincide
+        return np.zeros((len(F), 1))
+    found: FloatArray = F @ (axes[:, kept] / np.sqrt(values[kept]))
+    return found
+
+
+def partition(Y: FloatArray, k: int, rng: np.random.Generator) -> IntArray:
+    """Return the clusters (n,) of rows by k-means, the best of ten starts by distance.
+
+    A cluster of fewer than :func:`least_rows` rows gets the nearest of others that have
+    more.
+    """
+    found = kmeans(Y, draw_starts(Y, k, _N_INIT, rng), _MAX_ITER)
+    labels, least = found.labels.copy(), least_rows(len(Y), k)
+    sizes = np.bincount(labels, minlength=k)
+    for cluster in np.flatnonzero(sizes < least):
+        near = np.argsort(np.square(Y - found.centroids[cluster]).sum(axis=1))
+        for row in near:
+            if sizes[cluster] == least:
+                break
+            if sizes[labels[row]] > least:
+                sizes[labels[row]] -= 1
+                sizes[cluster] += 1
+                labels[row] = cluster
+    return labels

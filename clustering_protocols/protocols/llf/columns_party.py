@@ -1,6 +1,23 @@
-"""The party role for split columns: distances out, clusters in, centroids stay home."""
+"""A party of split columns: its start, distances out, clusters in, centroids stay home.
+
+Split columns: how final clusters scatter over a party's columns, for the figures.
+
+Within each cluster around its mean m_c, and the means around the mean m of all rows; of
+both, squares over columns add up over the parties. The labels are those of the update
+that was told last, and no others: for them the second sum follows from the differences
+of distances that the analyst read in that update,
+
+    n_c ‖m_c - m_l‖² = Σ_{i in c} (‖x_i - m_l‖² - ‖x_i - m_c‖²),
+    Σ_c n_c ‖m_c - m‖² = Σ_{c<l} n_c n_l ‖m_c - m_l‖² / n,
+
+and both together are Σ ‖x - m‖², whatever the labels are. So an analyst that tells
+labels of its choice learns by this round what it learns by any: how far all rows
+together scatter.
+"""
 
 from __future__ import annotations
+
+from hashlib import sha256
 
 import numpy as np
 
@@ -9,17 +26,86 @@ from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
 from clustering_protocols.contract import Outcome, PartyRole, Reply
 from clustering_protocols.contract.cluster_order import order_by_size
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.quality.block_sums import add_by_label
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
+from clustering_protocols.shared_stages.masked_sums import MaskedSum, mask
 from clustering_protocols.shared_stages.secrets import group_stream
 
-from . import columns_scatter, kernels, messages, starts
-from .centroids import drawn_nudge, move, nudge_purpose
-from .column_distances import build_distance_encoding, check_first, hide
-from .features import Scaler, batches, scaler_of
+from . import kernels, messages, starts
+from .columns_sums import (
+    Sample,
+    build_distance_encoding,
+    build_scatter_encoding,
+    check_first,
+    hard_labels,
+    hide,
+    least_rows,
+    sample_of_session,
+)
+from .maths import Scaler, batches, drawn_nudge, move, nudge_purpose, scaler_of
 from .params import LlfContext, LosslessFederated
+
+_StartTask = messages.MeasureGroups | messages.StartFrom
+
+
+class ColumnStartParty(PartyRole[LosslessFederated, _StartTask, Record, Record]):
+    """Measures some rows to means of groups; keeps the means of clusters of them."""
+
+    def reply(self, context: LlfContext, task: _StartTask, data: DataSource) -> Reply:
+        """Return masked squared distances, or keep the start."""
+        sample = sample_of_session(context.session)
+        k = context.session.params.n_clusters
+        if isinstance(task, messages.StartFrom):
+            _check_clusters(task.labels, sample, k)
+            V = _means(_scale_sample(context, data, sample), task.labels, k)
+            kept = messages.StartCentroids(centroids=V)
+            return Reply(contribution=messages.StartKept(), remember=[kept])
+        scale = scaler_of(context)
+        asked = check_first(context, data, scale)
+        starts.check_enough_rows(data, k)
+        rows = starts.take(data, _own_numbers(context, sample))
+        V = _means(scale(rows), sample.groups, sample.n_groups)
+        words = np.empty(sample, dtype=np.uint64)
+        places = np.arange(sample.n_rows)
+        unit = float(build_distance_encoding(context.session).unit)
+        kernels.distance_units(rows, *scale.affine, V, unit, places, words)
+        hide(context, words, "groups", shifted=True)
+        return Reply(
+            contribution=messages.GroupDistances(words=words),
+            notes=asked.notes,
+            asks=asked.asks,
+        )
+
+
+def _own_numbers(context: LlfContext, sample: Sample) -> IntArray:
+    """Return the numbers of the party's own rows that are measured."""
+    return context.recall(RowOrder).order[: sample.n_rows]
+
+
+def _scale_sample(context: LlfContext, data: DataSource, sample: Sample) -> FloatArray:
+    rows = starts.take(data, _own_numbers(context, sample))
+    return scaler_of(context)(rows)
+
+
+def _check_clusters(labels: IntArray, sample: Sample, k: int) -> None:
+    """Refuse clusters from which no start follows, or one whose centre may be a row."""
+    if len(labels) != sample.n_rows or labels.max() >= k:
+        raise ProtocolFailed("The analyst names clusters of other rows to start from.")
+    if np.bincount(labels, minlength=k).min() < least_rows(sample.n_rows, k):
+        raise ProtocolFailed(
+            "The analyst starts a cluster from the mean of too few rows."
+        )
+
+
+def _means(rows: FloatArray, labels: IntArray, k: int) -> FloatArray:
+    """Return the mean (k, m) of the rows of each label."""
+    sums = np.zeros((k, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    return sums / np.bincount(labels, minlength=k)[:, None]
+
 
 _Task = messages.MeasureDistances | messages.Scatter
 
@@ -33,7 +119,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         Rows are in the row group's secret order.
         """
         if isinstance(task, messages.Scatter):
-            return columns_scatter.reply(context, task, data)
+            return reply_scatter(context, task, data)
         _check_number(context, task)
         scale = scaler_of(context)
         remembered: list[Record] = []
@@ -46,8 +132,8 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
             remembered.append(messages.StartCentroids(centroids=V))
         else:
             V = _move_centroids(context, task, data, scale)
-            told = columns_scatter.hard_labels(task)
-            remembered.append(columns_scatter.digest_labels(told))
+            told = hard_labels(task)
+            remembered.append(digest_labels(told))
         words = _distances(context, data, scale, V)
         hide(context, words, "distances", shifted=not context.session.params.fuzzy)
         own = messages.OwnCentroids(number=task.number, centroids=V)
@@ -74,7 +160,7 @@ class ColumnsParty(PartyRole[LosslessFederated, _Task, Record, messages.GroupLab
         order = context.recall(RowOrder)
         result.require({"n": len(order.order)})
         if result.figures.inertia is not None:
-            columns_scatter.check_told(context, result.labels)
+            check_told(context, result.labels)
         memberships = None
         if len(result.memberships):
             memberships = order.restore(result.memberships)
@@ -166,3 +252,53 @@ def _distances(
             "within the data."
         )
     return words
+
+
+def digest_labels(labels: IntArray) -> messages.LabelsTold:
+    """Return what a party remembers of the labels of an update."""
+    digest = sha256(np.ascontiguousarray(labels).tobytes()).hexdigest()
+    return messages.LabelsTold(digest=digest)
+
+
+def check_told(context: LlfContext, labels: IntArray) -> None:
+    """Refuse labels other than those that were told last.
+
+    Raises ProtocolFailed.
+    """
+    known = context.memory.get(messages.LabelsTold)
+    if known is None or known.digest != digest_labels(labels).digest:
+        raise ProtocolFailed(
+            "The analyst asks for figures of labels that are not those of the last "
+            "update."
+        )
+
+
+def reply_scatter(
+    context: LlfContext, asked: messages.Scatter, data: DataSource
+) -> Reply:
+    """Return this party's masked share of both sums; it remembers how rows are labelled."""
+    check_told(context, asked.labels)
+    params = context.session.params
+    labels = np.empty(data.n_rows, dtype=np.int64)
+    labels[context.recall(RowOrder).order] = asked.labels
+    own = _scatter(data, scaler_of(context), labels, params.n_clusters)
+    words = build_scatter_encoding(context.session).encode(own)
+    of = MaskedSum.from_context(context, context.session.slots, "scatter")
+    mask(context, words, of, minimum_members=params.least_parties)
+    rows = messages.FinalRows(
+        labels=labels, memberships=np.empty((0, params.n_clusters))
+    )
+    return Reply(contribution=messages.ScatterShare(words=words), remember=[rows])
+
+
+def _scatter(data: DataSource, scale: Scaler, labels: IntArray, k: int) -> FloatArray:
+    """Return Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns."""
+    sums, counts = np.zeros((k, scale.offset.size)), np.bincount(labels, minlength=k)
+    for rows, batch in batches(data):
+        add_by_label(batch, *scale.affine, labels[rows], sums)
+    means = sums / np.maximum(counts, 1)[:, None]
+    apart = np.square(means - sums.sum(axis=0) / len(labels)).sum(axis=1)
+    within = 0.0
+    for rows, batch in batches(data):
+        within += float(np.square(scale(batch) - means[labels[rows]]).sum())
+    return np.array([within, float(counts @ apart)])

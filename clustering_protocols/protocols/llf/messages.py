@@ -1,55 +1,22 @@
-"""Records of lossless federated c-means and fuzzy c-means."""
+"""Records of lossless federated c-means and fuzzy c-means: of starts, rows and columns."""
 
-from typing import Final
+from __future__ import annotations
 
-from .column_messages import (
-    ColumnsState,
-    ColumnsSummary,
-    Distances,
-    GroupDistances,
-    GroupLabels,
-    LabelsTold,
-    MeasureDistances,
-    MeasureGroups,
-    OwnCentroids,
-    Scatter,
-    ScatterShare,
-    StartFrom,
+from typing import Annotated, Final, Literal
+
+import numpy as np
+from pydantic import Field
+
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import (
+    ByteArray,
+    FloatArray,
+    IntArray,
+    Spec,
+    WordArray,
 )
-from .row_messages import (
-    Centroids,
-    Close,
-    ClosingShare,
-    DigestReport,
-    FinalMeans,
-    FinalRows,
-    FinalSizes,
-    FinalTotals,
-    Gather,
-    GatheredSizes,
-    LabelTotals,
-    PublishedResult,
-    ReportDigest,
-    Summary,
-    Sums,
-    Totals,
-    Update,
-    UpdateState,
-)
-from .start_messages import (
-    Candidates,
-    KeepStart,
-    LaneStarts,
-    Propose,
-    ProposedByAll,
-    RacingStarts,
-    Settle,
-    StartCentroids,
-    StartKept,
-    StartProposal,
-    StartSettled,
-    StartState,
-)
+from clustering_protocols.records.record import Record
+from clustering_protocols.shared_stages.statistics.magnitudes import LARGEST
 
 __all__ = [
     "UPDATES",
@@ -99,3 +66,479 @@ __all__ = [
 
 UPDATES: Final = "updates"
 """The name of the stage of updates; it binds masks too."""
+
+
+def _no_weights() -> FloatArray:
+    return np.empty(0)
+
+
+class Totals(Record):
+    """The totals of updates that a party has not seen yet, in order.
+
+    updates: number of the update, round and attempt in which its sum was made.
+    cohorts: who took part, 0 or 1 for each slot.
+    totals: ring elements, k·F of sums, then k of weights.
+    """
+
+    kind = "totals"
+
+    updates: Annotated[IntArray, Spec("h", 3, low=1)]
+    cohorts: Annotated[ByteArray, Spec("h", "slots", high=1)]
+    totals: Annotated[WordArray, Spec("h", "w")]
+
+
+class Update(Totals):
+    """Task: add up your rows around the centroids that follow from the totals."""
+
+    kind = "update"
+
+    number: int = Field(ge=1)
+    members: list[str]
+
+
+class Sums(Record):
+    """Contribution to an update: the masked sums of one party.
+
+    ``round`` and ``attempt`` are where the masks belong: who was not asked has to know.
+    The member that leads says how far the centroids moved in the update before (to two
+    digits), and whether that was no more than the tolerance. start: always empty.
+    """
+
+    kind = "sums"
+    reach = "hidden"
+    meaning = "Sums of your values in each cluster, masked: nobody can read them alone."
+
+    words: Annotated[WordArray, Spec("w")]
+    round: int = Field(ge=1, le=2**31)
+    attempt: int = Field(ge=1, le=2**31)
+    start: Annotated[FloatArray, Spec("k", "m")]
+    moved: float | None = Field(default=None, ge=0, le=LARGEST)
+    stop: bool = False
+
+
+class Close(Totals):
+    """Task: label your rows by the final centroids, and add them up by label."""
+
+    kind = "close"
+
+    members: list[str]
+
+
+class ClosingShare(Record):
+    """Contribution: sums and counts of rows by label, as ring elements."""
+
+    kind = "closing"
+    reach = "hidden"
+    meaning = (
+        "Sums of your values in each final cluster, masked: nobody can read them alone."
+    )
+
+    words: Annotated[WordArray, Spec("w")]
+    round: int = Field(ge=1, le=2**31)
+    attempt: int = Field(ge=1, le=2**31)
+
+
+class LabelTotals(Totals):
+    """The totals by final label, with what was missing before.
+
+    closed_in: their round and attempt.
+    closed_by: who took part.
+    closing: ring elements.
+    """
+
+    kind = "labelled"
+
+    closed_in: Annotated[IntArray, Spec(2, low=1)]
+    closed_by: Annotated[ByteArray, Spec("slots", high=1)]
+    closing: Annotated[WordArray, Spec("closing")]
+
+
+class Gather(LabelTotals):
+    """Task: add up how your rows lie around the means of the final labels."""
+
+    kind = "gather"
+
+    members: list[str]
+
+
+class GatheredSizes(ClosingShare):
+    """Contribution: sizes, and what the figures of the labels need."""
+
+    kind = "gathered"
+    reach = "hidden"
+    meaning = (
+        "Numbers of your rows in each cluster, masked: nobody can read them alone."
+    )
+
+
+class FinalTotals(LabelTotals):
+    """The totals around the means too; the rest as in `labelled`."""
+
+    kind = "closed"
+
+    gathered_in: Annotated[IntArray, Spec(2, low=1)]
+    gathered_by: Annotated[ByteArray, Spec("slots", high=1)]
+    gathered: Annotated[WordArray, Spec("gathered")]
+
+
+class ReportDigest(FinalTotals):
+    """Task: say the digest of the result; the leader says what is let out."""
+
+    kind = "tell"
+
+    members: list[str]
+
+
+class PublishedResult(Record):
+    """What the analyst and the coordinator may know of a result.
+
+    clusters: numbers of the clusters that are large enough to be told of.
+    centroids: theirs, in the units of the data; none where terms keep them back.
+    sizes: theirs.
+    n_coinciding: how many of all centroids coincide with one of a lower number.
+    """
+
+    kind = "published"
+
+    clusters: Annotated[IntArray, Spec("p", low=0)]
+    centroids: Annotated[FloatArray, Spec("centroids", "m")]
+    sizes: Annotated[IntArray, Spec("p", low=0)]
+    n_updates: int = Field(ge=0)
+    n_coinciding: int | None = Field(default=None, ge=0)
+
+
+class DigestReport(PublishedResult):
+    """Contribution: a mark of the result, and what the leader lets out.
+
+    digest: HMAC-SHA256 under the group's secret; all parties say the same one.
+    figures: of the labels, to six digits.
+    """
+
+    kind = "told"
+    meaning = (
+        "Rounded centroids, sizes and quality measures of the clusters of all parties."
+    )
+
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+    figures: Figures | None = None
+
+
+class FinalSizes(Record):
+    """Memory: rows of all parties in each cluster, once all agree on the result."""
+
+    kind = "final-sizes"
+
+    sizes: Annotated[IntArray, Spec("k", low=0)]
+
+
+class Summary(PublishedResult):
+    """What the coordinator reads; ``tolerances`` are the moves of each update."""
+
+    kind = "summary"
+
+    tolerances: Annotated[FloatArray, Spec("t", low=0)]
+
+
+class UpdateState(Record):
+    """The analyst's state between rounds of split rows.
+
+    cohort: who is asked, 0 or 1 for each slot.
+    seen: the last update whose total each slot has got.
+    sits_out, misses: rounds for which a slot that missed deadlines is left out, and how
+    many it missed in a row.
+    updates, cohorts, totals: as in `totals`, for anyone who has seen least.
+    known: always empty.
+    """
+
+    kind = "updating"
+
+    phase: Literal["update", "close", "gather", "tell"]
+    number: int
+    cohort: Annotated[ByteArray, Spec("slots")]
+    seen: Annotated[IntArray, Spec("slots")]
+    sits_out: Annotated[IntArray, Spec("slots")]
+    misses: Annotated[IntArray, Spec("slots")]
+    updates: Annotated[IntArray, Spec("h", 3)]
+    cohorts: Annotated[ByteArray, Spec("h", "slots")]
+    totals: Annotated[WordArray, Spec("h", "w")]
+    tolerances: Annotated[FloatArray, Spec("t")]
+    known: Annotated[FloatArray, Spec("k", "m")]
+    closed_in: Annotated[IntArray, Spec("closings")]
+    closed_by: Annotated[ByteArray, Spec("closed_slots")]
+    closing: Annotated[WordArray, Spec("closing")]
+    gathered_in: Annotated[IntArray, Spec("gatherings")]
+    gathered_by: Annotated[ByteArray, Spec("gathered_slots")]
+    gathered: Annotated[WordArray, Spec("gathered")]
+
+
+class Centroids(Record):
+    """Memory: V after an update, in scaled units, and how far it moved.
+
+    asked: the number of the last update to which this party added its share.
+    own: the weights of this share; empty before the first.
+    members, sums, weights: the total from which V comes; empty where none was read.
+    """
+
+    kind = "centroids"
+
+    number: int
+    asked: int = 0
+    centroids: Annotated[FloatArray, Spec("k", "m")]
+    moved: float | None
+    own: Annotated[FloatArray, Spec("own")] = Field(default_factory=_no_weights)
+    members: list[str] = Field(default_factory=list)
+    sums: Annotated[FloatArray, Spec("read", "m")]
+    weights: Annotated[FloatArray, Spec("read")] = Field(default_factory=_no_weights)
+
+
+class FinalRows(Record):
+    """Memory: clusters of this party's rows around the final centroids."""
+
+    kind = "final-rows"
+
+    labels: Annotated[IntArray, Spec("n", low=0)]
+    memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
+
+
+class FinalMeans(Record):
+    """Memory: rows of each final cluster and their mean, in scaled units."""
+
+    kind = "final-means"
+
+    counts: Annotated[IntArray, Spec("k", low=0)]
+    means: Annotated[FloatArray, Spec("k", "m")]
+
+
+class MeasureGroups(Record):
+    """Task: measure the first rows that travel against the means of their groups."""
+
+    kind = "measure-groups"
+
+
+class GroupDistances(Record):
+    """Contribution: squared distances to the means of the groups, as ring elements."""
+
+    kind = "group-distances"
+    reach = "hidden"
+    meaning = (
+        "Distances of your rows to means of groups, masked: nobody can read them alone."
+    )
+
+    words: Annotated[WordArray, Spec("n", "groups")]
+
+
+class StartFrom(Record):
+    """Task: start each cluster from the mean of these rows, the first that travel."""
+
+    kind = "start-from"
+
+    labels: Annotated[IntArray, Spec("n_labels", low=0)]
+
+
+class MeasureDistances(Record):
+    """Task: measure all rows against your coordinates of the centroids.
+
+    labels, memberships: of the update before, in the order in which rows travel; the
+    one that the algorithm does not have stays empty, and both do at first.
+    """
+
+    kind = "measure"
+
+    number: int = Field(ge=1)
+    labels: Annotated[IntArray, Spec("n_labels", low=0)]
+    memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
+
+
+class Distances(Record):
+    """Contribution: squared distances over own columns, as ring elements."""
+
+    kind = "distances"
+    reach = "hidden"
+    meaning = (
+        "Distances of your rows to the centroids, masked: nobody can read them alone."
+    )
+
+    words: Annotated[WordArray, Spec("n", "k")]
+
+
+class Scatter(Record):
+    """Task: say how your columns scatter within and between the final clusters.
+
+    labels: those of the update that was told last; a party refuses any others.
+    """
+
+    kind = "scatter"
+
+    labels: Annotated[IntArray, Spec("n_labels", low=0)]
+
+
+class ScatterShare(Record):
+    """Contribution: Σ ‖x - m_c‖² and Σ n_c ‖m_c - m‖² over own columns, encoded."""
+
+    kind = "scattered"
+    reach = "hidden"
+    meaning = "Sums of squared distances, masked: nobody can read them alone."
+
+    words: Annotated[WordArray, Spec(2)]
+
+
+class ColumnsState(Record):
+    """The analyst's state between rounds of split columns.
+
+    roots: roots of the squared distances of the update before (fuzzy c-means).
+    rests, n_coinciding: of the end, once it asks how the final clusters scatter.
+    """
+
+    kind = "measuring"
+
+    phase: Literal["measure", "scatter"] = "measure"
+    number: int
+    rests: bool = False
+    n_coinciding: int = 0
+    labels: Annotated[IntArray, Spec("n_labels")]
+    memberships: Annotated[FloatArray, Spec("n_memberships", "k")]
+    roots: Annotated[FloatArray, Spec("n_roots", "k")]
+    tolerances: Annotated[FloatArray, Spec("t")]
+
+
+class GroupLabels(Record):
+    """Result for the row group, in the order in which rows travelled."""
+
+    kind = "grouped"
+
+    labels: Annotated[IntArray, Spec("n", low=0)]
+    memberships: Annotated[FloatArray, Spec("n_memberships", "k", low=0, high=1)]
+    cluster_sizes: Annotated[IntArray, Spec("clusters", low=0)]
+    n_updates: int
+    n_coinciding: int = Field(ge=0)
+    figures: Figures
+
+
+class ColumnsSummary(Record):
+    """What the coordinator reads of split columns."""
+
+    kind = "columns-summary"
+
+    cluster_sizes: Annotated[IntArray, Spec("clusters", low=0)]
+    clusters: Annotated[IntArray, Spec("clusters", low=0)]
+    n_updates: int
+    n_coinciding: int | None = Field(default=None, ge=0)
+    tolerances: Annotated[FloatArray, Spec("t", low=0)]
+
+
+class LabelsTold(Record):
+    """Memory of split columns: SHA-256 (hex) of the labels that were told last."""
+
+    kind = "labels-told"
+
+    digest: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class OwnCentroids(Record):
+    """Memory of split columns: this party's coordinates of the centroids."""
+
+    kind = "own-centroids"
+
+    number: int
+    centroids: Annotated[FloatArray, Spec("k", "m")]
+
+
+def _no_words() -> WordArray:
+    return np.empty(0, dtype=np.uint64)
+
+
+class Propose(Record):
+    """Task: seal candidates to the leader."""
+
+    kind = "propose"
+
+
+class StartProposal(Record):
+    """Contribution."""
+
+    kind = "proposed"
+
+
+class Candidates(Record):
+    """Envelope: centroids of a party's own clusters and their sizes, start below start.
+
+    centroids: in scaled units.
+    sizes: rows of each cluster, in fives; 0 where it describes none.
+    """
+
+    kind = "candidates"
+    meaning = (
+        "Rounded centroids of your own clusters, each over five of your rows or "
+        "more, for the first party."
+    )
+
+    centroids: Annotated[FloatArray, Spec("k", "m")]
+    sizes: Annotated[IntArray, Spec("k")]
+
+
+class ProposedByAll(Candidates):
+    """Memory of the leader: the centroids of all, party below party."""
+
+    kind = "proposed-by-all"
+
+    def drop_clusters(self) -> ProposedByAll:
+        """Return the same without any cluster."""
+        return ProposedByAll(centroids=self.centroids[:0], sizes=self.sizes[:0])
+
+
+class Settle(Record):
+    """Task: the leader seals the start to all."""
+
+    kind = "settle"
+
+
+class StartSettled(Record):
+    """Contribution."""
+
+    kind = "settled"
+
+
+class KeepStart(Record):
+    """Task: keep the start that came; who is left out of the first update needs it too."""
+
+    kind = "confirm"
+
+
+class StartKept(Record):
+    """Contribution."""
+
+    kind = "confirmed"
+
+
+class StartState(Record):
+    """The analyst's state while the parties agree on a start: what it asked last."""
+
+    kind = "starting"
+
+    asked: Literal["propose", "settle", "confirm"]
+
+
+class LaneStarts(Record):
+    """Envelope, and memory until one is chosen: V(0) of each start, in scaled units."""
+
+    kind = "lane-starts"
+    meaning = "The centroids from which all parties start, for the parties."
+
+    centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
+
+
+class RacingStarts(Record):
+    """Memory: V(0) of each start as its update begins with it, until one is chosen."""
+
+    kind = "racing"
+
+    centroids: Annotated[FloatArray, Spec("lanes", "k", "m")]
+
+
+class StartCentroids(Record):
+    """Envelope and memory: V(0), in scaled units."""
+
+    kind = "start-centroids"
+    meaning = "The centroids from which all parties start, for the parties."
+
+    centroids: Annotated[FloatArray, Spec("k", "m")]

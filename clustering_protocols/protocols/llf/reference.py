@@ -31,8 +31,7 @@ from clustering_protocols.terms.schema import Constraints, Field, Schema, number
 from clustering_protocols.terms.terms import Layout
 
 from . import messages, starts
-from .centroids import drawn_nudge, move, nudge, nudge_purpose
-from .features import scaler
+from .maths import drawn_nudge, move, nudge, nudge_purpose, scaler
 from .params import LlfSession, LosslessFederated as Llf
 
 _Trace = Trace[Llf]

@@ -22,7 +22,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 
-from . import final_labels, round_bound
+from . import round_bound, rows_round
 from .rows_round import RowsRound
 
 
@@ -122,4 +122,4 @@ def _labels(here: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
     """Return the cluster of each row; of tables of which no history is kept, any."""
     if data.n_rows > MOST_ROWS:
         return np.arange(here.params.n_clusters)
-    return final_labels.nearest(here, data, V)
+    return rows_round.nearest(here, data, V)

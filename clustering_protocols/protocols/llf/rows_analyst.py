@@ -26,8 +26,7 @@ from clustering_protocols.secrecy.masks import add_tagged
 from clustering_protocols.shared_stages.statistics import magnitudes
 
 from . import closing_sums, messages, participants
-from .centroids import Encoding, rows_of
-from .features import scaler
+from .maths import Encoding, rows_of, scaler
 from .params import LlfSession, LosslessFederated
 from .participants import members_of, replace_fields
 

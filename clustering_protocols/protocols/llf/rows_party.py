@@ -1,21 +1,30 @@
-"""The party role for split rows: sums around the centroids that follow from totals."""
+"""A party of split rows: update after update, then labels, closing sums, result."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
-from clustering_protocols.contract import Outcome, PartyRole, Reply
+from clustering_protocols.algorithms.coincidence import n_coinciding
+from clustering_protocols.common.errors import GuardRefused, NotReady, ProtocolFailed
+from clustering_protocols.contract import Outcome, PartyRole, Placement, Reply
+from clustering_protocols.contract.cluster_order import (
+    ClusterOrder,
+    order_by_size,
+    order_told_first,
+)
 from clustering_protocols.numerics.data_source import DataSource
-from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.numerics.metrics import Figures
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.masked_sums import check_members
+from clustering_protocols.shared_stages.secrets import group_mark
 
-from . import kernels, messages, participants, row_audit, rows_finalisation
-from .centroids import stops
-from .features import check_ranges
+from . import closing_sums, kernels, messages, participants, row_audit, rows_round
+from .maths import Scaler, check_ranges, digest, may_stop, stops
 from .params import LlfContext, LosslessFederated
-from .rows_round import RowsRound, update_sum
+from .rows_round import RowsRound, around_sum, labels_sum, update_sum
 
 _Task = messages.Update | messages.Close | messages.Gather | messages.ReportDigest
 
@@ -28,23 +37,23 @@ class RowsParty(PartyRole[LosslessFederated, _Task, Record, messages.FinalTotals
         here = RowsRound.of(context)
         _check_members(here, task)
         if isinstance(task, messages.ReportDigest):
-            return rows_finalisation.tell(here, task)
+            return tell(here, task)
         _check_first(here, data)
         if isinstance(task, messages.Update):
             return _update(here, task, data)
         if isinstance(task, messages.Close):
-            return rows_finalisation.close(here, task, data)
-        return rows_finalisation.gather(here, task, data)
+            return close(here, task, data)
+        return gather(here, task, data)
 
     def foresee(self, context: LlfContext) -> Outcome | None:
         """Return labels, sizes and centroids once all parties agree on them."""
-        return rows_finalisation.foresee(RowsRound.of(context))
+        return foresee(RowsRound.of(context))
 
     def conclude(
         self, context: LlfContext, result: messages.FinalTotals, data: DataSource | None
     ) -> Outcome:
         """Return labels, sizes, centroids and figures."""
-        return rows_finalisation.outcome(RowsRound.of(context), result, data)
+        return outcome(RowsRound.of(context), result, data)
 
 
 def _check_members(here: RowsRound, task: _Task) -> None:
@@ -158,3 +167,218 @@ def _check_first(here: RowsRound, data: DataSource) -> None:
 def _two_digits(moved: float | None) -> float | None:
     """Round what tells outsiders of progress: no more than they need to plot it."""
     return None if moved is None else float(f"{moved:.2g}")
+
+
+_MOVED = "The result brings updates after the last one."
+
+
+def close(here: RowsRound, task: messages.Close, data: DataSource) -> Reply:
+    """Label the rows, and return the share of sums and counts by label."""
+    known = _last(here, task)
+    rows = rows_round.final_rows(here, data, known.centroids)
+    history = row_audit.audit_final_sums(here, rows.labels, known.number)
+    sums, counts = rows_round.sums_of_labels(here, data, rows.labels)
+    code = here.labels_encoding()
+    words = code.encode(np.rint(sums * code.sums.unit), counts)
+    share = messages.ClosingShare(
+        words=here.share(words, task.members, labels_sum(known)),
+        round=here.context.round,
+        attempt=here.context.attempt,
+    )
+    return Reply(
+        contribution=share,
+        remember=[here.start(), known, rows, history],
+        notes=row_audit.notes(history, data.n_rows),
+    )
+
+
+def gather(here: RowsRound, task: messages.Gather, data: DataSource) -> Reply:
+    """Return the share of the sums around the means of the final labels."""
+    known = _last(here, task)
+    final, rows = here.means(task, known), _find_final_rows(here, known, data)
+    own = rows_round.sums_around(here, data, known, final, rows.labels)
+    words = here.around_encoding(known, final.means).encode(own)
+    share = messages.GatheredSizes(
+        words=here.share(words, task.members, around_sum(known)),
+        round=here.context.round,
+        attempt=here.context.attempt,
+    )
+    return Reply(contribution=share, remember=[here.start(), known, rows, final])
+
+
+def tell(here: RowsRound, task: messages.ReportDigest) -> Reply:
+    """Return a mark of the result; the leader says what the terms let out."""
+    known = _last(here, task)
+    totals = here.totals(task, known)
+    mark = digest(known.centroids, known.number) + totals.sizes.tobytes()
+    figures = None
+    published = _publication(here, task, known, totals)
+    if task.members[0] == here.context.slot.name:
+        shown = published
+        if here.params.publish != "nothing":
+            figures = totals.figures.round_values()
+    else:
+        shown = closing_sums.build_empty_publication(
+            here.scale.offset.size, known.number
+        )
+    told = messages.DigestReport(
+        **dict(shown),
+        digest=group_mark(here.context, "column", "told", mark),
+        figures=figures,
+    )
+    sizes = messages.FinalSizes(sizes=totals.sizes)
+    order = ClusterOrder(order=_order(here, known, totals, published))
+    return Reply(contribution=told, remember=[known, totals.figures, sizes, order])
+
+
+def _publication(
+    here: RowsRound,
+    task: messages.FinalTotals,
+    known: messages.Centroids,
+    totals: closing_sums.ClosingTotals,
+) -> messages.PublishedResult:
+    """Return what the leader says of the result: every party can say it."""
+    final = here.means(task, known)
+    session, scale = here.context.session, here.scale
+    return closing_sums.build_publication(session, scale, known, final, totals)
+
+
+def _order(
+    here: RowsRound,
+    known: messages.Centroids,
+    totals: closing_sums.ClosingTotals,
+    published: messages.PublishedResult,
+) -> IntArray:
+    """Return the clusters in the order of their numbers: by what is published.
+
+    Exact sizes would be told by the numbers, where sizes are published in fives. Where
+    nothing is published, parties alone read the numbers.
+    """
+    if here.params.publish == "nothing":
+        return order_by_size(totals.sizes, known.centroids)
+    shown = published.clusters, published.sizes, published.centroids
+    return order_told_first(len(totals.sizes), *shown, common=known.centroids)
+
+
+def outcome(
+    here: RowsRound, result: messages.FinalTotals, data: DataSource | None
+) -> Outcome:
+    """Return labels, sizes, centroids and figures; label the rows now if none are.
+
+    A party that missed the last rounds gets their totals with the result.
+    """
+    known, rows, totals = _read_final_state(here, result, data)
+    kept = here.context.memory.get(ClusterOrder)
+    if kept is None:
+        published = _publication(here, result, known, totals)
+        kept = ClusterOrder(order=_order(here, known, totals, published))
+    wanted = here.params.output == "memberships"
+
+    return Outcome(
+        labels=rows.labels,
+        cluster_sizes=totals.sizes,
+        centroids=here.scale.undo(known.centroids),
+        memberships=rows.memberships if wanted else None,
+        predict=_Nearest(here.scale, known.centroids),
+        report={
+            "n_updates": known.number,
+            "n_coinciding": n_coinciding(known.centroids),
+            **_singled_out(here.context),
+        },
+        figures=(totals.figures,),
+        order=kept.order,
+    )
+
+
+def foresee(here: RowsRound) -> Outcome | None:
+    """Return labels, sizes and centroids of a run whose result all parties agree on."""
+    memory = here.context.memory
+    rows, known = memory.get(messages.FinalRows), memory.get(messages.Centroids)
+    sizes, order = memory.get(messages.FinalSizes), memory.get(ClusterOrder)
+    if rows is None or known is None or sizes is None or order is None:
+        return None
+    return Outcome(
+        labels=rows.labels,
+        cluster_sizes=sizes.sizes,
+        centroids=here.scale.undo(known.centroids),
+        order=order.order,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Nearest:
+    """Places new rows among the session's centroids; a result that is kept keeps it."""
+
+    scale: Scaler
+    centroids: FloatArray
+
+    def __call__(self, new: DataSource) -> Placement:
+        return rows_round.place(self.scale, new, self.centroids)
+
+
+def _read_final_state(
+    here: RowsRound, result: messages.FinalTotals, data: DataSource | None
+) -> tuple[messages.Centroids, messages.FinalRows, closing_sums.ClosingTotals]:
+    recall = here.context.recall
+    sizes = here.context.memory.get(messages.FinalSizes)
+    if sizes is not None:  # the transcripts of an earlier run, or stage, are gone
+        totals = closing_sums.ClosingTotals(sizes=sizes.sizes, figures=recall(Figures))
+        known = recall(messages.Centroids)
+        if result.updates[:, 0].max(initial=0) > known.number:
+            raise ProtocolFailed(_MOVED)
+        return known, _find_final_rows(here, known, data), totals
+    known = _not_moved(here, here.follow(result))
+    return known, _find_final_rows(here, known, data), here.totals(result, known)
+
+
+def _singled_out(context: LlfContext) -> dict[str, object]:
+    """Return, of several runs, how many own rows no other shares all clusters with.
+
+    Differences of sums of several runs single such rows out first.
+    """
+    n_runs = len(context.session.runs)
+    if n_runs == 1:
+        return {}
+    labels = [
+        context.memory.scope_to_run(run).get(messages.FinalRows)
+        for run in range(n_runs)
+    ]
+    histories = np.array([each.labels for each in labels if each is not None])
+    _, shared = np.unique(histories, axis=1, return_counts=True)
+    alone = int(np.count_nonzero(shared == 1))
+    return {"rows whose clusters in all runs no other row shares": alone}
+
+
+def _last(here: RowsRound, task: messages.Totals) -> messages.Centroids:
+    """Return the final centroids.
+
+    Raises ProtocolFailed if they have not come to rest, or moved since this party
+        labelled its rows: sums would be told of any other centroids.
+    """
+    known = _not_moved(here, here.follow(task))
+    if not may_stop(here.params, known.moved) and known.number < here.params.max_iter:
+        raise ProtocolFailed(
+            "The analyst closes before the centroids have come to rest."
+        )
+    return known
+
+
+def _not_moved(here: RowsRound, known: messages.Centroids) -> messages.Centroids:
+    """Return the centroids; refuse others than the rows were labelled by."""
+    memory = here.context.memory
+    if memory.get(messages.FinalRows) is None:
+        return known
+    if known.number != here.context.recall(messages.Centroids).number:
+        raise ProtocolFailed(_MOVED)
+    return known
+
+
+def _find_final_rows(
+    here: RowsRound, known: messages.Centroids, data: DataSource | None
+) -> messages.FinalRows:
+    """Return the labels of this party's rows, made now by who was away before."""
+    if rows := here.context.memory.get(messages.FinalRows):
+        return rows
+    if data is None:
+        raise NotReady("The rows are not labelled yet: run again with data.")
+    return rows_round.final_rows(here, data, known.centroids)

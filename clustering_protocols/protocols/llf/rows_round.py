@@ -1,22 +1,129 @@
-"""One party at one round of split rows: where it stands, and what it reads of totals."""
+"""One party at one round of split rows: what it reads of totals, and passes over its rows.
+
+What every party compares between totals over the same rows.
+
+Rows stay where they are, and so in every honest session
+
+- a cluster has no fewer rows than this party has there;
+- the sums of all clusters add up to the same: the rows do not change;
+- around the centroids that were told in between, the rows cost no more than they did in
+  the clusters before: each goes to the nearest. Σ‖x‖² cancels, and what is left of
+  Σ_c Σ_i ‖x_i - v_c‖² is Σ_c n_c ‖v_c‖² - 2 v_c · S_c.
+
+A share that is no sum over rows has to foresee the sums of others to meet all three.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from clustering_protocols.algorithms.coincidence import equalise_coordinates
-from clustering_protocols.common.errors import ProtocolFailed
-from clustering_protocols.records.arrays import FloatArray, WordArray
+from clustering_protocols.algorithms.row_kernels import bring_nearer
+from clustering_protocols.common.errors import InvalidData, ProtocolFailed
+from clustering_protocols.contract import Placement
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.quality.block_sums import BlockSums, add_by_label, of_block
+from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.shared_stages.checked_sums import CheckedSum
 from clustering_protocols.shared_stages.masked_sums import MaskedSum
 
-from . import closing_sums, messages, starts, steadiness
-from .centroids import Encoding, check_counts, check_weights, move, nudge, rows_of
-from .features import Scaler, scaler_of
+from . import closing_sums, kernels, messages, starts
+from .closing_sums import Around
+from .maths import (
+    Encoding,
+    Scaler,
+    batches,
+    check_counts,
+    check_weights,
+    move,
+    nudge,
+    rows_of,
+    scaler_of,
+)
 from .params import FROM_PARTIES, LlfContext, LosslessFederated
 from .participants import members_of
+
+_ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Slack:
+    """By how much rounding may set totals over the same rows apart.
+
+    sums: float64 (F,); each row is rounded to a unit.
+    squares: σ‖x‖² over all rows, at most.
+    """
+
+    sums: FloatArray
+    squares: float
+
+    @classmethod
+    def of(cls, encoding: Encoding, scale: Scaler, n_rows: int) -> Slack:
+        """Return the slack of sums over n_rows."""
+        return cls(
+            sums=2.0 * n_rows / encoding.sums.unit,
+            squares=float(scale.square_limit.sum()),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MemberSums:
+    """Sums (k, F) and counts (k,) over the rows of some members."""
+
+    members: Sequence[str]
+    sums: FloatArray = field(repr=False)
+    counts: FloatArray = field(repr=False)
+
+
+def check_own(counts: FloatArray, own: FloatArray) -> None:
+    """Refuse a total (k,) with less of a cluster than this party's share (k,).
+
+    Raises ProtocolFailed.
+    """
+    if (counts < own).any():
+        raise ProtocolFailed(
+            "A total counts fewer rows of a cluster than this party has there."
+        )
+
+
+def of_same_members(totals: Iterable[MemberSums], now: MemberSums) -> list[MemberSums]:
+    """Return the totals that the same members added up: no others are compared."""
+    return [each for each in totals if list(each.members) == list(now.members)]
+
+
+def check_same_rows(
+    before: Iterable[MemberSums], now: MemberSums, slack: Slack
+) -> None:
+    """Refuse a total of which all clusters together are other rows than before.
+
+    Raises ProtocolFailed.
+    """
+    rows = now.sums.sum(axis=0)
+    for each in before:
+        if (np.abs(rows - each.sums.sum(axis=0)) > slack.sums).any():
+            raise ProtocolFailed("A total is of other rows than the total before.")
+
+
+def check_no_farther(
+    before: MemberSums, now: MemberSums, V: FloatArray, slack: Slack
+) -> None:
+    """Refuse a total around V (k, F) by which rows did not go to the nearest centroid.
+
+    Raises ProtocolFailed.
+    """
+    squares = np.square(V).sum(axis=1)
+    moved = now.sums - before.sums
+    rise = float((now.counts - before.counts) @ squares - 2.0 * (moved * V).sum())
+    largest = float(now.counts.sum() * squares.max(initial=0.0))
+    rounded = 2.0 * float(slack.sums @ np.abs(V).sum(axis=0))
+    if rise > _ROUNDING * (slack.squares + largest) + rounded:
+        raise ProtocolFailed(
+            "A total puts rows farther from their centroids than the total before."
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +175,9 @@ class RowsRound:
         return known
 
     @property
-    def slack(self) -> steadiness.Slack:
+    def slack(self) -> Slack:
         """Return by how much rounding may set totals over the same rows apart."""
-        return steadiness.Slack.of(self.encoding, self.scale, self._all_rows())
+        return Slack.of(self.encoding, self.scale, self._all_rows())
 
     def means(
         self, task: messages.LabelTotals, known: messages.Centroids
@@ -149,7 +256,7 @@ class RowsRound:
         check_weights(self.params, weights, rows_of(self.context.session, members))
         number = known.number + 1
         if known.asked == number and self.context.slot.name in members:
-            steadiness.check_own(weights, known.own)
+            check_own(weights, known.own)
         self._check_steady(known, sums, weights, members)
         step = nudge(self.context.session, self.context.slot.column, number, self.scale)
         unit, least = self.scale.step, self.params.least_rows_moved
@@ -175,14 +282,14 @@ class RowsRound:
         """Refuse a total around V that cannot follow the totals before, of any run."""
         if self.params.fuzzy:
             return
-        now = steadiness.MemberSums(members=members, sums=sums, counts=counts)
-        others = steadiness.of_same_members(self.of_other_runs(), now)
-        last = steadiness.of_same_members([_total_of(known)], now)
-        steadiness.check_same_rows([*others, *last], now, self.slack)
+        now = MemberSums(members=members, sums=sums, counts=counts)
+        others = of_same_members(self.of_other_runs(), now)
+        last = of_same_members([_total_of(known)], now)
+        check_same_rows([*others, *last], now, self.slack)
         for before in last:
-            steadiness.check_no_farther(before, now, known.centroids, self.slack)
+            check_no_farther(before, now, known.centroids, self.slack)
 
-    def of_other_runs(self) -> list[steadiness.MemberSums]:
+    def of_other_runs(self) -> list[MemberSums]:
         """Return the total that was read last in each of the other runs."""
         session, memory = self.context.session, self.context.memory
         kept = [
@@ -203,7 +310,7 @@ class RowsRound:
         rows = self.context.memory.get(messages.FinalRows)
         if rows is not None:
             own = np.bincount(rows.labels, minlength=self.params.n_clusters)
-            steadiness.check_own(counts, own.astype(np.float64))
+            check_own(counts, own.astype(np.float64))
         self._check_steady(known, sums, counts, members)
 
     def start(self) -> messages.StartCentroids:
@@ -239,7 +346,121 @@ def _at_start(start: messages.StartCentroids) -> messages.Centroids:
     return messages.Centroids(number=0, centroids=V, moved=None, sums=V[:0])
 
 
-def _total_of(known: messages.Centroids) -> steadiness.MemberSums:
-    return steadiness.MemberSums(
-        members=known.members, sums=known.sums, counts=known.weights
+def _total_of(known: messages.Centroids) -> MemberSums:
+    return MemberSums(members=known.members, sums=known.sums, counts=known.weights)
+
+
+def final_rows(here: RowsRound, data: DataSource, V: FloatArray) -> messages.FinalRows:
+    """Return the labels of this party's rows, and memberships where wanted."""
+    if here.params.output == "memberships":
+        return _with_memberships(here, data, V)
+    return messages.FinalRows(
+        labels=nearest(here, data, V), memberships=np.empty((0, len(V)))
     )
+
+
+def nearest(here: RowsRound, data: DataSource, V: FloatArray) -> IntArray:
+    """Return which centroid (k, F) is nearest to each row (n,)."""
+
+    def of_batch(batch: FloatArray) -> IntArray:
+        labels, away = np.empty(len(batch), np.int64), np.full(len(batch), np.inf)
+        bring_nearer(batch, *here.scale.affine, V, 0, labels, away, 0.0)
+        return labels
+
+    return np.concatenate([*here.context.engine.map(of_batch, data.batches())])
+
+
+def _with_memberships(
+    here: RowsRound, data: DataSource, V: FloatArray
+) -> messages.FinalRows:
+    labels = np.empty(data.n_rows, dtype=np.int64)
+    memberships = np.empty((data.n_rows, len(V)))
+    for rows, batch in batches(data, len(V)):
+        labels[rows], memberships[rows], _ = assign_rows(here, batch, V)
+    return messages.FinalRows(labels=labels, memberships=memberships)
+
+
+def assign_rows(
+    here: RowsRound, batch: FloatArray, V: FloatArray
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return labels (n,), memberships and squared distances (n, k) to centroids."""
+    exponent = 1.0 / (here.params.exponent - 1.0) if here.params.fuzzy else 0.0
+    return _assign(here.scale, batch, V, exponent)
+
+
+def place(scale: Scaler, data: DataSource, V: FloatArray) -> Placement:
+    """Return new rows among the centroids (k, F), as the rows of a session are.
+
+    Raises InvalidData if they have another number of columns.
+    """
+    if len(data.columns) != scale.offset.size:
+        raise InvalidData(
+            f"{len(data.columns)} columns; the session had {scale.offset.size}."
+        )
+    labels = np.empty(data.n_rows, dtype=np.int64)
+    distances = np.empty((data.n_rows, len(V)))
+    for rows, batch in batches(data, len(V)):
+        labels[rows], _, squares = _assign(scale, batch, V, 0.0)
+        distances[rows] = np.sqrt(squares)
+    return Placement(labels=labels, distances=distances)
+
+
+def _assign(
+    scale: Scaler, batch: FloatArray, V: FloatArray, exponent: float
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    labels = np.empty(len(batch), dtype=np.int64)
+    U, D = np.empty((len(batch), len(V))), np.empty((len(batch), len(V)))
+    kernels.assign(batch, *scale.affine, V, exponent, labels, U, D)
+    return labels, U, D
+
+
+def sums_of_labels(
+    here: RowsRound, data: DataSource, labels: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums (k, F) and counts (k,) of this party's rows by label."""
+    k = here.params.n_clusters
+    sums = np.zeros((k, here.scale.offset.size))
+    for rows, batch in batches(data):
+        add_by_label(batch, *here.scale.affine, labels[rows], sums)
+    return sums, np.bincount(labels, minlength=k).astype(np.float64)
+
+
+def sums_around(
+    here: RowsRound,
+    data: DataSource,
+    known: messages.Centroids,
+    final: messages.FinalMeans,
+    labels: IntArray,
+) -> Around:
+    """Return this party's share of the sums around the means; see :class:`Around`."""
+    k, fuzzy = here.params.n_clusters, np.zeros(0)
+    squares, distances, silhouettes = np.zeros(k), np.zeros(k), 0.0
+
+    def of_batch(block: tuple[slice, FloatArray]) -> BlockSums:
+        rows, batch = block
+        return of_block(
+            batch, here.scale.affine, final.means, labels[rows], final.counts
+        )
+
+    for own in here.context.engine.map(of_batch, batches(data)):
+        squares += own.squares
+        distances += own.distances
+        silhouettes += own.silhouettes
+    if here.params.fuzzy:
+        fuzzy = _fuzzy_sums(here, data, known.centroids)
+    return Around(
+        sizes=np.bincount(labels, minlength=k).astype(np.float64),
+        squares=squares,
+        distances=distances,
+        silhouettes=silhouettes,
+        fuzzy=fuzzy,
+    )
+
+
+def _fuzzy_sums(here: RowsRound, data: DataSource, V: FloatArray) -> FloatArray:
+    found = np.zeros(2)
+    for _, batch in batches(data, len(V)):
+        _, U, D = assign_rows(here, batch, V)
+        degrees = np.square(U)
+        found += (degrees * D).sum(), degrees.sum()
+    return found

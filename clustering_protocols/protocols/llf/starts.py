@@ -1,32 +1,59 @@
-"""Where the centroids start: V(0), in scaled units.
+"""Where the centroids start: V(0), in scaled units, and how parties of rows agree on it.
 
 No start holds a row. Start `careful` merges the centroids of every party's own k-means,
 weighted by their sizes (Dennis, Li and Smith, "Heterogeneity for the win: one-shot
 federated clustering", 2021, merge such centroids too). In start `random_party` each
 centroid is the mean of a random row and its nearest neighbours (Corcuera Bárcena et al.,
 section VI-D).
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1, `careful` | `propose` → `proposed` | `candidates` to the leader |
+| 2 | `settle` → `settled` | the leader's to all: `start-centroids`, or `lane-starts` |
+| 3 | `confirm` → `confirmed` | |
+
+Starts that race come as `lane-starts`. Once all have confirmed, all have the start,
+anyone who is asked for the first update.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
-from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.common.errors import (
+    EnvelopeRefused,
+    InvalidData,
+    ProtocolFailed,
+)
+from clustering_protocols.contract import (
+    AnalystRole,
+    Ask,
+    Finish,
+    PartyRole,
+    PeerMessage,
+    Reopen,
+    Reply,
+    content_of,
+)
 from clustering_protocols.numerics.blocks import ONE_THREAD
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.numerics.row_blocks import ArrayRows
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import Scope, group_stream
+from clustering_protocols.shared_stages.statistics import magnitudes
 
+from . import messages
 from .closing_sums import steps_of
-from .features import Scaler
-from .params import LEAST_OWN_ROWS, LlfContext, LlfSession
+from .maths import Scaler, check_ranges, scaler_of
+from .params import LEAST_OWN_ROWS, LlfContext, LlfSession, LosslessFederated
 
 N_NEIGHBOURS: Final = 5
 _SAMPLE_ROWS: Final = 20_000
@@ -211,3 +238,178 @@ def check_enough_rows(data: DataSource, k: int) -> None:
     """Refuse fewer rows than clusters."""
     if data.n_rows < k:
         raise InvalidData(f"{data.n_rows} rows cannot start {k} clusters.")
+
+
+_Asked = Literal["propose", "settle", "confirm"]
+
+
+class StartAnalyst(AnalystRole[LosslessFederated, Record, messages.StartState]):
+    """Relays; it learns nothing but that the parties answered."""
+
+    state = messages.StartState
+
+    def start(self, session: LlfSession) -> Ask | Finish:
+        """Ask for candidates, or straight for the start."""
+        if session.params.start == "careful":
+            return _ask(session, "propose")
+        return _ask(session, "settle")
+
+    def step(
+        self,
+        session: LlfSession,
+        state: messages.StartState,
+        contributions: Mapping[str, Record],
+    ) -> Ask | Reopen | Finish:
+        """Have the leader settle, the others keep what it sealed; then continue."""
+        if state.asked == "confirm":
+            return Finish()
+        return _ask(session, "settle" if state.asked == "propose" else "confirm")
+
+
+_TASKS: Mapping[_Asked, Record] = {
+    "propose": messages.Propose(),
+    "settle": messages.Settle(),
+    "confirm": messages.KeepStart(),
+}
+
+
+def _ask(session: LlfSession, asked: _Asked) -> Ask:
+    state = messages.StartState(asked=asked)
+    return Ask.everybody(session, _TASKS[asked], state=state)
+
+
+_Task = messages.Propose | messages.Settle | messages.KeepStart
+_Settled = messages.StartCentroids | messages.LaneStarts
+_Content = messages.Candidates | _Settled
+
+
+class StartParty(PartyRole[LosslessFederated, _Task, _Content]):
+    """Proposes; settles where it is the leader."""
+
+    def reply(self, context: LlfContext, task: _Task, data: DataSource) -> Reply:
+        """Seal candidates to the leader, or the start to all."""
+        leader, *others = context.session.slots
+        if isinstance(task, messages.Propose):
+            return _propose(context, data)
+        if isinstance(task, messages.KeepStart):
+            return Reply(contribution=messages.StartKept())
+        if context.slot.name != leader:
+            check_ranges(context, data)
+            return Reply(contribution=messages.StartSettled())
+        settled = _draw_starts(context, data)
+        return Reply(
+            contribution=messages.StartSettled(),
+            envelopes=[PeerMessage(peer=slot, content=settled) for slot in others],
+            remember=[settled],
+        )
+
+    def receive(
+        self, context: LlfContext, envelopes: Sequence[PeerMessage[_Content]]
+    ) -> Sequence[Record]:
+        """Keep the start, or collect the candidates of all."""
+        leader, *others = context.session.slots
+        if context.slot.name != leader:
+            start = content_of(leader, envelopes, "A start")
+            if not isinstance(start, _kind(context)):
+                raise EnvelopeRefused("The leader sends the start, nothing else.")
+            return [_check_content(context, start)]
+        contents = {envelope.peer: envelope.content for envelope in envelopes}
+        if set(contents) != set(others):
+            raise ProtocolFailed("The candidates of a party are missing.")
+        proposed: list[messages.Candidates] = [context.recall(messages.ProposedByAll)]
+        for slot in others:
+            found = _check_content(context, contents[slot])
+            if not isinstance(found, messages.Candidates):
+                raise EnvelopeRefused("A party sends centroids of its own clusters.")
+            proposed.append(found)
+        return [
+            messages.ProposedByAll(
+                centroids=np.concatenate([each.centroids for each in proposed]),
+                sizes=np.concatenate([each.sizes for each in proposed]),
+            )
+        ]
+
+
+def _kind(context: LlfContext) -> type[_Settled]:
+    """Return what the leader settles: one start, or several that are to race."""
+    several = context.session.params.n_init > 1
+    return messages.LaneStarts if several else messages.StartCentroids
+
+
+def _draw_starts(context: LlfContext, data: DataSource) -> _Settled:
+    """Return what the leader seals to all: every start drawn for itself."""
+    params = context.session.params
+    if params.start == "careful":
+        lanes = _merge_candidates(context)
+    else:
+        rows = _sample(context, data)
+        streams = _streams(context, "start")
+        lanes = [random_means(rows, params.n_clusters, s) for s in streams]
+    if params.n_init > 1:
+        return messages.LaneStarts(centroids=np.array(lanes))
+    return messages.StartCentroids(centroids=lanes[0])
+
+
+def _merge_candidates(context: LlfContext) -> list[FloatArray]:
+    session, params = context.session, context.session.params
+    proposed = context.recall(messages.ProposedByAll)
+    width = proposed.centroids.shape[1]
+    shape = (len(session.slots), params.n_init, params.n_clusters)
+    if proposed.sizes.size != np.prod(shape):
+        raise ProtocolFailed("The candidates of a party are missing.")
+    by_party = proposed.sizes.reshape(shape).astype(np.float64)
+    rows = np.array([session.member(slot).n_rows for slot in session.slots])
+    # a party describes a sample of its rows, and counts for all of them
+    described = np.maximum(by_party.sum(axis=2, keepdims=True), 1.0)
+    weights = by_party / described * rows[:, None, None]
+    centroids = proposed.centroids.reshape(*shape, width)
+    return [
+        merge(
+            centroids[:, lane].reshape(-1, width),
+            weights[:, lane].ravel(),
+            params.n_clusters,
+            stream,
+        )
+        for lane, stream in enumerate(_streams(context, "merge"))
+    ]
+
+
+def _sample(context: LlfContext, data: DataSource) -> FloatArray:
+    check_ranges(context, data)
+    check_enough_rows(data, context.session.params.n_clusters)
+    return sample(data, scaler_of(context), context.lasting_stream("sample"))
+
+
+def _streams(context: LlfContext, purpose: str) -> list[KeyedStream]:
+    """Return a stream for each start."""
+    lanes = range(context.session.params.n_init)
+    return [context.lasting_stream(of_lane(purpose, lane)) for lane in lanes]
+
+
+def _propose(context: LlfContext, data: DataSource) -> Reply:
+    k, rows = context.session.params.n_clusters, _sample(context, data)
+    streams = _streams(context, "candidates")
+    found = [local_centroids(rows, k, s) for s in streams]
+    said = {
+        "centroids": np.concatenate([each.centroids for each in found]),
+        "sizes": np.concatenate([each.sizes for each in found]),
+    }
+    leader = context.session.slots[0]
+    if context.slot.name == leader:
+        own = messages.ProposedByAll(**said)
+        return Reply(contribution=messages.StartProposal(), remember=[own])
+    sealed = PeerMessage(peer=leader, content=messages.Candidates(**said))
+    return Reply(contribution=messages.StartProposal(), envelopes=[sealed])
+
+
+def _check_content(context: LlfContext, record: _Content) -> _Content:
+    params = context.session.params
+    width = context.session.member(context.slot.name).n_columns
+    k = params.n_clusters
+    if isinstance(record, messages.Candidates):
+        k *= params.n_init
+        if record.sizes.min(initial=0) < 0:
+            raise EnvelopeRefused("A cluster has fewer than no rows.")
+    record.require({"k": k, "m": width, "lanes": params.n_init})
+    magnitudes.check("A start", record.centroids)
+    return record

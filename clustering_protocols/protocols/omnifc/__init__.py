@@ -1,20 +1,19 @@
 """OmniFC: exact distances from encoded shares (Yan, Liu and Zhang, "OmniFC")."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from clustering_protocols.contract import (
     USUAL_FIGURES,
-    AnalystRole,
     ClusteringProtocol,
     Disclosure,
     Exchange,
     Kind,
-    PartyRole,
     PooledReference,
     Reader,
     Relay,
     Stage,
+    roles_of,
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
@@ -27,6 +26,8 @@ from .params import OmniFC, OmniSession
 from .risks import LEARNS, RISKS
 
 __all__ = ["PROTOCOL", "OmniFC"]
+
+_role = roles_of(__name__)
 
 
 class OmniFCProtocol(ClusteringProtocol[OmniFC]):
@@ -115,15 +116,15 @@ class OmniFCProtocol(ClusteringProtocol[OmniFC]):
         shares = Stage(
             name="shares",
             analyst=lambda: Relay(messages.EncodeRows()),
-            party=_make_sharing_party,
+            party=_role("sharing:SharingParty"),
             exchanges=(Exchange(messages.EncodeRows, messages.SharesSent),),
             envelopes=(messages.RowShares,),
         )
         least = 1 if params.hide_segments else 0  # fewer answers may suffice
         distances = Stage(
             name="distances",
-            analyst=_make_decoder,
-            party=_make_comparer,
+            analyst=_role("analyst:Decoder"),
+            party=_role("party:Comparer"),
             exchanges=(
                 Exchange(
                     messages.Compare, messages.EncodedDistances, least, shows=True
@@ -168,24 +169,6 @@ def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
         "moments": pooled and params.scaling in {"standard", "none"},
         "ranges": pooled and params.scaling == "minmax",
     }
-
-
-def _make_sharing_party() -> PartyRole[Any, Any, Any, Any]:
-    from .sharing import SharingParty
-
-    return SharingParty()
-
-
-def _make_decoder() -> AnalystRole[Any, Any, Any]:
-    from .analyst import Decoder
-
-    return Decoder()
-
-
-def _make_comparer() -> PartyRole[Any, Any, Any, Any]:
-    from .party import Comparer
-
-    return Comparer()
 
 
 PROTOCOL = OmniFCProtocol()

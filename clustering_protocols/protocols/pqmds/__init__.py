@@ -1,19 +1,18 @@
 """Product quantisation with one-dimensional scaling (Wang, Zhang, Chen)."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.contract import (
-    AnalystRole,
     ClusteringProtocol,
     Disclosure,
     Exchange,
     Kind,
-    PartyRole,
     PooledReference,
     Reader,
     Stage,
+    roles_of,
     to,
 )
 from clustering_protocols.contract.sizing import Sizes
@@ -30,6 +29,8 @@ __all__ = ["PROTOCOL", "Privacy", "ProductQuantisation"]
 
 _CODES = 0.5
 """The largest deviation of numbers within a range of 1."""
+
+_role = roles_of(__name__)
 
 
 class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
@@ -134,8 +135,8 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
 
         upload = Stage(
             name="upload",
-            analyst=_make_pqmds_analyst,
-            party=_make_encoder,
+            analyst=_role("analyst:PqmdsAnalyst"),
+            party=_role("party:Encoder"),
             exchanges=(Exchange(messages.Encode, messages.RowCodes, shows=True),),
             results=(messages.Clusters, messages.Summary),
         )
@@ -156,18 +157,6 @@ class ProductQuantisationProtocol(ClusteringProtocol[ProductQuantisation]):
         from . import reference
 
         return reference
-
-
-def _make_pqmds_analyst() -> AnalystRole[Any, Any, Any]:
-    from .analyst import PqmdsAnalyst
-
-    return PqmdsAnalyst()
-
-
-def _make_encoder() -> PartyRole[Any, Any, Any, Any]:
-    from .party import Encoder
-
-    return Encoder()
 
 
 PROTOCOL = ProductQuantisationProtocol()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from clustering_protocols.contract import AnalystRole, Exchange, PartyRole, Stage
+from clustering_protocols.contract import Exchange, Stage, roles_of
 from clustering_protocols.shared_stages import secrets, sums
 from clustering_protocols.shared_stages.alignment import row_alignment
 from clustering_protocols.terms.terms import Layout
 
 from . import messages
 from .params import FROM_PARTIES, LosslessFederated
+
+_role = roles_of(__package__)
 
 
 def setup(params: LosslessFederated, layout: Layout) -> Iterator[Stage]:
@@ -40,8 +41,8 @@ def _start_of_rows(params: LosslessFederated) -> Stage:
     propose = Exchange(messages.Propose, messages.StartProposal)
     return Stage(
         name="start",
-        analyst=_make_start_analyst,
-        party=_make_start_party,
+        analyst=_role("starts:StartAnalyst"),
+        party=_role("starts:StartParty"),
         exchanges=(
             *([propose] if params.start == "careful" else []),
             Exchange(messages.Settle, messages.StartSettled),
@@ -55,8 +56,8 @@ def _start_of_rows(params: LosslessFederated) -> Stage:
 def _race() -> Stage:
     return Stage(
         name="race",
-        analyst=_make_race_analyst,
-        party=_make_race_party,
+        analyst=_role("race:PROGRAM.analyst"),
+        party=_role("race:PROGRAM.party"),
         exchanges=(sums.exchange(1),),
         each_run=True,
     )
@@ -65,8 +66,8 @@ def _race() -> Stage:
 def _start_of_columns() -> Stage:
     return Stage(
         name="start",
-        analyst=_make_column_start_analyst,
-        party=_make_column_start_party,
+        analyst=_role("columns_analyst:ColumnStartAnalyst"),
+        party=_role("columns_party:ColumnStartParty"),
         exchanges=(
             Exchange(messages.MeasureGroups, messages.GroupDistances, shows=True),
             Exchange(messages.StartFrom, messages.StartKept),
@@ -80,8 +81,8 @@ def _updates_of_rows(params: LosslessFederated) -> Stage:
     own = tuple(messages.Totals.model_fields)  # who was left out lacks more of them
     return Stage(
         name=messages.UPDATES,
-        analyst=_make_rows_analyst,
-        party=_make_rows_party,
+        analyst=_role("rows_analyst:RowsAnalyst"),
+        party=_role("rows_party:RowsParty"),
         exchanges=(
             Exchange(
                 messages.Update,
@@ -107,8 +108,8 @@ def _updates_of_columns(params: LosslessFederated) -> Stage:
     scatter = Exchange(messages.Scatter, messages.ScatterShare, 0)
     return Stage(
         name=messages.UPDATES,
-        analyst=_make_columns_analyst,
-        party=_make_columns_party,
+        analyst=_role("columns_analyst:ColumnsAnalyst"),
+        party=_role("columns_party:ColumnsParty"),
         exchanges=(
             Exchange(
                 messages.MeasureDistances, messages.Distances, 1, most, shows=True
@@ -119,63 +120,3 @@ def _updates_of_columns(params: LosslessFederated) -> Stage:
         results_to="all",
         each_run=True,
     )
-
-
-def _make_start_analyst() -> AnalystRole[Any, Any, Any]:
-    from .start_stage import StartAnalyst
-
-    return StartAnalyst()
-
-
-def _make_start_party() -> PartyRole[Any, Any, Any, Any]:
-    from .start_stage import StartParty
-
-    return StartParty()
-
-
-def _make_race_analyst() -> AnalystRole[Any, Any, Any]:
-    from .start_selection import PROGRAM
-
-    return sums.SumAnalyst(PROGRAM)
-
-
-def _make_race_party() -> PartyRole[Any, Any, Any, Any]:
-    from .start_selection import PROGRAM
-
-    return sums.SumParty(PROGRAM)
-
-
-def _make_column_start_analyst() -> AnalystRole[Any, Any, Any]:
-    from .column_start import ColumnStartAnalyst
-
-    return ColumnStartAnalyst()
-
-
-def _make_column_start_party() -> PartyRole[Any, Any, Any, Any]:
-    from .column_start import ColumnStartParty
-
-    return ColumnStartParty()
-
-
-def _make_rows_analyst() -> AnalystRole[Any, Any, Any]:
-    from .rows_analyst import RowsAnalyst
-
-    return RowsAnalyst()
-
-
-def _make_rows_party() -> PartyRole[Any, Any, Any, Any]:
-    from .rows_party import RowsParty
-
-    return RowsParty()
-
-
-def _make_columns_analyst() -> AnalystRole[Any, Any, Any]:
-    from .columns_analyst import ColumnsAnalyst
-
-    return ColumnsAnalyst()
-
-
-def _make_columns_party() -> PartyRole[Any, Any, Any, Any]:
-    from .columns_party import ColumnsParty
-
-    return ColumnsParty()

@@ -36,13 +36,11 @@ from clustering_protocols.shared_stages.sums import (
     members,
 )
 
-from . import messages, row_audit, starts, steadiness
-from .centroids import check_weights, move, rows_of
-from .features import batches, check_ranges
-from .final_labels import assign_rows
+from . import messages, row_audit, rows_round, starts
+from .maths import batches, check_ranges, check_weights, move, rows_of
 from .params import FROM_PARTIES, LlfContext, LlfSession
 from .rows_party import local_sums
-from .rows_round import RowsRound
+from .rows_round import RowsRound, assign_rows
 
 Updates = list[tuple[FloatArray, FloatArray]]
 
@@ -169,18 +167,18 @@ def _check_updates(here: RowsRound, updates: Updates, own: Updates) -> None:
     """Refuse totals of different rows, or of fewer than this party has."""
     named = members(here.context)
     totals = [
-        steadiness.MemberSums(members=named, sums=sums, counts=weights)
+        rows_round.MemberSums(members=named, sums=sums, counts=weights)
         for sums, weights in updates
     ]
     for total, (_, weights) in zip(totals, own, strict=True):
-        steadiness.check_own(total.counts, weights)
+        rows_round.check_own(total.counts, weights)
     if here.params.fuzzy:
         return
     first, *raced = totals
     for total in raced:
-        steadiness.check_same_rows([first], total, here.slack)
-    others = steadiness.of_same_members(here.of_other_runs(), first)
-    steadiness.check_same_rows(others, first, here.slack)
+        rows_round.check_same_rows([first], total, here.slack)
+    others = rows_round.of_same_members(here.of_other_runs(), first)
+    rows_round.check_same_rows(others, first, here.slack)
 
 
 def _all_slots(session: SessionContext) -> list[tuple[str, ...]]:

@@ -1,0 +1,596 @@
+"""Lossless federated c-means and fuzzy c-means: what a session needs, shows and risks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Final
+
+from clustering_protocols.common.errors import InvalidParameters
+from clustering_protocols.common.suitability import (
+    Method,
+    Partitioning,
+    RoundBudget,
+    Shape,
+)
+from clustering_protocols.contract import (
+    USUAL_FIGURES,
+    ClusteringProtocol,
+    Disclosure,
+    Kind,
+    PooledReference,
+    Reader,
+    Stage,
+    to,
+)
+from clustering_protocols.contract.sizing import WORD, Extent, Sizes
+from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
+from clustering_protocols.terms.terms import Layout
+
+from .params import (
+    LARGEST_TOL,
+    LEAST_FUZZIFIER,
+    LEAST_OWN_ROWS,
+    LlfSession,
+    LosslessFederated,
+)
+
+FEW_ROWS: Final = 10
+"""A cluster that moves with fewer rows than these is a risk."""
+
+_OF_ROWS: Final = {
+    "analyst": (
+        "Numbers of rows and features, how far the centroids move in each round, and "
+        "of the result what the terms publish."
+    ),
+    "party": (
+        "The cluster of each of its rows, cluster sizes, and the centroids and exact "
+        "sums of every round."
+    ),
+    "coordinator": "What the terms publish of the result.",
+}
+_OF_COLUMNS: Final = {
+    "analyst": (
+        "The cluster of each row (in a secret order) and how much nearer it is than "
+        "the others; fuzzy: all distances of rows to centroids; of all rows together "
+        "how they scatter; with the default start, up to 20,000 rows up to a motion. "
+        "Rounded features as they are, up to sign and offset. It alone computes the "
+        "clusters, which no party can check."
+    ),
+    "party": (
+        "The cluster of each of its rows, cluster sizes, its own coordinates of the "
+        "centroids; fuzzy: the memberships of every round."
+    ),
+    "coordinator": "What the analyst learns of the result.",
+}
+LEARNS: Final = {
+    who: f"Split rows: {_OF_ROWS[who]} Split columns: {_OF_COLUMNS[who]}"
+    for who in _OF_ROWS
+}
+RISKS: Final[Mapping[str, Risk]] = {
+    "by-design-rows": Risk(
+        level=RiskLevel.DESIGN,
+        harm=Harm.STATISTICS,
+        sentence="All parties read exact sums, sizes and centroids of every round; the "
+        "analyst and the coordinator read what the terms publish.",
+        remedy="Nothing; publish 'sizes' or 'nothing' tells analyst and coordinator "
+        "less.",
+        readers=tuple(_OF_ROWS.items()),
+    ),
+    "by-design-columns": Risk(
+        level=RiskLevel.DESIGN,
+        harm=Harm.GEOMETRY,
+        sentence="The analyst sees each row's nearest cluster and by how much; a few "
+        "rounds give all rows up to rotation and shift.",
+        measured="With the default start, one round gives up to 20,000 rows.",
+        remedy="Nothing in llf; other methods for split columns show other things.",
+        detail="Columns of two values (yes or no) and rounded numbers may show there. "
+        "An analyst that knows one row more than there are columns computes all rows.",
+        readers=tuple(_OF_COLUMNS.items()),
+    ),
+    "collusion": Risk(
+        level=RiskLevel.COLLUSION,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="Every party reads the centroids of every round; one with modified "
+        "software can steer them and compute rows of others.",
+        measured="Of your rows it computes at most the share 'sums_limit', a quarter "
+        "by default, even if all others collude.",
+        remedy="A smaller 'sums_limit', which is your own choice.",
+        detail="That limit does not hold for fuzzy c-means. Anyone who also knows a "
+        "row, or that values are whole numbers, may find more. An analyst that "
+        "colludes with a party reads the totals too, and can falsify them.",
+    ),
+    "small-clusters-move": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.ROWS,
+        sentence="A cluster of few rows moves to their mean, which every party sees; "
+        "the centroid of a single row is that row.",
+        remedy="min_cluster_rows 10, the default.",
+    ),
+    "members-can-be-subtracted": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.STATISTICS,
+        sentence="Rounds continue without some parties: anyone who reads totals with and "
+        "without you can subtract them and has your sums.",
+        remedy="No quorum, the default: every party is needed in every round.",
+        detail="This holds once the centroids hardly move.",
+    ),
+    "start-shows-own-clusters": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.STATISTICS,
+        sentence="The first party reads the centroids of your own clusters, each the "
+        "rounded mean of at least five of your rows.",
+        remedy="init 'bounds', where the dictionary gives all ranges; results then "
+        "depend more on chance.",
+        detail="It also reads their sizes in fives. Centroids are rounded to 1/20 of "
+        "their standard deviation or more. With several starts (n_init), it reads such "
+        "centroids for each start.",
+    ),
+    "start-shows-means-of-five-rows": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.STATISTICS,
+        sentence="All parties see k means of the first party's rows, each over five "
+        "neighbouring rows.",
+        remedy="init 'careful', the default, or 'bounds'.",
+        detail="With several starts (n_init), they see k means for each start.",
+    ),
+    "starts-that-race-add-sums": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="Every party also reads the totals of one update of each start, and "
+        "can subtract them to single out rows.",
+        measured="With five starts it read up to 11 more rows of 100 to 2,000 than "
+        "with one.",
+        remedy="One start (n_init 1), the default.",
+    ),
+    "runs-single-out-rows": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.ROWS,
+        sentence="Several numbers of clusters are run: other parties can subtract the "
+        "sums of different runs and compute rows of yours.",
+        measured="Nine runs (2 to 10 clusters) exposed 23 to 40 % of others' "
+        "rows, one run of at most four 0 to 5 %.",
+        remedy="One number of clusters.",
+        detail="In our trials, one third of the parties read rows of the others, of "
+        "tables of 150 and 178 rows. Several starts (n_init) add to it, and so does "
+        "every further session over the same rows.",
+    ),
+    "given-start-shows-rows": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.ROWS,
+        sentence="The coordinator sets the start: over columns it shows the analyst "
+        "rows along known directions, over rows many such sessions narrow rows down.",
+        measured="Over rows 20 % of a row's cells were found within 5 % of their range "
+        "from four pairs of sessions; one session says as much.",
+        remedy="Another start; over rows also publish 'sizes'.",
+        detail="Over columns the analyst learns how far each row lies along k - 1 "
+        "known directions; with more clusters than columns, it learns every row. Over "
+        "rows the coordinator sets with few updates which rows are in which cluster. "
+        "Means are published in round steps of at least max(1/20, 5/n) standard "
+        "deviations of a cluster of n rows.",
+    ),
+    "memberships-show-columns": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.ROWS,
+        sentence="Every party reads fuzzy memberships of all rows in every round, and "
+        "can compute the columns of the others from them.",
+        measured="With two clusters more than columns, one round gave all cells of two "
+        "tables; with fewer clusters, all rounds gave 79 to 95 %.",
+        remedy="algorithm 'cmeans', the default.",
+        detail="The analyst sees the distances of rows to centroids in every round: "
+        "all rows, up to rotation and shift.",
+    ),
+}
+
+
+def risks_of(
+    params: LosslessFederated, layout: Layout, *, moments: bool, ranges: bool
+) -> list[str]:
+    """Return the risk codes that parameters and layout bring."""
+    rows_split = layout.n_column_groups == 1
+    codes = list(_of_rows(params) if rows_split else _of_columns(params))
+    if len(layout.slots) == 2:
+        codes.append(session_risks.TWO_PARTIES)
+    codes += pooling.risks(layout, moments=moments, ranges=ranges)
+    return [
+        *codes,
+        *row_alignment.risks(params, layout),
+        session_risks.BY_DESIGN,
+    ]
+
+
+def _of_rows(params: LosslessFederated) -> Iterator[str]:
+    yield from ("by-design-rows", "collusion")
+    if not params.fuzzy and params.least_rows_moved < FEW_ROWS:
+        yield "small-clusters-move"
+    if params.fuzzy and params.small_cohorts == "allow":
+        yield session_risks.SOLVABLE
+    if params.may_be_left_out:
+        yield "members-can-be-subtracted"
+    if params.n_init > 1:
+        yield "starts-that-race-add-sums"
+    if params.start == "careful":
+        yield "start-shows-own-clusters"
+    if params.start == "random_party":
+        yield "start-shows-means-of-five-rows"
+    if params.start == "given" and params.publish == "centroids":
+        yield "given-start-shows-rows"
+
+
+def _of_columns(params: LosslessFederated) -> Iterator[str]:
+    yield "by-design-columns"
+    if params.fuzzy:
+        yield "memberships-show-columns"
+    if params.start == "given":
+        yield "given-start-shows-rows"
+
+
+def readers_of(params: LosslessFederated, *, rows_split: bool) -> Mapping[str, str]:
+    """Return what analyst, parties and coordinator learn in one session."""
+    published = {
+        "centroids": "rounded centroids and sizes",
+        "sizes": "sizes",
+        "nothing": "that it is there",
+    }[params.publish]
+    if rows_split:
+        analyst = (
+            "Numbers of rows and variables, and how far centroids move in each round."
+        )
+        party = _OF_ROWS["party"]
+    else:
+        party = (
+            "The cluster of each of its rows, cluster sizes, and the centroids in its own "
+            "variables."
+        )
+        analyst = (
+            "All distances of rows to centroids, in a secret order."
+            if params.fuzzy
+            else "The cluster of each row in a secret order, and how much nearer it is."
+        )
+        if params.fuzzy:
+            party += " The memberships of every round."
+        if params.start == "careful":
+            analyst += " Before the first update, up to 20,000 rows up to a motion."
+    return {
+        "analyst": f"{analyst} Of the result: {published}.",
+        "party": party,
+        "coordinator": f"Of the result: {published}.",
+    }
+
+
+_UPDATE_COPIES = 6  # distances of all rows: summed, decoded, sent
+
+
+class LlfSizes(Sizes[LosslessFederated]):
+    """What a session of lossless federated clustering takes."""
+
+    def upload_bytes(self, params: LosslessFederated, extent: Extent) -> int:
+        """Return the bytes of sums, or of distances where columns are split."""
+        return WORD * params.max_iter * _words(params, extent)
+
+    def memory_bytes(self, params: LosslessFederated, extent: Extent) -> int:
+        """Return the bytes of the analyst's totals of an update."""
+        return WORD * _UPDATE_COPIES * _words(params, extent)
+
+    def updates_that_fit(
+        self, params: Sequence[LosslessFederated], layout: Layout, n_rows: int
+    ) -> int | None:
+        """Return how many updates of every run fit the audit of hard clusters."""
+        if params[0].fuzzy or layout.n_column_groups > 1:
+            return None
+        from . import row_audit  # not above: anyone who asks for bytes needs no kernels
+
+        k = sum(run.n_clusters - 1 for run in params) + 1
+        return row_audit.updates_that_fit(n_rows, k, params[0].n_init)
+
+
+def _words(params: LosslessFederated, extent: Extent) -> int:
+    """Return the numbers that a party sends in one update."""
+    if extent.layout.n_column_groups == 1:
+        return params.n_clusters * (extent.features + 1)
+    return extent.rows * params.n_clusters
+
+
+def _way(partitioning: Partitioning, name: str, shape: Shape) -> Method:
+    params = {}
+    if shape == "fuzzy":
+        params = {"algorithm": "fuzzy_cmeans"}
+        # over columns the memberships of the result are rows of others too
+        params |= {"output": "memberships"} if partitioning == "horizontal" else {}
+    return Method(
+        name=name,
+        partitionings=(partitioning,),
+        shapes=(shape,),
+        rounds=RoundBudget.MANY,
+        params=params,
+        agreement={partitioning: (1.0, 1.0)},
+    )
+
+
+METHODS = (
+    _way("horizontal", "cmeans", "spherical"),
+    _way("horizontal", "fuzzy_cmeans", "fuzzy"),
+    _way("vertical", "cmeans", "spherical"),
+    _way("vertical", "fuzzy_cmeans", "fuzzy"),
+)
+
+
+class LosslessFederatedProtocol(ClusteringProtocol[LosslessFederated]):
+    """Rows split or columns split; sums per round; equal to the pooled result."""
+
+    title = "Lossless federated c-means and fuzzy c-means"
+    summary = (
+        "In each round only masked sums (or distances) are added up; nobody sees those "
+        "of one party. The result is that of the pooled data."
+    )
+    version = 2
+    params = LosslessFederated
+    paper = (
+        "Corcuera Bárcena, J. L., Marcelloni, F., Renda, A., Bechini, A., "
+        "Ducange, P. Federated c-means and fuzzy c-means clustering "
+        "algorithms for horizontally and vertically partitioned data."
+    )
+    partitionings = ("horizontal", "vertical")
+    learns: ClassVar = LEARNS
+    risks: ClassVar = RISKS
+    methods: ClassVar = METHODS
+
+    apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
+
+    def check(self, params: LosslessFederated, layout: Layout) -> None:
+        """Refuse layouts split both ways, and parameters that do not fit the split."""
+        if layout.n_row_groups > 1 and layout.n_column_groups > 1:
+            raise InvalidParameters(
+                "llf takes split rows or split columns; for both at once there is 'dc'."
+            )
+        row_alignment.check(params, layout)
+        _check_parties(params, layout)
+        _check_start(params, layout)
+        _check_race(params, layout)
+        if params.output == "memberships" and not params.fuzzy:
+            raise InvalidParameters("memberships need algorithm 'fuzzy_cmeans'.")
+
+    def may_label_new_rows(self, params: LosslessFederated) -> bool:
+        """Return True: over split rows parties have the centroids."""
+        return True
+
+    def check_opening(self, params: LosslessFederated, layout: Layout) -> None:
+        """Refuse what says nothing: a tolerance that ends at once, degrees of 0 and 1."""
+        if params.tol > LARGEST_TOL:
+            raise InvalidParameters(
+                f"{params.tol:g} is more than {LARGEST_TOL:g}: a session would end "
+                "after one update of a start that may be chosen.",
+                field="tol",
+            )
+        rows_split = layout.n_column_groups == 1
+        given = params.fuzzifier
+        if given == "auto":
+            return
+        if params.fuzzy and rows_split and given < LEAST_FUZZIFIER:
+            raise InvalidParameters(
+                f"fuzzifier: {given:g} is less than {LEAST_FUZZIFIER:g}: "
+                "degrees would be those of c-means, without its audit of sums. Take "
+                "algorithm 'cmeans'."
+            )
+
+    def check_runs(self, runs: Sequence[LosslessFederated], layout: Layout) -> None:
+        """Refuse several runs where some parties may be left out of one, or tell nobody."""
+        super().check_runs(runs, layout)
+        params = runs[-1]
+        if len(runs) == 1:
+            return
+        if params.may_be_left_out or params.publish == "nothing":
+            raise InvalidParameters(
+                "Several n_clusters need every party in every round, and figures that "
+                "are told: leave quorum and participation at their defaults, and "
+                "publish at least sizes."
+            )
+        if params.initial_centroids is not None:
+            raise InvalidParameters(
+                "initial_centroids are of one number of clusters; several n_clusters "
+                "need another start."
+            )
+
+    def figures(self, params: LosslessFederated, layout: Layout) -> frozenset[str]:
+        """Return the usual ones; of split columns those that need no row as a whole."""
+        if not _rows_split(layout):
+            return frozenset({"inertia", "calinski_harabasz"})
+        fuzzy = {"partition_coefficient"} if params.fuzzy else set()
+        return USUAL_FIGURES | {"xie_beni"} | fuzzy
+
+    def risks_of_runs(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
+        """Return what other parties read off the differences between runs."""
+        return ["runs-single-out-rows"] if _rows_split(layout) else []
+
+    def quorum(self, params: LosslessFederated, layout: Layout) -> int:
+        """Return the quorum of the terms."""
+        return params.quorum or len(layout.slots)
+
+    def check_roster(self, session: LlfSession) -> None:
+        """Refuse a given start that is not as wide as the data, and too small cohorts."""
+        from . import round_bound
+        from .maths import check_widths
+
+        check_widths(session)
+        round_bound.check(session)
+
+    def cautions(
+        self, params: LosslessFederated, layout: Layout, widths: Sequence[int]
+    ) -> Sequence[str]:
+        """Say how many rows of others it takes, where totals could be solved for them."""
+        from . import round_bound
+
+        if not _rows_split(layout) or not round_bound.applies(params):
+            return ()
+        needed = round_bound.rows_needed(params, params.n_clusters, widths[0])
+        sentence = (
+            f"The session is refused unless each party has {needed} rows of others, for "
+            f"totals of up to {params.max_iter} rounds: a smaller max_iter takes fewer."
+        )
+        return (sentence,)
+
+    def cautions_of(
+        self, params: LosslessFederated, layout: Layout, sizes: Sequence[int]
+    ) -> Sequence[str]:
+        """Say which clusters were too small to move, and too small to start from."""
+        if layout.n_row_groups == 1:
+            return ()
+        found = []
+        small = sum(0 < size < params.min_cluster_rows for size in sizes)
+        if small and not params.fuzzy:
+            found.append(
+                f"Small clusters keep their place: {small} of {len(sizes)} have fewer "
+                f"than {params.min_cluster_rows} rows "
+                "(min_cluster_rows). Plain k-means would move them."
+            )
+        each = sum(sizes) / (len(layout.slots) * max(len(sizes), 1))
+        if params.start == "careful" and 0 < each < LEAST_OWN_ROWS:
+            found.append(
+                f"A party has {each:.1f} rows of each cluster in the mean, and starts "
+                "from clusters of five. The result may be far from the best pooled one: "
+                "take fewer clusters."
+            )
+        return found
+
+    def risks_of(self, params: LosslessFederated, layout: Layout) -> Sequence[str]:
+        """Return the risk codes that parameters and layout bring."""
+        return risks_of(params, layout, **_pooled_statistics(params))
+
+    def readers(self, params: LosslessFederated, layout: Layout) -> Mapping[str, str]:
+        """Return who learns what of this split, and of what is published."""
+        return readers_of(params, rows_split=_rows_split(layout))
+
+    def summarise(self, params: LosslessFederated, layout: Layout) -> str:
+        """Return what happens with this split."""
+        if _rows_split(layout):
+            return (
+                "In each round the parties' masked sums are added up, so that nobody "
+                "reads those of one party. The result is that of the pooled data."
+            )
+        return (
+            "In each round the parties' masked distances are added up, so that nobody "
+            "reads those of one party. The result is that of the pooled data."
+        )
+
+    def personal_data(self, layout: Layout) -> str:
+        """Return whether sums over people leave, or numbers of each of them."""
+        if _rows_split(layout):
+            return (
+                "Masked sums over several people are sent, and no single row. Labels "
+                "stay with their party."
+            )
+        return (
+            "Masked distances of each person are sent; the analyst reads their totals: data "
+            "of single people, without names or ids."
+        )
+
+    def shows(self, params: LosslessFederated, layout: Layout) -> frozenset[Disclosure]:
+        """Return sums of rows to parties; or distances of columns to the analyst.
+
+        Memberships over columns are the distances too, up to a factor of each row.
+        """
+        shown = pooling.shows(layout, **_pooled_statistics(params))
+        shown |= to(Reader.GROUP, Kind.MEANS, Kind.LABELS)
+        if not _rows_split(layout):
+            readers = (Reader.OUTSIDE, *([Reader.ALL] if params.fuzzy else []))
+            for reader in readers:
+                shown |= to(reader, Kind.GEOMETRY, Kind.VALUES)
+            return shown | to(Reader.OUTSIDE, Kind.LABELS)
+        shown |= to(Reader.GROUP, Kind.SUMS)
+        if params.fuzzy and params.small_cohorts == "allow":
+            shown |= to(Reader.GROUP, Kind.VALUES)
+        if params.publish == "centroids":
+            shown |= to(Reader.OUTSIDE, Kind.MEANS)
+        return shown
+
+    def stages(self, params: LosslessFederated, layout: Layout) -> Sequence[Stage]:
+        """Return secrets, alignment, pooled moments if needed, a start, the updates."""
+        from . import stages
+
+        rows_split = _rows_split(layout)
+
+        return (
+            *stages.setup(params, layout),
+            *pooling.stages(layout, **_pooled_statistics(params)),
+            *stages.runs(params, rows_split=rows_split),
+        )
+
+    def numbers_clusters(self, params: LosslessFederated) -> bool:
+        """Return whether the terms give the starts: clusters keep their numbers then."""
+        return params.init == "given"
+
+    def sizes(self) -> Sizes[LosslessFederated]:
+        """Return bytes, memory and work."""
+        return LlfSizes()
+
+    def reference(self) -> PooledReference[LosslessFederated]:
+        """Return examples, and the pooled run."""
+        from . import reference
+
+        return reference
+
+
+def _rows_split(layout: Layout) -> bool:
+    return layout.n_column_groups == 1
+
+
+def _pooled_statistics(params: LosslessFederated) -> dict[str, bool]:
+    return {"moments": params.scaling == "standard", "ranges": False}
+
+
+def _check_parties(params: LosslessFederated, layout: Layout) -> None:
+    n_slots = len(layout.slots)
+    if n_slots < params.least_parties:
+        raise InvalidParameters(
+            f"A masked sum needs {params.least_parties} parties, the layout has "
+            f"{n_slots}: invite more, or allow_two_parties."
+        )
+    quorum = params.quorum
+    if quorum is not None and not params.least_parties <= quorum <= n_slots:
+        raise InvalidParameters(
+            f"quorum must lie between {params.least_parties} and {n_slots} parties."
+        )
+    if not _rows_split(layout) and (quorum is not None or params.participation < 1):
+        raise InvalidParameters(
+            "With split columns every party is needed in every round: leave quorum and "
+            "participation at their defaults."
+        )
+
+
+def _check_start(params: LosslessFederated, layout: Layout) -> None:
+    start = params.start
+    if start == "random_party" and not _rows_split(layout):
+        raise InvalidParameters("init 'random_party' is for split rows.")
+    if start == "random_rows" and _rows_split(layout):
+        raise InvalidParameters(
+            "init 'random_rows' is for split columns: with split rows a row would leave."
+        )
+    given = params.initial_centroids
+    if (start == "given") != (given is not None):
+        raise InvalidParameters("init 'given' and initial_centroids go together.")
+    if given is not None and len(given) != params.n_clusters:
+        raise InvalidParameters(
+            f"initial_centroids has {len(given)} rows for {params.n_clusters} clusters."
+        )
+
+
+def _check_race(params: LosslessFederated, layout: Layout) -> None:
+    if params.n_init == 1:
+        return
+    if not _rows_split(layout):
+        raise InvalidParameters(
+            "n_init is for split rows: over split columns init 'careful' is the best of "
+            "ten starts. Leave n_init at 1."
+        )
+    if params.start == "given":
+        raise InvalidParameters("n_init is for starts that are drawn: leave it at 1.")
+    if params.may_be_left_out:
+        raise InvalidParameters(
+            "Starts race on all rows of all parties: with n_init leave quorum and "
+            "participation at their defaults."
+        )
+
+
+PROTOCOL = LosslessFederatedProtocol()
