@@ -49,6 +49,7 @@ _INTERSECTION = (
 _PROFILES = ("tests/profiling/test_sums.py",)
 _MAGNITUDES = ("tests/preparation/test_magnitudes.py",)
 _MOMENTS = ("tests/preparation/test_moments.py",)
+_SUM_PROGRAMS = ("tests/preparation/test_sum_programs.py", *_MOMENTS)
 _CLOSING = ("tests/llf/test_figures.py", *_LLF)
 _ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
 
@@ -171,10 +172,7 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     "clustering_protocols/shared_stages/imputation/pooling.py": _FILLING,
     "clustering_protocols/shared_stages/imputation/stage.py": _FILLING,
-    "clustering_protocols/shared_stages/sums.py": (
-        "tests/preparation/test_sum_programs.py",
-        *_MOMENTS,
-    ),
+    "clustering_protocols/shared_stages/sums.py": _SUM_PROGRAMS,
     "clustering_protocols/terms/preparation/bounds.py": (
         "tests/preparation/test_bounds.py",
     ),
