@@ -48,8 +48,7 @@ _INTERSECTION = (
 )
 _PROFILES = ("tests/profiling/test_sums.py",)
 _MAGNITUDES = ("tests/preparation/test_magnitudes.py",)
-_MOMENTS = ("tests/preparation/test_moments.py",)
-_SUM_PROGRAMS = ("tests/preparation/test_sum_programs.py", *_MOMENTS)
+_MOMENTS = tuple(f"tests/preparation/test_{n}.py" for n in ("moments", "sum_programs"))
 _CLOSING = ("tests/llf/test_figures.py", *_LLF)
 _ROUNDS = ("tests/llf/test_rounds.py", "tests/llf/test_regressions.py")
 
@@ -79,10 +78,7 @@ MODULES: dict[str, Sequence[str]] = {
         "tests/fccm/test_results.py",
         "tests/fccm/test_lanes.py",
     ),
-    "clustering_protocols/protocols/llf/maths.py": (
-        *_LLF,
-        "tests/llf/test_rounds.py",
-    ),
+    "clustering_protocols/protocols/llf/maths.py": (*_LLF, *_ROUNDS),
     "clustering_protocols/protocols/llf/kernels.py": _LLF,
     "clustering_protocols/protocols/llf/closing_sums.py": _CLOSING,
     "clustering_protocols/protocols/llf/rows_round.py": (
@@ -172,7 +168,7 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     "clustering_protocols/shared_stages/imputation/pooling.py": _FILLING,
     "clustering_protocols/shared_stages/imputation/stage.py": _FILLING,
-    "clustering_protocols/shared_stages/sums.py": _SUM_PROGRAMS,
+    "clustering_protocols/shared_stages/sums.py": _MOMENTS,
     "clustering_protocols/terms/preparation/bounds.py": (
         "tests/preparation/test_bounds.py",
     ),
