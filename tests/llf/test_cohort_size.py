@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_iris
 from support.tables import cut
 
-from clustering_protocols import catalogue, engine
+from clustering_protocols import catalogue, engine, result_warnings
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.data_source import matrix
@@ -19,6 +19,7 @@ from clustering_protocols.simulation import Session
 from clustering_protocols.simulation.agreement import agree, entropies
 from clustering_protocols.terms import session_risks
 from clustering_protocols.terms.terms import Layout
+from party_sdk.advice import check_sizes
 from tests.llf.solving import n_met, solved
 
 SEED = 5
@@ -151,3 +152,14 @@ def test_a_party_that_only_watches_computes_all_rows_of_others() -> None:
     refusing = params.model_copy(update={"small_cohorts": "refuse"})
     with pytest.raises(ProtocolFailed, match="solve them for the rows"):
         Session(refusing, layout, data, SEED)
+
+
+def test_rounds_that_fit_are_said_before_anybody_joins() -> None:
+    params, layout = Llf(n_clusters=2, algorithm="fuzzy_cmeans"), Layout.lattice(3)
+    (sentence,) = result_warnings.of_session(params, layout, [2])
+    assert "612 rows of others" in sentence
+    with pytest.raises(ProtocolFailed, match="max_iter of at most 4"):
+        check_sizes(params, layout, 60, 2)
+    assert not result_warnings.of_session(
+        params.model_copy(update={"small_cohorts": "allow"}), layout, [2]
+    )
