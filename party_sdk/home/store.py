@@ -122,6 +122,17 @@ CREATE TABLE disclosures (  -- uses of rows, marks of rows, tables that were see
     content BLOB NOT NULL,
     UNIQUE (kind, name) ON CONFLICT REPLACE
 );
+CREATE TABLE orders (  -- of the desk, as JSON
+    party INTEGER PRIMARY KEY REFERENCES parties ON DELETE CASCADE,
+    content TEXT NOT NULL,
+    status TEXT NOT NULL,
+    question TEXT,
+    version INTEGER NOT NULL DEFAULT 1
+);
+CREATE TABLE decisions (
+    party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
+    content TEXT NOT NULL
+);
 CREATE TABLE outputs (  -- files that were written for a session
     party INTEGER NOT NULL REFERENCES parties ON DELETE CASCADE,
     path TEXT NOT NULL,

@@ -10,7 +10,6 @@ from enum import StrEnum
 from functools import cached_property
 from hashlib import blake2b, sha256
 from pathlib import Path
-from shutil import rmtree
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -29,6 +28,9 @@ from party_sdk.party.kept_mappings import KeptMappings
 from party_sdk.party.ledger import Ledger
 
 _LONGEST_NAME: Final = 40
+_FORGOTTEN: Final = (
+    "answers", "memory", "consents", "mappings", "outputs", "orders", "decisions",
+)  # fmt: skip
 
 
 class Document(StrEnum):
@@ -494,7 +496,6 @@ class PartySession:
         self.store.erase_log()
         for path in labels:
             path.unlink(missing_ok=True)
-        rmtree(self.home / "orders" / self.session / self.slot, ignore_errors=True)
 
     def _forget(self, database: Connection, report: bytes | None) -> None:
         party = self.id_in(database)
@@ -504,7 +505,7 @@ class PartySession:
             "DELETE FROM documents WHERE party = ? AND name NOT IN (?, ?)",
             (party, Document.AGREEMENT, Document.REPORT),
         )
-        for table in ("answers", "memory", "consents", "mappings", "outputs"):
+        for table in _FORGOTTEN:
             database.execute(f"DELETE FROM {table} WHERE party = ?", (party,))  # noqa: S608  our names
         database.execute(
             "UPDATE parties SET is_forgotten = 1, identity = NULL, is_held = 0, "

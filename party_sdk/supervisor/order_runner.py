@@ -55,15 +55,14 @@ from party_sdk.supervisor.orders import (
     End,
     Order,
     OrderedTable,
-    OrderFiles,
     OrderState,
+    PartyOrder,
     PendingQuestion,
     QuestionKind,
     StaleOrder,
     Trouble,
     digest_of,
     execute_withdrawal,
-    is_free,
 )
 
 _TO_BE_TRIED_AGAIN: Final = (Unavailable, StorageFull, QuotaReached, Internal)
@@ -93,9 +92,9 @@ class DecisionDeclined(Exception):
 
 @dataclass
 class OrderAsker(Asker):
-    """Asks by the files of an order."""
+    """Asks by a question that is stored with an order."""
 
-    files: OrderFiles
+    files: PartyOrder
     refused: Decision | None = field(default=None, init=False)
     rest: bool = field(default=False, init=False)
 
@@ -118,7 +117,7 @@ class OrderAsker(Asker):
             self.refused = None if answer.yes else answer
             self.rest = answer.rest
             return answer.yes
-        with self.files.alone():
+        with self.files.store.transaction():
             self.files.check()
             question = PendingQuestion(
                 id=number,
@@ -178,7 +177,7 @@ class OrderAsker(Asker):
 class _OrderWatch:
     """Tells by the status of an order how the session goes."""
 
-    def __init__(self, files: OrderFiles) -> None:
+    def __init__(self, files: PartyOrder) -> None:
         self._files = files
 
     def progress(self, status: SessionStatus) -> None:
@@ -221,14 +220,14 @@ class OrderRunner:
 
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self._home = home
-        self._files = OrderFiles(home, session, slot)
+        self._files = PartyOrder(home, session, slot)
         self._order = self._files.order()
         self._asking = OrderAsker(self._files)
         self._watch = _OrderWatch(self._files)
 
     def run(self) -> End:
         """Run the order as far as it goes, and say so in its status."""
-        if not is_free(self._files.folder):
+        if not self._files.folder.is_free:
             return End.TRY_AGAIN  # a process that is about to end, or `party run`
         try:
             return self._as_far_as_it_goes()
@@ -261,7 +260,7 @@ class OrderRunner:
 
     def note_stop(self) -> End:
         """Say that the process was stopped: the order continues when it is started."""
-        with self._files.alone(), suppress(StaleOrder):
+        with self._files.store.transaction(), suppress(StaleOrder):
             if not self._files.status().is_over:
                 self._files.tell(state=OrderState.QUEUED)
         return End.STOPPED
@@ -285,7 +284,7 @@ class OrderRunner:
 
         It may have been placed anew since this process began.
         """
-        with self._files.alone():
+        with self._files.store.transaction():
             self._order = self._files.take()
             if self._order.withdrawn is not None:
                 return True

@@ -1,17 +1,17 @@
-"""Orders: what their files hold, and how they are placed, answered and withdrawn."""
+"""Orders: what they say, and how they are placed, answered and withdrawn."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from clustering_protocols.common.errors import (
     CoterieError,
@@ -26,23 +26,17 @@ from party_sdk.admission.table_files import NamedTable
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.application.home import Home
 from party_sdk.home.clock import now
-from party_sdk.home.files import (
-    private_folder,
-    read_private,
-    wait_for_lock,
-    write_private,
-)
 from party_sdk.home.policy import Policy
+from party_sdk.home.store import store_of
 from party_sdk.party.leave import come_back
 from party_sdk.party.party_index import KeptParty, kept_parties
 from party_sdk.party.party_session import PartySession
 
 _PATIENCE: Final = 10.0  # seconds: somebody waits for the end of an order
-_M = TypeVar("_M", bound=BaseModel)
 
 
 class _StoredModel(BaseModel):
-    """A value that a file holds; one of a newer release says more, and is read still."""
+    """A value that the home stores as JSON."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -259,18 +253,12 @@ class Decision(_StoredModel):
     at: AwareDatetime
 
 
-class _Decisions(_StoredModel):
-    """All answers of an order, the oldest first."""
-
-    given: tuple[Decision, ...] = ()
-
-
 class StaleOrder(Exception):
     """The order was withdrawn or placed anew since it was taken: others speak for it."""
 
 
-class OrderFiles:
-    """Reads and writes what is kept of the order of one party.
+class PartyOrder:
+    """The order of one party, as its home stores it.
 
     Anyone who acts on an order, for as long as that takes, takes it first: from then on
     nothing is told of it once it is another one.
@@ -279,28 +267,42 @@ class OrderFiles:
     def __init__(self, home: Path, session: str, slot: str) -> None:
         self.folder = PartySession(home, session, slot)
         self.home, self.session, self.slot = home, session, slot
-        self._is_alone = False
+        self.store = self.folder.store
         self._taken: tuple[datetime, str | None] | None = None
 
     @property
     def exists(self) -> bool:
         """Return whether the party has an order."""
-        return self._path("order").exists()
+        return self._get("content") is not None
 
     def order(self) -> Order:
         """Return the order; :class:`NotReady` if there is none."""
-        order = self._read(Order, "order")
-        if order is None:
+        stored = self._get("content")
+        if stored is None:
             raise NotReady(f"There is no order for {self.session} {self.slot}.")
-        return order
+        return Order.model_validate_json(stored)
 
     def save_order(self, order: Order) -> None:
-        """Write an order."""
-        self._write("order", order)
+        """Store an order."""
+        at = now()
+        fresh = OrderStatus(
+            session=self.session, slot=self.slot, placed_at=at, changed_at=at
+        )
+        with self.store.transaction() as database:
+            database.execute(
+                "INSERT INTO orders (party, content, status) VALUES (?, ?, ?) "
+                "ON CONFLICT DO UPDATE SET content = excluded.content, "
+                "version = version + 1",
+                (
+                    self.folder.id_in(database),
+                    order.model_dump_json(),
+                    fresh.model_dump_json(),
+                ),
+            )
 
     def take(self) -> Order:
         """Return the order, to act on it as it is placed now."""
-        with self.alone():
+        with self.store.transaction():
             order = self.order()
             self._taken = (self.status().placed_at, order.withdrawn)
         return order
@@ -314,97 +316,86 @@ class OrderFiles:
             raise StaleOrder
 
     def status(self) -> OrderStatus:
-        """Return where the order stands."""
-        at = now()
-        fresh = OrderStatus(
-            session=self.session, slot=self.slot, placed_at=at, changed_at=at
-        )
-        return self._read(OrderStatus, "status") or fresh
+        """Return where the order stands; :class:`NotReady` if there is none."""
+        self.order()
+        return OrderStatus.model_validate_json(self._get("status"))
 
     def tell(self, **changes: Any) -> OrderStatus:
         """Change where the order stands, and return it; nothing is written for no news.
 
         Raises StaleOrder if another order was taken than there is now.
         """
-        with self.alone():
+        # a status that a power cut takes is told again by the next process
+        with self.store.transaction(durable=False) as database:
             self.check()
             before = self.status()
             after = before.model_copy(update=changes)
-            if after != before or not self._path("status").exists():
+            if after != before:
                 after = after.model_copy(update={"changed_at": now()})
-                self._write("status", after)
+                database.execute(
+                    "UPDATE orders SET status = ?, version = version + 1 "
+                    "WHERE party = ?",
+                    (after.model_dump_json(), self.folder.id),
+                )
             return after
 
     def question(self) -> PendingQuestion | None:
         """Return what a person has to decide, if anything."""
-        return self._read(PendingQuestion, "question")
+        stored = self._get("question")
+        return None if stored is None else PendingQuestion.model_validate_json(stored)
 
-    def save_question(self, question: PendingQuestion) -> None:
-        """Write a question."""
-        self._write("question", question)
-
-    def clear_question(self) -> None:
-        """Remove the question: it was answered, or is not asked any more."""
-        self._path("question").unlink(missing_ok=True)
+    def save_question(self, question: PendingQuestion | None) -> None:
+        """Store a question; None if it was answered, or is not asked any more."""
+        with self.store.transaction() as database:
+            database.execute(
+                "UPDATE orders SET question = ? WHERE party = ?",
+                (question and question.model_dump_json(), self.folder.id),
+            )
 
     def decisions(self) -> tuple[Decision, ...]:
         """Return all answers so far, the oldest first."""
-        stored = self._read(_Decisions, "answers")
-        return () if stored is None else stored.given
+        found = self.store.rows(
+            "SELECT content FROM decisions WHERE party = ? ORDER BY rowid",
+            self.folder.id,
+        )
+        return tuple(Decision.model_validate_json(content) for [content] in found)
 
-    def save_decisions(self, decisions: tuple[Decision, ...]) -> None:
-        """Write all answers."""
-        self._write("answers", _Decisions(given=decisions))
+    def add_decision(self, decision: Decision) -> None:
+        """Store an answer."""
+        with self.store.transaction() as database:
+            database.execute(
+                "INSERT INTO decisions VALUES (?, ?)",
+                (self.folder.id_in(database), decision.model_dump_json()),
+            )
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Let one process at a time change what is kept; within it, as often as needed."""
-        if self._is_alone:
-            yield
-            return
-        with wait_for_lock(self._folder / "order.lock"):
-            self._is_alone = True
-            try:
-                yield
-            finally:
-                self._is_alone = False
-
-    @property
-    def moved_at(self) -> int:
-        """Return when order or status were written last (ns), to see whether it is news."""
-        return max(_written_at(self._path("order")), _written_at(self._path("status")))
-
-    def _read(self, model: type[_M], name: str) -> _M | None:
-        try:
-            return model.model_validate_json(read_private(self._path(name)))
-        except FileNotFoundError:
-            return None
-        except ValidationError:
-            raise NotReady(f"{name}.json was written by another release.") from None
-
-    def _write(self, name: str, content: BaseModel) -> None:
-        private_folder(self._folder)
-        write_private(self._path(name), content.model_dump_json().encode())
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.json"
+    def drop_refusals(self) -> None:
+        """Erase answers that said no: they are asked again."""
+        with self.store.transaction() as database:
+            database.execute(
+                "DELETE FROM decisions WHERE party = ? AND NOT content ->> '$.yes'",
+                (self.folder.id,),
+            )
 
     @property
-    def _folder(self) -> Path:
-        return self.home / "orders" / self.session / self.slot
+    def version(self) -> int:
+        """Return how often order or status were written, to see whether there is news."""
+        return int(self._get("version") or 0)
+
+    def _get(self, column: str) -> Any:
+        found = self.store.row(
+            f"SELECT {column} FROM orders WHERE party = ?",  # noqa: S608  our names
+            self.folder.id,
+        )
+        return found and found[0]
 
 
-def _written_at(path: Path) -> int:
-    try:
-        return path.stat().st_mtime_ns
-    except FileNotFoundError:
-        return 0
-
-
-def orders_in(home: Path) -> Iterator[OrderFiles]:
+def orders_in(home: Path) -> Iterator[PartyOrder]:
     """Yield the orders of a home, by session and slot."""
-    for path in sorted((home / "orders").glob("*/*/order.json")):
-        yield OrderFiles(home, path.parent.parent.name, path.parent.name)
+    for session, slot in store_of(home).rows(
+        "SELECT session, slot FROM orders JOIN parties ON id = party "
+        "ORDER BY session, slot"
+    ):
+        yield PartyOrder(home, session, slot)
 
 
 class Orders:
@@ -429,12 +420,12 @@ class Orders:
         Raises NotReady if an order is under way, or completed.
         """
         invitation = Invitation.parse(order.invitation)
-        files = OrderFiles(self.home, invitation.session, invitation.slot)
+        files = PartyOrder(self.home, invitation.session, invitation.slot)
         order = order.model_copy(update={"invitation": str(invitation)})
         if order.table is not None:
             update = {"table_digest": digest_of(order.table.path)}
             order = order.model_copy(update=update)
-        with files.alone():
+        with files.store.transaction():
             if files.exists:
                 check_same_invitation(files, invitation)
                 state = files.status().state
@@ -442,8 +433,8 @@ class Orders:
                     raise NotReady(f"This order is {state.value}.")
             come_back(files.folder)
             files.save_order(order)
-            files.save_decisions(tuple(d for d in files.decisions() if d.yes))
-            files.clear_question()
+            files.drop_refusals()
+            files.save_question(None)
             at = now()
             fresh = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
             return files.tell(state=OrderState.QUEUED, placed_at=at, **fresh)
@@ -480,7 +471,7 @@ class Orders:
         Raises NotReady if this is not what is asked now.
         """
         files = self._files(session, slot)
-        with files.alone():
+        with files.store.transaction():
             asked = files.question()
             if asked is None or asked.id != question_id:
                 raise NotReady("This question is not open: it was answered already.")
@@ -492,8 +483,8 @@ class Orders:
                 reason=reason,
                 at=now(),
             )
-            files.save_decisions((*files.decisions(), decision))
-            files.clear_question()
+            files.add_decision(decision)
+            files.save_question(None)
             # a no is executed by the order's own process: it tells the others
             return files.tell(state=OrderState.QUEUED, question=None)
 
@@ -508,26 +499,26 @@ class Orders:
             the same.
         """
         files = self._files(session, slot)
-        with files.alone():
+        with files.store.transaction():
             if files.status().state is OrderState.COMPLETED:
                 raise NotReady("This session is completed: nothing more is sent.")
             order = files.order().model_copy(update={"withdrawn": reason})
             files.save_order(order)
-            files.clear_question()
+            files.save_question(None)
             files.tell(question=None)
             order = files.take()
-        if is_free(files.folder):
+        if files.folder.is_free:
             execute_withdrawal(files, order)
         return files.status()
 
-    def _files(self, session: str, slot: str) -> OrderFiles:
-        files = OrderFiles(self.home, session, slot)
+    def _files(self, session: str, slot: str) -> PartyOrder:
+        files = PartyOrder(self.home, session, slot)
         if not files.exists:
             raise NotReady(f"There is no order for {session} {slot}.")
         return files
 
 
-def check_same_invitation(files: OrderFiles, invitation: Invitation) -> None:
+def check_same_invitation(files: PartyOrder, invitation: Invitation) -> None:
     """Raise GuardRefused if an order has an invitation with another session secret."""
     if Invitation.parse(files.order().invitation).secret != invitation.secret:
         raise GuardRefused(
@@ -535,12 +526,7 @@ def check_same_invitation(files: OrderFiles, invitation: Invitation) -> None:
         )
 
 
-def is_free(folder: PartySession) -> bool:
-    """Return whether no process runs this party."""
-    return folder.is_free
-
-
-def execute_withdrawal(files: OrderFiles, order: Order) -> None:
+def execute_withdrawal(files: PartyOrder, order: Order) -> None:
     """Stop the party for good, and tell the others where the slot is free."""
     reason = order.withdrawn or ""
     detail = f"You withdrew this order{f': {reason}' if reason else ''}."
@@ -551,7 +537,7 @@ def execute_withdrawal(files: OrderFiles, order: Order) -> None:
         home = Home(path=files.home, patience=_PATIENCE)
         home.withdraw(order.invitation, reason)
     finally:  # killed before this, it is withdrawn again
-        with files.alone(), suppress(StaleOrder):  # placed anew meanwhile
+        with files.store.transaction(), suppress(StaleOrder):  # placed anew meanwhile
             if files.status().state is not OrderState.COMPLETED:
                 files.tell(
                     state=OrderState.DECLINED,
@@ -579,36 +565,24 @@ def digest_of(path: str) -> str:
 def all_parties(home: Path) -> Iterator[KeptParty]:
     """Yield each party by session and slot; of an order, where that stands."""
     parties = {(party.session, party.slot): party for party in kept_parties(home)}
-    for files in orders_in(home):
-        key = (files.session, files.slot)
+    for [stored] in store_of(home).rows("SELECT status FROM orders"):
+        status = OrderStatus.model_validate_json(stored)
+        key = status.session, status.slot
         party = parties.get(key)
-        try:
-            status = files.status()
-        except CoterieError:
-            unread = KeptParty(
-                session=files.session,
-                slot=files.slot,
-                title="",
-                state="cannot be read",
-                following="set COTERIE_PASSPHRASE_FILE, or use the release that wrote it",
-            )
-            parties[key] = party or unread
-            continue
         state = _describe(status)
         if party and party.state in OVER and status.state is OrderState.FAILED:
             parties[key] = replace(party, state=state)
             continue
         is_done = status.state is OrderState.COMPLETED
-        report = f"coterie party report {files.session} {files.slot}"
+        report = f"coterie party report {status.session} {status.slot}"
         parties[key] = KeptParty(
-            session=files.session,
-            slot=files.slot,
+            session=status.session,
+            slot=status.slot,
             title=status.title if party is None else party.title,
             state=state,
             following=report if is_done else "coterie ui",
         )
-    for key in sorted(parties):
-        yield parties[key]
+    yield from (parties[key] for key in sorted(parties))
 
 
 def _describe(status: OrderStatus) -> str:

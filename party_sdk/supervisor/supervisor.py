@@ -17,10 +17,9 @@ from party_sdk.home.clock import now
 from party_sdk.supervisor.orders import (
     End,
     Order,
-    OrderFiles,
-    Orders,
     OrderState,
     OrderStatus,
+    PartyOrder,
     Trouble,
     orders_in,
 )
@@ -38,14 +37,14 @@ Key = tuple[str, str]
 class _Work:
     """An order as the supervisor sees it.
 
-    moved_at: when its files were written last, as far as they were read.
+    version: how often it was written, as far as it was read.
     not_before: before when (monotonic) it is not started again.
     """
 
-    files: OrderFiles
+    files: PartyOrder
     status: OrderStatus
-    order: Order | None
-    moved_at: int = 0
+    order: Order
+    version: int = 0
     process: subprocess.Popen[bytes] | None = None
     failures: int = 0
     not_before: float = 0.0
@@ -59,8 +58,7 @@ class _Work:
     def is_ready(self) -> bool:
         """Return whether it may be started now: without a table there is nothing to run."""
         is_open = self.status.state in {OrderState.QUEUED, OrderState.RUNNING}
-        order = self.order
-        if order is None or (order.table is None and order.withdrawn is None):
+        if self.order.table is None and self.order.withdrawn is None:
             return False
         return self.process is None and is_open and time.monotonic() >= self.not_before
 
@@ -76,7 +74,7 @@ class Supervisor:
     """A thread that runs the orders of a home, each as a process of its own.
 
     say: called with a line about what happens: no secret, row or value is in it.
-    pause: seconds between looks at the files.
+    pause: seconds between looks at the orders.
 
     trouble: why orders do not run, until they do.
     """
@@ -101,7 +99,6 @@ class Supervisor:
     def _run(self) -> None:
         while not self._stop.is_set():
             try:
-                list(Orders(self._home).all())  # a closed home is reported now
                 environment = dict(os.environ)
                 self.trouble = None
                 while not self._stop.is_set():
@@ -131,27 +128,15 @@ class Supervisor:
             if self._works[key].process is None:
                 del self._works[key]
         for key, files in found.items():
-            moved_at, known = files.moved_at, self._works.get(key)
-            if known is not None and known.moved_at == moved_at:
+            version, known = files.version, self._works.get(key)
+            if known is not None and known.version == version:
                 continue
-            order = None
-            try:
-                status, order = files.status(), files.order()
-            except (CoterieError, OSError):
-                if known is None or known.moved_at != moved_at:
-                    self._say(f"{' '.join(key)}: its status cannot be read")
-                status = OrderStatus(
-                    session=files.session,
-                    slot=files.slot,
-                    state=OrderState.FAILED,
-                    placed_at=now(),
-                    changed_at=now(),
-                )
+            status, order = files.status(), files.order()
             work = self._works.setdefault(key, _Work(files, status, order))
             if work.status.state is not status.state:
                 self._say(f"{' '.join(key)}: {status.state.value}")
-            work.status, work.order, work.moved_at = status, order, moved_at
-            if order is not None and order.withdrawn is not None and work.process:
+            work.status, work.order, work.version = status, order, version
+            if order.withdrawn is not None and work.process:
                 work.process.terminate()
 
     def _start(self, work: _Work, environment: dict[str, str]) -> None:
@@ -171,7 +156,7 @@ class Supervisor:
         code = work.process.returncode
         _close(work.process)
         work.process = None
-        work.moved_at = 0  # look again, whatever it wrote
+        work.version = -1  # look again, whatever it wrote
         if code < 0:
             seconds = work.pause()
             why = signal.Signals(-code).name

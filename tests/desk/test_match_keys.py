@@ -16,7 +16,7 @@ from support.standing import supervised
 
 from party_sdk.home.policy import Policy
 from party_sdk.lab.made_people import make_hospitals
-from party_sdk.supervisor import OrderFiles
+from party_sdk.supervisor import PartyOrder
 from tests.desk.plans import NEW, hidden, invitations, plan
 
 CELLS = ("given_name", "surname", "birth_date", "sex", "postcode")
@@ -58,7 +58,7 @@ def test_a_party_sees_its_rows_by_key_and_admits_more(
     first, *_ = invitations(desk.post(NEW, {**hidden(review), "do": "open"}))
     desk.post("/invitations", {"invitation": str(first)})
     here = f"/parties/{first.session}/{first.slot}"
-    terms = OrderFiles(Path(desk.desk.home), first.session, first.slot)
+    terms = PartyOrder(Path(desk.desk.home), first.session, first.slot)
     desk.post(f"{here}/terms", {"risk": ticks(desk, here)})
 
     page = desk.get(f"{here}/table?path=people.csv")

@@ -16,7 +16,7 @@ from support.terminal import RISKS, Terminal
 
 from clustering_protocols.numerics.data_source import matrix
 from clustering_protocols.terms.schema import Schema
-from party_sdk.supervisor import OrderFiles
+from party_sdk.supervisor import PartyOrder
 from party_sdk.tables import How, read_table
 from party_sdk.tables.mapping import parse_mapping
 
@@ -166,7 +166,7 @@ def test_a_party_mends_its_table_and_takes_part(
     assert IDS[3] not in fits.text
     placed = browser.follow(browser.post(f"{place}/order", form_in(fits, "/order")))
     assert "queued" in texts(placed)
-    order = OrderFiles(browser.desk.home, session, "r1c1").order()
+    order = PartyOrder(browser.desk.home, session, "r1c1").order()
     assert order.table is not None
     assert order.table.mapping is not None
     assert parse_mapping(order.table.mapping.encode(), "m").leave_out.lines == (22,)

@@ -19,9 +19,9 @@ from clustering_protocols.terms.schema import Field, Schema
 from party_sdk.home.clock import now
 from party_sdk.party.party_session import PartySession
 from party_sdk.supervisor import (
-    OrderFiles,
     OrderState,
     OrderStatus,
+    PartyOrder,
     PendingQuestion,
     QuestionKind,
 )
@@ -239,7 +239,7 @@ def test_the_status_shows_a_question_only_while_it_waits(
     given(browser, invitation)
     accepted(browser, session)
     ordered(browser, session, rows)
-    files = OrderFiles(browser.desk.home, session, "r1c1")
+    files = PartyOrder(browser.desk.home, session, "r1c1")
     files.tell(state=OrderState.RUNNING)
     assert "Waiting for you" not in texts(browser.get("/"))
     kind, sentence = QuestionKind.AGREEING, "May these leave?"
@@ -264,7 +264,7 @@ def test_the_desk_goes_on_where_the_command_line_stopped(
     nobody = ordered(browser, session, rows, notify="nobody")
     assert "'nobody' is no address of mail" in texts(nobody)
     ordered(browser, session, rows, **named)
-    kept = OrderFiles(browser.desk.home, session, "r1c1").order()
+    kept = PartyOrder(browser.desk.home, session, "r1c1").order()
     assert kept.notify == ("desk@ward.example", "night@ward.example")
     again = browser.get(f"{place}/table?path=rows.csv&seen=1&id=id&column=x&column=y")
     [typed] = boxes(again, "notify")

@@ -20,7 +20,7 @@ from clustering_protocols.protocols.dc import DataCollaboration
 from clustering_protocols.terms.terms import Layout
 from party_sdk.application.home import Home
 from party_sdk.party.party_session import PartySession
-from party_sdk.supervisor import Order, OrderedTable, OrderFiles, Orders, QuestionKind
+from party_sdk.supervisor import Order, OrderedTable, Orders, PartyOrder, QuestionKind
 from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
 from party_sdk.tables.mapping import (
     TableMapping,
@@ -180,7 +180,7 @@ def test_an_order_reads_its_table_by_its_mapping(online: Terminal, table: Path) 
     given = mapping_file(online)
     home = online.folder / "home"
     Orders(home).place(mapped_order(invitation, table, given))
-    files = OrderFiles(home, session, "r1c1")
+    files = PartyOrder(home, session, "r1c1")
     ordered = files.order().table
     assert ordered is not None
     named_table = ordered.to_named_table()

@@ -16,7 +16,7 @@ from support.standing import Served, an_order, supervised
 from support.terminal import Terminal, read
 
 from party_sdk.party.party_session import PartySession
-from party_sdk.supervisor import OrderFiles, Orders, OrderState, order_runner
+from party_sdk.supervisor import Orders, OrderState, PartyOrder, order_runner
 
 RISKS = """accepted_risks = ["dummy.by-design", "house.open-slot"]
 least_known = 0
@@ -104,7 +104,7 @@ def test_the_next_one_ends_with_the_same_labels(
     document, labels = document_of(online), online.folder / "labels.csv"
     session, orders = document["id"], Orders(home)
     orders.place(an_order(document["invitations"]["r1c1"], rows, labels=labels))
-    folder = OrderFiles(home, session, "r1c1").folder
+    folder = PartyOrder(home, session, "r1c1").folder
     served = Served(home, online.folder / "log")
     wait_for(lambda: folder.exists and folder.load_identity().token)
     if stage == "after its upload":

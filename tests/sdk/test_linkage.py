@@ -27,7 +27,7 @@ from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
 from party_sdk.party.participant import Party
 from party_sdk.reports.run_reports import linked_rows, run_report
-from party_sdk.supervisor import OrderFiles, QuestionKind
+from party_sdk.supervisor import Order, PartyOrder, QuestionKind
 from party_sdk.supervisor.order_runner import DecisionPending, OrderAsker
 from tests.sdk.messy_ids import spellings
 
@@ -123,7 +123,8 @@ def test_an_operator_who_is_there_is_asked_before_any_data_leave(house: House) -
         assert TWENTY in each.asks
         assert each.kind == "digests"
     # as the desk and the supervisor ask
-    files = OrderFiles(house.home_of("desk"), "asked", "r1c1")
+    files = PartyOrder(house.home_of("desk"), "asked", "r1c1")
+    files.save_order(Order(invitation=""))
     with pytest.raises(DecisionPending):
         Confirmation(OrderAsker(files), files.folder, Asks.READABLE)(two.asked[0])
     question = files.question()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
-import stat
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -26,15 +24,15 @@ from clustering_protocols.common.errors import (
     StorageFull,
 )
 from party_sdk.application.home import Home
-from party_sdk.home import files
 from party_sdk.home.disk_room import no_room
 from party_sdk.home.store import HomeStore
 from party_sdk.party.participant import Party
 from party_sdk.supervisor import (
-    OrderFiles,
+    Order,
     Orders,
     OrderState,
     OrderStatus,
+    PartyOrder,
     QuestionKind,
     order_runner,
 )
@@ -144,7 +142,7 @@ def test_a_newer_invitation_replaces_one_under_review(
         orders.place(an_order(later, rows))
 
     assert begun(session, moment, invited_anew) is End.STOPPED
-    assert OrderFiles(accepting, session, "r1c1").order().invitation == later
+    assert PartyOrder(accepting, session, "r1c1").order().invitation == later
     assert orders.status(session, "r1c1").state is OrderState.QUEUED
     assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
     assert orders.status(session, "r1c1").state is OrderState.COMPLETED
@@ -168,7 +166,7 @@ def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
     orders.place(an_order(invitation, rows))
     ended = begun(session, moment, lambda: orders.withdraw(session, "r1c1", "not now"))
     assert ended is End.STOPPED
-    ledger = OrderFiles(accepting, session, "r1c1").folder.ledger
+    ledger = PartyOrder(accepting, session, "r1c1").folder.ledger
     assert list(ledger.read()) == []
     status = orders.status(session, "r1c1")
     assert status.state is OrderState.DECLINED
@@ -181,7 +179,8 @@ def test_a_withdrawn_order_stays_withdrawn_while_it_begins(
 def test_of_two_that_tell_at_once_neither_is_lost(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow, other = OrderFiles(home, "s", "r1c1"), OrderFiles(home, "s", "r1c1")
+    slow, other = PartyOrder(home, "s", "r1c1"), PartyOrder(home, "s", "r1c1")
+    slow.save_order(Order(invitation=""))
     slow.tell(title="Wards")
     status, has_read, others_turn = slow.status, Event(), Event()
 
@@ -298,7 +297,7 @@ def test_a_killed_process_restarts_and_gives_the_same_labels(
     try:
         wait_for(lambda: child_of(served.process.pid))
         if stage != "queued":
-            files = OrderFiles(accepting, session, "r1c1").folder
+            files = PartyOrder(accepting, session, "r1c1").folder
             wait_for(lambda: files.exists and files.load_identity().token)
         if stage in {"round", "labels"}:
             orders.place(an_order(document["invitations"]["r2c1"], rows))
@@ -367,7 +366,7 @@ def test_a_missing_table_or_another_invitation_is_refused(
         orders.status(session, "elsewhere")
 
 
-def test_files_of_an_order_are_for_their_owner_and_hold_no_row(
+def test_the_status_of_an_order_holds_no_secret_and_no_row(
     online: Terminal, rows: Path, accepting: Path
 ) -> None:
     session, invitation = opened(online)
@@ -375,11 +374,7 @@ def test_files_of_an_order_are_for_their_owner_and_hold_no_row(
     orders.place(an_order(invitation, rows))
     with supervised(accepting) as said:
         until(orders, session, OrderState.COMPLETED)
-    folder = accepting / "orders" / session / "r1c1"
-    for path in folder.iterdir():
-        if path.is_file() and path.name != "lock" and path.suffix != ".lock":
-            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-    told = (folder / "status.json").read_text() + "\n".join(said)
+    told = orders.status(session, "r1c1").model_dump_json() + "\n".join(said)
     secrets = invitation.partition("#")[2].split("/")
     for hidden in ("p01", secrets[3], secrets[4], secrets[7]):
         assert hidden not in told
@@ -428,16 +423,6 @@ class FullDisk:
 
     def __init__(self, patch: pytest.MonkeyPatch, after: int) -> None:
         self.left, self.hit = after, False
-        real = files._write_synced
-
-        def write(path: Path, content: bytes) -> None:
-            self.left -= 1
-            if self.left < 0:
-                self.hit = True
-                raise OSError(errno.ENOSPC, "No space left on device")
-            real(path, content)
-
-        patch.setattr(files, "_write_synced", write)
         transaction = HomeStore.transaction
 
         @contextmanager
@@ -504,7 +489,7 @@ def test_a_party_that_runs_at_a_terminal_is_waited_for(
 ) -> None:
     session, invitation = opened(online)
     Orders(accepting).place(an_order(invitation, rows))
-    files = OrderFiles(accepting, session, "r1c1")
+    files = PartyOrder(accepting, session, "r1c1")
     with files.folder.lock():
         assert OrderRunner(accepting, session, "r1c1").run() is End.TRY_AGAIN
     assert OrderRunner(accepting, session, "r1c1").run() is End.OVER
@@ -533,5 +518,5 @@ def test_a_declined_safety_number_sends_nothing(
         assert len(asked.members) == 2
         orders.answer(session, "r1c1", asked.id, yes=False)
         until(orders, session, OrderState.DECLINED)
-    ledger = OrderFiles(accepting, session, "r1c1").folder.ledger
+    ledger = PartyOrder(accepting, session, "r1c1").folder.ledger
     assert all(entry["event"] == "joining" for entry in ledger.read())

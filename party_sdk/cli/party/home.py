@@ -140,10 +140,10 @@ def forget(session_id: str, slot: str, here: Home, *, everything: bool) -> None:
 
     The log of what was sent and your report stay (party audit, party report).
     """
-    from party_sdk.supervisor import OrderFiles
+    from party_sdk.supervisor import PartyOrder
 
     folder = here.folder(session_id, slot)
-    if not folder.exists and OrderFiles(here.path, session_id, slot).exists:
+    if not folder.exists and PartyOrder(here.path, session_id, slot).exists:
         folder.forget(everything=True)  # an order that never joined: nothing has left
         return
     here.archive.forget(session_id, slot, everything=everything)

@@ -14,7 +14,7 @@ from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.terms.terms import Terms, read_terms
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.desk.responses import Desk, desk_of
-from party_sdk.supervisor import Order, OrderFiles
+from party_sdk.supervisor import Order, PartyOrder
 
 if TYPE_CHECKING:
     from party_sdk.admission.table_files import NamedTable
@@ -30,7 +30,7 @@ class AddressedParty:
     """A party, with or without an order."""
 
     desk: Desk
-    files: OrderFiles
+    files: PartyOrder
 
     @property
     def session(self) -> str:
@@ -110,7 +110,8 @@ class AddressedParty:
         """Return how its session is called, as far as that is known here."""
         if self.has_accepted:
             return self._accepted_terms().title
-        return self.files.status().title or self.session
+        known = self.files.status().title if self.files.exists else ""
+        return known or self.session
 
     @property
     def compares_runs(self) -> bool:
@@ -128,7 +129,7 @@ def kept_of(request: Request) -> AddressedParty:
     for name in (session, slot):
         if not _NAMED.fullmatch(name):
             raise NotReady("Nothing is kept here under this address.")
-    found = AddressedParty(desk, OrderFiles(desk.home, session, slot))
+    found = AddressedParty(desk, PartyOrder(desk.home, session, slot))
     folder = found.files.folder
     if not (found.files.exists or folder.exists or folder.forgotten() is not None):
         raise NotReady("Nothing is kept here under this address.")

@@ -25,7 +25,7 @@ from party_sdk.desk.tables.named_file import pasted_or_named
 from party_sdk.home.clock import now
 from party_sdk.home.identities import OwnIdentity
 from party_sdk.party.party_index import KeptParty, kept_parties
-from party_sdk.supervisor import Order, OrderFiles, OrderState, OrderStatus, orders_in
+from party_sdk.supervisor import Order, OrderState, OrderStatus, PartyOrder, orders_in
 from party_sdk.supervisor.orders import check_same_invitation
 
 _SECONDS: Final = 2  # after which what waits and what runs is shown anew
@@ -52,7 +52,7 @@ def post_invitation(request: Request) -> Response:
 
 def _keep(desk: Desk, invitation: Invitation) -> None:
     """Place an order for an invitation; a newer one takes the earlier one's place."""
-    files = OrderFiles(desk.home, invitation.session, invitation.slot)
+    files = PartyOrder(desk.home, invitation.session, invitation.slot)
     order = Order(invitation=str(invitation))
     if files.exists:
         check_same_invitation(files, invitation)
@@ -65,7 +65,7 @@ def _keep(desk: Desk, invitation: Invitation) -> None:
     desk.orders.place(order)
 
 
-def _is_in(files: OrderFiles, status: OrderStatus) -> bool:
+def _is_in(files: PartyOrder, status: OrderStatus) -> bool:
     """Return whether a party takes part already: no later invitation changes that."""
     return files.folder.has_joined and not status.is_over
 
@@ -104,18 +104,8 @@ def _rows(home: Path) -> Iterator[PartyRow]:
         (each.session, each.slot): _build_stored_row(each)
         for each in kept_parties(home)
     }
-    for files in orders_in(home):
-        key = (files.session, files.slot)
-        try:
-            found[key] = _build_order_row(files)
-        except CoterieError as error:
-            found[key] = PartyRow(
-                session=files.session,
-                slot=files.slot,
-                state="cannot be read",
-                group="asks",
-                said=error.detail,
-            )
+    for order in orders_in(home):
+        found[order.session, order.slot] = _build_order_row(order)
     yield from (found[key] for key in sorted(found))
 
 
@@ -134,7 +124,7 @@ def _build_stored_row(kept: KeptParty) -> PartyRow:
     )
 
 
-def _build_order_row(files: OrderFiles) -> PartyRow:
+def _build_order_row(files: PartyOrder) -> PartyRow:
     status = files.status()
     return PartyRow(
         session=status.session,
@@ -148,14 +138,14 @@ def _build_order_row(files: OrderFiles) -> PartyRow:
     )
 
 
-def _group(status: OrderStatus, files: OrderFiles) -> str:
+def _group(status: OrderStatus, files: PartyOrder) -> str:
     # a question is kept a moment before the status tells of it
     is_asked = status.state is OrderState.WAITING or files.question() is not None
     has_table = files.order().table is not None
     return "asks" if is_asked or not has_table else "runs"
 
 
-def _describe_status(status: OrderStatus, files: OrderFiles) -> str:
+def _describe_status(status: OrderStatus, files: PartyOrder) -> str:
     if status.trouble is not None:
         return f"{status.trouble.headline}: {status.trouble.detail}"
     question = files.question()
