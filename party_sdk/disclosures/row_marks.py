@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from clustering_protocols.numerics.data_source import DataSource, original_of
 from clustering_protocols.numerics.randomness import derive_key
 from clustering_protocols.records.arrays import IntArray, WordArray
-from party_sdk.home.files import read_private, wait_for_lock, write_private
+from party_sdk.home.store import store_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 CellWords = NDArray[np.uint32]
 
-KEY_FILE: Final = "rows.key"
 MOST_COLUMNS: Final = 64
 """Columns of wider tables are added up, by their names, to so many."""
 
@@ -39,13 +38,16 @@ _FACTORS: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 def row_key(home: Path) -> bytes:
     """Return the 32 bytes under which a home marks rows; drawn at the first use."""
-    path = home / KEY_FILE
-    if path.exists():
-        return read_private(path)
-    with wait_for_lock(path.with_name("rows.lock")):
-        if not path.exists():
-            write_private(path, secrets.token_bytes(32))
-    return read_private(path)
+    store = store_of(home)
+    query = "SELECT content FROM secrets WHERE name = 'row key'"
+    if (found := store.row(query)) is None:
+        with store.transaction() as database:
+            key = secrets.token_bytes(32)
+            database.execute(
+                "INSERT OR IGNORE INTO secrets VALUES ('row key', ?)", (key,)
+            )
+            found = store.row(query)
+    return bytes(found[0])
 
 
 def mix(words: WordArray) -> WordArray:

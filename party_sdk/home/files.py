@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
-from clustering_protocols.common.errors import InvalidParameters, NotReady, StorageFull
+from clustering_protocols.common.errors import InvalidParameters, StorageFull
 from party_sdk.home.disk_room import report_full_disk
 
-_SEALED: Final = b"coterie-sealed-1\n"
 _KEPT: Final = "Keys and answers are kept there."
 
 
@@ -40,49 +37,20 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def lock(file: IO[bytes], *, waits: bool) -> bool:
-    """Lock an open file until it is closed; False if another process has it.
-
-    waits: whether to wait until it is free.
-    """
+def lock(file: IO[bytes]) -> bool:
+    """Lock an open file until it is closed; False if another process has it."""
     try:
         if sys.platform == "win32":
             import msvcrt
 
-            msvcrt.locking(
-                file.fileno(), msvcrt.LK_LOCK if waits else msvcrt.LK_NBLCK, 1
-            )
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         else:
             import fcntl
 
-            fcntl.flock(file, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
         return False
     return True
-
-
-@contextmanager
-def wait_for_lock(path: Path) -> Iterator[None]:
-    """Let one process at a time continue, by a file of this name; others wait."""
-    private_folder(path.parent)
-    with path.open("wb") as file:
-        lock(file, waits=True)
-        yield
-
-
-def read_private(path: Path) -> bytes:
-    """Return the content of a file of a home.
-
-    Raises NotReady of one that an earlier version put under a passphrase.
-    """
-    content = path.read_bytes()
-    if content.startswith(_SEALED):
-        raise NotReady(
-            f"{path.name} is under a passphrase, which this version does not read.",
-            remedy="Take it off with the version that set it (coterie seal --remove), "
-            "and keep the home on an encrypted disk.",
-        )
-    return content
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -32,7 +32,9 @@ class OwnIdentity:
 
     @property
     def _stored(self) -> Institution | None:
-        found = self._store.row("SELECT content FROM institution")
+        found = self._store.row(
+            "SELECT content FROM secrets WHERE name = 'institution'"
+        )
         return Institution.read(found[0]) if found else None
 
     def load(self) -> Institution:
@@ -71,7 +73,7 @@ class OwnIdentity:
     def _save(self, institution: Institution) -> Institution:
         with self._store.transaction() as database:
             database.execute(
-                "INSERT OR REPLACE INTO institution VALUES (1, ?)",
+                "INSERT OR REPLACE INTO secrets VALUES ('institution', ?)",
                 (institution.to_bytes(),),
             )
         return institution

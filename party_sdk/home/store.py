@@ -30,6 +30,7 @@ _EARLIER: Final = (
     "identity.json",
     "known.json",
     "analysts.json",
+    "rows.key",
 )
 """What versions before 0.3.0 kept in a home."""
 
@@ -39,8 +40,8 @@ CREATE TABLE leases (
     holder TEXT NOT NULL,  -- the lock file of the process
     note TEXT NOT NULL
 );
-CREATE TABLE institution (  -- whose home this is
-    id INTEGER PRIMARY KEY CHECK (id = 1),
+CREATE TABLE secrets (  -- the institution with its key, and the key of row marks
+    name TEXT PRIMARY KEY,
     content BLOB NOT NULL
 );
 CREATE TABLE trusted_institutions (
@@ -225,7 +226,7 @@ class HomeStore:
         token = secrets.token_hex(8)
         file = self._lock_file(token)
         with os.fdopen(_create_private(file), "wb") as held:
-            lock(held, waits=False)
+            lock(held)
             try:
                 with self.transaction(durable=False) as database:
                     before = self.holder(name)
@@ -253,7 +254,7 @@ class HomeStore:
         file = self._lock_file(found[0])
         try:
             with file.open("rb+") as held:
-                if not lock(held, waits=False):
+                if not lock(held):
                     return str(found[1])
         except FileNotFoundError:
             return None

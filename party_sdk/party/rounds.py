@@ -164,11 +164,11 @@ class Responder:
             self.policy.check_rows(self.terms, len(selection.rows), are_linked=True)
         # before it counts as answered
         self._let_go(answer)
-        self._record(answer.memory, data, shows=shows)
         state = DurableState(
             answered=fresh, journal=answer.journal, contribution=answer.contribution
         )
         with self.folder.store.transaction():
+            self._record(answer.memory, data, shows=shows)
             self.folder.save_state(state, self._state)
             self.folder.ledger.note_sending(
                 fresh.place,

@@ -74,7 +74,7 @@ def _held_folder(stack: ExitStack) -> Path | None:
     except FileNotFoundError:
         return None
     with suppress(OSError):  # a file system that knows no locks: nobody sweeps there
-        lock(held, waits=True)
+        lock(held)
     return folder if (folder / _LOCK).exists() else None
 
 
@@ -90,7 +90,7 @@ def sweep(place: Path) -> None:
             with suppress(OSError):
                 if _is_own(folder):
                     with (folder / _LOCK).open("rb+") as file:
-                        if lock(file, waits=False):
+                        if lock(file):
                             shutil.rmtree(folder, ignore_errors=True)
 
 

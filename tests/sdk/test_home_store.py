@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from support.terminal import ACCEPT, Terminal, opened
 
 from clustering_protocols.common.errors import InvalidParameters, NotReady
 from party_sdk.home import store as module
@@ -59,7 +61,9 @@ def turn_of(home: Path) -> int:
 def child(code: str, *words: object) -> subprocess.CompletedProcess[bytes]:
     program = f"from tests.sdk.test_home_store import *\nimport sys\n{code}"
     command = [sys.executable, "-c", program, *map(str, words)]
-    return subprocess.run(command, check=False, capture_output=True)
+    tests = str(Path(__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": tests}
+    return subprocess.run(command, check=False, capture_output=True, env=environment)
 
 
 # Crashes
@@ -252,3 +256,45 @@ def test_a_home_that_was_removed_is_made_anew(home: Path) -> None:
     assert PartySession(home, "s", "a").result is None
     fill(home, 1)
     assert turn_of(home) == 0
+
+
+# Who writes
+
+PRODUCT = Path(module.__file__).parents[1]
+WRITERS = {
+    "home/store.py",
+    "home/files.py",
+    "coordinator/letters.py",  # into a folder that its user names
+    "desk/coordinator/session_opening.py",  # the same
+    "lab/local_analyst.py",  # the analyst's folder
+    "cli/lab/demonstration.py",
+    "tables/scratch.py",  # copies of tables, in the system's folder
+    "tables/table_opening.py",
+}
+
+
+def test_nothing_but_the_store_writes_under_a_home() -> None:
+    """Neither by the functions for private files, nor by another database."""
+    words = (
+        "write_private",
+        "private_folder",
+        "sqlite3.connect",
+        "fcntl",
+        "import lock",
+    )
+    found = {
+        path.relative_to(PRODUCT).as_posix()
+        for path in PRODUCT.rglob("*.py")
+        if any(word in path.read_text() for word in words)
+    }
+    assert found <= WRITERS, found - WRITERS
+
+
+def test_a_home_is_a_database_and_a_policy(online: Terminal, rows: Path) -> None:
+    _, invitation = opened(online)
+    run = ("party", "run", invitation, "--data", rows, "--id-column", "id", *ACCEPT)
+    online(*run, "--remember")
+    online("identity", "new", "North")
+    home = Path(online.environment["COTERIE_HOME"])
+    names = {path.name for path in home.iterdir()}
+    assert names - {"home.db-wal", "home.db-shm"} == {"home.db", "policy.toml"}
