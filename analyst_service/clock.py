@@ -16,7 +16,7 @@ class Clock(Protocol):
         ...
 
     def skew(self) -> timedelta:
-        """Return how far this machine's clock is ahead of the one told here."""
+        """Return how far this machine's clock is ahead of this clock."""
         ...
 
 
@@ -39,18 +39,18 @@ class ServerClock:
     this machine counts, which nobody sets.
 
     ask: returns the server's time, in UTC; its errors are the caller's.
-    own: the clock of the machine, whose skew is told.
+    own: the clock of the machine, whose skew is measured.
     """
 
     def __init__(self, ask: Callable[[], datetime], own: Clock | None = None) -> None:
         self._ask = ask
         self._own = own or SystemClock()
-        self._told: tuple[datetime, float] | None = None
+        self._answer: tuple[datetime, float] | None = None
 
     def now(self) -> datetime:
         """Return the time, in UTC."""
-        told, at = self._told or self._synchronise()
-        return told + timedelta(seconds=time.monotonic() - at)
+        time_there, at = self._answer or self._synchronise()
+        return time_there + timedelta(seconds=time.monotonic() - at)
 
     def skew(self) -> timedelta:
         """Ask the server, and return how far this machine's clock is ahead of it."""
@@ -59,7 +59,7 @@ class ServerClock:
 
     def _synchronise(self) -> tuple[datetime, float]:
         asked = time.monotonic()
-        told = self._ask()
+        time_there = self._ask()
         # the answer was given between question and arrival
-        self._told = told, (asked + time.monotonic()) / 2
-        return self._told
+        self._answer = time_there, (asked + time.monotonic()) / 2
+        return self._answer

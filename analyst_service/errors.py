@@ -65,14 +65,14 @@ def problem_response(
     """Return the document of a problem, and note it."""
     note = current_request()
     note.problem = problem.slug
-    told = {"remedy": problem.remedy, **(extra or {})}
+    more = {"remedy": problem.remedy, **(extra or {})}
     document = ProblemDocument(
         type=problem.urn,
         title=problem.title,
         status=problem.status,
         detail=detail,
         request_id=note.request_id,
-        **told,
+        **more,
     )
     return JSONResponse(
         document.model_dump(exclude_none=True),

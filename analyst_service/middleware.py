@@ -172,38 +172,24 @@ class RequestLimits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if _is_oversized(scope):
+        size = sum(len(name) + len(value) for name, value in scope["headers"])
+        if size + len(scope["path"]) + len(scope["query_string"]) > _HEADER_BYTES:
             refusal = problem_response(
                 Problem.HEADER_TOO_LARGE, f"More than {_HEADER_BYTES} bytes."
             )
             await refusal(scope, receive, send)
             return
+        is_stranger = is_strangers(scope)
+        pot = self._strangers if is_stranger else self._callers
         with ExitStack() as place:
             try:
-                place.enter_context(self._visit(scope))
+                visit = place.enter_context(pot.visit(scope))
+                if is_stranger:  # a caller is named by the route, once it is known
+                    visit.name(address(scope))
             except TooManyRequests as full:
                 await problem_response(full.problem, full.detail)(scope, receive, send)
                 return
             await self._app(scope, receive, send)
-
-    @contextmanager
-    def _visit(self, scope: Scope) -> Iterator[None]:
-        """Count a request while it runs, a stranger's by its address.
-
-        A caller is named by the route, once the credential is known to be one.
-        """
-        is_stranger = is_strangers(scope)
-        pot = self._strangers if is_stranger else self._callers
-        with pot.visit(scope) as visit:
-            if is_stranger:
-                visit.name(address(scope))
-            yield
-
-
-def _is_oversized(scope: Scope) -> bool:
-    size = sum(len(name) + len(value) for name, value in scope["headers"])
-    size += len(scope["path"]) + len(scope["query_string"])
-    return size > _HEADER_BYTES
 
 
 BODY_SECONDS: Final = 30.0
@@ -237,9 +223,13 @@ class BoundedBodies:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        bounds = _bounds(scope)
-        limit = bounds.limit
-        body = _Body(scope, receive, send, bounds)
+        limit: int | None = JSON_BYTES
+        if is_strangers(scope):
+            limit = STRANGER_BYTES
+        elif _UPLOAD.fullmatch(scope["path"]) is not None:
+            limit = None
+        seconds = STRANGER_SECONDS if limit == STRANGER_BYTES else BODY_SECONDS
+        body = _Body(scope, receive, send, limit, seconds)
         length = Headers(scope=scope).get("content-length", "0")
         if limit is not None and length.isdigit() and int(length) > limit:
             refusal = problem_response(
@@ -250,20 +240,6 @@ class BoundedBodies:
         await self._app(scope, body.receive, body.send)
 
 
-class _Bounds(NamedTuple):
-    """How long a body may be, and its head start in seconds."""
-
-    limit: int | None
-    seconds: float
-
-
-def _bounds(scope: Scope) -> _Bounds:
-    if is_strangers(scope):
-        return _Bounds(STRANGER_BYTES, STRANGER_SECONDS)
-    is_upload = _UPLOAD.fullmatch(scope["path"]) is not None
-    return _Bounds(None if is_upload else JSON_BYTES, BODY_SECONDS)
-
-
 class _Body:
     """The body of one request."""
 
@@ -272,13 +248,14 @@ class _Body:
         scope: Scope,
         receive: Receive,
         send: Send,
-        bounds: _Bounds,
+        limit: int | None,
+        seconds: float,
     ) -> None:
         headers = Headers(scope=scope)
         announced = headers.get("content-length", "0") != "0"
         self._is_open = announced or "transfer-encoding" in headers
         self._receive, self._send = receive, send
-        self._limit, self._seconds = bounds
+        self._limit, self._seconds = limit, seconds
         self._begin: float | None = None
         self._seen = 0
 

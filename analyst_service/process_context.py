@@ -11,7 +11,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Generic, TypeVar
 
@@ -26,14 +25,10 @@ from analyst_service.transactions.batching import Batcher
 from analyst_service.transactions.notifier import Notifier
 from clustering_protocols.common.errors import (
     CoterieError,
-    InvalidParameters,
     StorageFull,
     TooManyRequests,
     Unavailable,
 )
-from clustering_protocols.secrecy.identities import Institution
-from clustering_protocols.terms.retention import Retention
-from clustering_protocols.terms.terms import Identities
 
 log = logging.getLogger(__name__)
 
@@ -174,37 +169,29 @@ class Recent(Generic[_V]):
         return self._known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """The parts that live as long as the process."""
 
-    settings: Settings
-    database: Database
-    blobs: FileBlobStore
-    metrics: Metrics
-    notifier: Notifier = field(default_factory=Notifier)
-    authenticating: Batcher = field(default_factory=Batcher)
-    admitting: Batcher = field(default_factory=Batcher)
-    handing_out: Batcher = field(default_factory=Batcher)
-    storing: Batcher = field(default_factory=Batcher)
-    draining: threading.Event = field(default_factory=threading.Event)
-    institution: Institution = field(init=False, repr=False)
-    rates: Rates = field(init=False)
-    uses: Uses = field(default_factory=Uses)
-    ready: Recent[None] = field(init=False)
-    room: LoggedCheck = field(init=False)
-    figures: Recent[bytes] = field(init=False)
-
-    def __post_init__(self) -> None:
-        institution = load_identity(self.settings.identity_path)
-        object.__setattr__(self, "institution", institution)
-        object.__setattr__(self, "rates", Rates(self.settings.requests_per_second))
-        ready = LoggedCheck("ready", self._check_ready)
-        object.__setattr__(self, "ready", Recent(ready))
-        object.__setattr__(
-            self, "room", LoggedCheck("room for uploads", self._check_room)
-        )
-        object.__setattr__(self, "figures", Recent(self.metrics.text))
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        database: Database,
+        blobs: FileBlobStore,
+        metrics: Metrics,
+    ) -> None:
+        self.settings, self.database = settings, database
+        self.blobs, self.metrics = blobs, metrics
+        self.notifier = Notifier()
+        # requests of one kind that come together share a transaction
+        self.authenticating, self.admitting = Batcher(), Batcher()
+        self.handing_out, self.storing = Batcher(), Batcher()
+        self.draining = threading.Event()
+        self.institution = load_identity(settings.identity_path)
+        self.rates, self.uses = Rates(settings.requests_per_second), Uses()
+        self.ready = Recent(LoggedCheck("ready", self._check_ready))
+        self.room = LoggedCheck("room for uploads", lambda: self.require_room(0))
+        self.figures = Recent(metrics.text)
 
     @property
     def clock(self) -> Clock:
@@ -250,38 +237,15 @@ class Service:
 
         The rest is for what follows from uploads: tasks, results and the database.
         """
-        least = self.settings.least_free_bytes
-        if self.blobs.free_bytes() - size < least:
+        if not self.has_room(size):
             raise StorageFull(
-                f"The analyst has no room: it keeps the last {least:,} bytes of its data "
-                "folder for results."
+                "The analyst has no room: it keeps the last "
+                f"{self.settings.least_free_bytes:,} bytes of its data folder for results."
             )
 
-    def has_room(self) -> bool:
-        """Return whether the analyst takes uploads."""
-        try:
-            self.require_room(0)
-        except StorageFull:
-            return False
-        return True
-
-    def require_offered(self, protocol: str) -> None:
-        """Raise :class:`InvalidParameters` for a protocol that is hidden here."""
-        if not self.settings.offers(protocol):
-            raise InvalidParameters(f"The protocol {protocol!r} is not offered here.")
-
-    def require_own(self, identities: Identities) -> None:
-        """Raise :class:`InvalidParameters` for terms that name another analyst."""
-        if identities.analyst not in {None, self.institution.key}:
-            raise InvalidParameters(
-                "These terms name another analyst: GET /v1/identity tells the key here."
-            )
-
-    def require_retention(self, retention: Retention | None) -> None:
-        """Raise :class:`InvalidParameters` if the settings keep longer than terms say."""
-        if retention is not None:
-            here = self.settings
-            retention.check_settings(here.retention_seconds, here.delete_seconds)
+    def has_room(self, size: int = 0) -> bool:
+        """Return whether the analyst takes an upload of so many bytes."""
+        return self.blobs.free_bytes() - size >= self.settings.least_free_bytes
 
     def check_clock(self) -> None:
         """Raise :class:`Unavailable` if this machine's clock is not that of the others.
@@ -310,6 +274,3 @@ class Service:
             raise Unavailable(
                 f"The data folder cannot be written ({errno.errorcode.get(error.errno or 0, 'no errno')})."
             ) from None
-
-    def _check_room(self) -> None:
-        self.require_room(0)

@@ -16,8 +16,8 @@ that grows with the number of mistakes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Coroutine, Mapping
+from functools import cache
 from typing import Annotated, Any, Final, Generic, Literal, TypeVar, get_args
 
 from fastapi import Body, Depends, Path, Request, Response
@@ -31,7 +31,6 @@ from analyst_service.middleware import Visit, address
 from analyst_service.monitoring.logs import current_request
 from analyst_service.process_context import Service
 from clustering_protocols.common.errors import (
-    CoterieError,
     Malformed,
     NotFound,
     TooLarge,
@@ -260,7 +259,9 @@ async def _authenticate(request: Request) -> Caller:
     service = parts_of(request)
     shown = request.headers.get("authorization")
     try:
-        caller = await service.authenticating.do(partial(_look_up, service), shown)
+        caller = await service.authenticating.do(
+            lambda headers: service.database.query(authenticate, headers), shown
+        )
     except Unauthenticated as error:
         if isinstance(error, CredentialRefused):
             current_request().caller = error.credential_id  # of what counted once
@@ -269,13 +270,6 @@ async def _authenticate(request: Request) -> Caller:
     current_request().caller = caller.credential_id
     service.count(caller.credential_id)
     return caller
-
-
-def _look_up(
-    service: Service, shown: Sequence[str | None]
-) -> list[Caller | CoterieError]:
-    """Return who shows these headers, or that nobody does: see Batcher."""
-    return service.database.query(authenticate, shown)
 
 
 def _count_stranger(request: Request) -> None:

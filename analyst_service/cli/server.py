@@ -153,8 +153,8 @@ def _certificate_end(path: str | Path | None) -> datetime | None:
             f"{path} holds no certificate that can be read. COTERIE_CERTIFICATE_FILE names "
             "the PEM file that a proxy in front shows."
         ) from None
-    if told := describe_expiry(Path(path), ends, SystemClock().now()):
-        click.echo(f"Warning: {told}", err=True)
+    if warning := describe_expiry(Path(path), ends, SystemClock().now()):
+        click.echo(f"Warning: {warning}", err=True)
     return ends
 
 

@@ -147,7 +147,11 @@ async def open_body(request: Request, settings: Settings) -> Body:
     if media_type(headers) != json_form.MEDIA_TYPE:
         length, announced = check_headers(headers, settings.max_body_bytes)
         return Body(request.stream(), length, announced)
-    _check_json(headers)
+    try:
+        _check_length(headers, JSON_BYTES)
+    except TooLarge as error:
+        binary = f"'Content-Type: {codec.MEDIA_TYPE}'"
+        raise TooLarge(f"{error.detail} Use the binary form: {binary}.") from None
     try:
         text = await request.body()
     except ClientDisconnect:
@@ -160,15 +164,6 @@ async def open_body(request: Request, settings: Settings) -> Body:
 
 async def _whole(content: bytes) -> AsyncIterator[bytes]:
     yield content
-
-
-def _check_json(headers: Mapping[str, str]) -> None:
-    try:
-        _check_length(headers, JSON_BYTES)
-    except TooLarge as error:
-        raise TooLarge(
-            f"{error.detail} Use the binary form: 'Content-Type: {codec.MEDIA_TYPE}'."
-        ) from None
 
 
 def check_headers(headers: Mapping[str, str], max_bytes: int) -> tuple[int, str]:

@@ -294,14 +294,14 @@ def store(
         fresh.setdefault(session.id, []).append(answers[place])
         return answers[place], True
 
-    found = outcomes(store_one, uploads)
+    stored = outcomes(store_one, uploads)
     noted = audit.extend(db, "contribution", now, _lines(fresh))
     for session_id, rows in fresh.items():
         for row, line in zip(rows, noted[session_id], strict=True):
             row.sequence, row.entry = line.number, hash_chain.digest(line.line)
     db.add_all(chain.from_iterable(fresh.values()))
     db.flush()
-    return found
+    return stored
 
 
 def any_complete(db: Transaction, session_ids: Collection[str]) -> bool:

@@ -50,7 +50,7 @@ T = TypeVar("T")
 POLL_SECONDS = 0.1  # between two looks at the database
 RETRY_SECONDS = 5.0
 _CLOCK_SECONDS = 1.0
-_MOST_TOLD = 10_000
+_MOST_ANNOUNCED = 10_000
 _DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 
 
@@ -72,7 +72,7 @@ class Driver:
         self._thread = threading.Thread(target=self._loop, name="driver")
         self._running: list[_RunningStep] = []
         self._free: list[Process] = []
-        self._told: OrderedDict[str, RoundPosition] = OrderedDict()
+        self._announced: OrderedDict[str, RoundPosition] = OrderedDict()
         self._looked = 0.0
         self._compared = -math.inf
         self._is_off = False
@@ -172,7 +172,7 @@ class Driver:
         if now < self._looked + POLL_SECONDS:
             return
         self._looked = now
-        self._tell_moves()
+        self._announce_moves()
         self._close_rounds()
 
     def _close_rounds(self) -> None:
@@ -182,26 +182,28 @@ class Driver:
         if self._read(has_rounds_to_close):
             self._write(close_rounds)
 
-    def _tell_moves(self) -> None:
+    def _announce_moves(self) -> None:
         """Ring for the requests whose session has moved, whichever process moved it.
 
         One query for all that wait: each of them asking would be most of the load. What
-        this driver has moved was told when it did.
+        this driver has moved was announced when it did.
         """
         awaited = self._service.notifier.waited_for
         if not awaited:
             return
-        for session, standing in self._read(find_positions, awaited).items():
-            self._tell(session, standing)
-        while len(self._told) > max(len(awaited), _MOST_TOLD):
-            self._told.popitem(last=False)  # who waits for it is told once more
+        for session, position in self._read(find_positions, awaited).items():
+            self._announce(session, position)
+        while len(self._announced) > max(len(awaited), _MOST_ANNOUNCED):
+            self._announced.popitem(
+                last=False
+            )  # who waits for it is notified once more
 
-    def _tell(self, session: str, standing: RoundPosition) -> None:
-        if standing == self._told.get(session):
+    def _announce(self, session: str, position: RoundPosition) -> None:
+        if position == self._announced.get(session):
             return
-        self._told[session] = standing
-        self._told.move_to_end(session)
-        if standing.has_news:
+        self._announced[session] = position
+        self._announced.move_to_end(session)
+        if position.has_news:
             self._service.notifier.notify_session(session)
 
     def _collect_outcomes(self) -> None:
@@ -231,7 +233,7 @@ class Driver:
         stored = self._write(follow, self._service.blobs, step.lease, followed)
         if isinstance(followed, Opened) and stored:
             here = SessionState.COLLECTING.value, followed.round, followed.attempt
-            self._tell(step.lease.name, RoundPosition(*here))
+            self._announce(step.lease.name, RoundPosition(*here))
         elif stored:
             self._service.notifier.notify_session(step.lease.name)
         else:

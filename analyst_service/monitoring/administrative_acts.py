@@ -52,8 +52,8 @@ STRANGER: Final = Actor("stranger")
 def log_act(act: Act, actor: Actor, **fields: Field) -> None:
     """Log what somebody did; fields that are None are left out."""
     who = {"actor": actor.id, "label": actor.label or None}
-    known = {k: v for k, v in {**who, **fields}.items() if v is not None}
-    log.info(act.value, extra={"fields": known})
+    present = {k: v for k, v in {**who, **fields}.items() if v is not None}
+    log.info(act.value, extra={"fields": present})
 
 
 def log_when_committed(

@@ -104,9 +104,11 @@ class TextLines(logging.Formatter):
         """Return the line of a record."""
         when = datetime.fromtimestamp(record.created, UTC).astimezone()
         more = {"error": _error(record), **getattr(record, "fields", {})}
-        told = [f"{name}={value}" for name, value in more.items() if value is not None]
+        fields = [
+            f"{name}={value}" for name, value in more.items() if value is not None
+        ]
         parts = [f"{when:%Y-%m-%d %H:%M:%S}", f"{record.levelname.lower():7}"]
-        return "  ".join([*parts, record.getMessage(), *told])
+        return "  ".join([*parts, record.getMessage(), *fields])
 
 
 def write_logs(form: Literal["json", "text"] = "json", level: str = "info") -> None:

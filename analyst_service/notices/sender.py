@@ -93,10 +93,10 @@ class Sender:
                 return
             yield taken
 
-    def _deliver(self, notice: Notice, told: Notification) -> None:
+    def _deliver(self, notice: Notice, notification: Notification) -> None:
         """Send a notice, and note what became of it."""
         try:
-            send(self._service.settings, told, self._service.clock.now())
+            send(self._service.settings, notification, self._service.clock.now())
         except Undelivered as error:
             self._fail(notice, error)
         except Exception as error:  # noqa: BLE001  others are told all the same

@@ -76,25 +76,29 @@ class Notification:
     detail: str | None
 
 
-def letter(told: Notification, sender: str, at: datetime) -> EmailMessage:
+def letter(notification: Notification, sender: str, at: datetime) -> EmailMessage:
     """Return the mail of a notice.
 
     Headers hold names of sessions and checked addresses; the library refuses the rest.
     """
     mail = EmailMessage(policy=SMTP)
     mail["From"] = sender
-    mail["To"] = told.address
-    mail["Subject"] = f"Coterie: session {told.session}: {_HEADLINES[told.event]}"
+    mail["To"] = notification.address
+    mail["Subject"] = (
+        f"Coterie: session {notification.session}: {_HEADLINES[notification.event]}"
+    )
     mail["Date"] = format_datetime(at)
-    mail["Message-ID"] = f"<{told.notice_id}@{sender.rpartition('@')[2]}>"
+    mail["Message-ID"] = f"<{notification.notice_id}@{sender.rpartition('@')[2]}>"
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody answers by machine
-    mail.set_content("\n".join([*_lines(told), "", _footer(told)]) + "\n")
+    mail.set_content(
+        "\n".join([*_lines(notification), "", _footer(notification)]) + "\n"
+    )
     return mail
 
 
-def send(settings: Settings, told: Notification, at: datetime) -> None:
+def send(settings: Settings, notification: Notification, at: datetime) -> None:
     """Send a notice; raise :class:`Undelivered` unless the server took it."""
-    mail, place = letter(told, settings.smtp_from, at), settings.mail_server
+    mail, place = letter(notification, settings.smtp_from, at), settings.mail_server
     try:
         with smtplib.SMTP(place.host, place.port, timeout=_SECONDS) as server:
             if place.is_tls:
@@ -110,62 +114,64 @@ def send(settings: Settings, told: Notification, at: datetime) -> None:
         raise Undelivered(Failure.MAIL_SERVER) from None
 
 
-def _lines(told: Notification) -> Iterator[str]:
-    where = f"session {told.session}"
-    if told.slot:
-        where += f", slot {told.slot}"
+def _lines(notification: Notification) -> Iterator[str]:
+    where = f"session {notification.session}"
+    if notification.slot:
+        where += f", slot {notification.slot}"
     until = (
-        "" if told.deadline is None else f" until {told.deadline:%Y-%m-%d %H:%M} UTC"
+        ""
+        if notification.deadline is None
+        else f" until {notification.deadline:%Y-%m-%d %H:%M} UTC"
     )
-    if told.event is NoticeEvent.ADDED:
+    if notification.event is NoticeEvent.ADDED:
         yield f"Notices about {where} come to this address from now on."
         yield "There is nothing to do."
-    elif told.event is NoticeEvent.ENDED:
-        yield f"The end of {where}: {told.state}."
-        yield from _reasons(told)
-    elif told.slot:
-        long = " still" if told.event is NoticeEvent.AWAITED else ""
-        yield f"The analyst{long} waits for this party in {where}, round {told.round}{until}."
-        yield f"What to do: coterie party run {told.session} {told.slot} --data FILE"
-    elif told.state == SessionState.CHOOSING:
+    elif notification.event is NoticeEvent.ENDED:
+        yield f"The end of {where}: {notification.state}."
+        yield from _reasons(notification)
+    elif notification.slot:
+        long = " still" if notification.event is NoticeEvent.AWAITED else ""
+        yield f"The analyst{long} waits for this party in {where}, round {notification.round}{until}."
+        yield f"What to do: coterie party run {notification.session} {notification.slot} --data FILE"
+    elif notification.state == SessionState.CHOOSING:
         yield f"All runs of {where} are done; one is to be chosen{until}."
-        yield f"What to do: coterie session choose {told.session} --n-clusters NUMBER"
+        yield f"What to do: coterie session choose {notification.session} --n-clusters NUMBER"
     else:
-        names = ", ".join(told.awaited or ())
-        yield f"In {where} the analyst has waited since {told.since:%Y-%m-%d %H:%M} UTC{until and ' and waits'}{until} for: {names}."
+        names = ", ".join(notification.awaited or ())
+        yield f"In {where} the analyst has waited since {notification.since:%Y-%m-%d %H:%M} UTC{until and ' and waits'}{until} for: {names}."
         yield (
-            f"What to do: ask them; coterie session extend {told.session} --days NUMBER "
+            f"What to do: ask them; coterie session extend {notification.session} --days NUMBER "
             "waits longer."
         )
 
 
-def _reasons(told: Notification) -> Iterator[str]:
-    if told.state == SessionState.COMPLETED:
+def _reasons(notification: Notification) -> Iterator[str]:
+    if notification.state == SessionState.COMPLETED:
         yield "What to do: " + (
-            f"coterie party run {told.session} {told.slot} --data FILE fetches the labels."
-            if told.slot
-            else f"coterie session show {told.session} prints the result."
+            f"coterie party run {notification.session} {notification.slot} --data FILE fetches the labels."
+            if notification.slot
+            else f"coterie session show {notification.session} prints the result."
         )
         return
-    if told.detail:
-        yield told.detail
+    if notification.detail:
+        yield notification.detail
     try:
-        problem = Problem.of_slug(told.reason or "")
+        problem = Problem.of_slug(notification.reason or "")
     except KeyError:
         return
     yield f"{problem.title}."
     yield f"What to do: {problem.remedy}"
 
 
-def _footer(told: Notification) -> str:
+def _footer(notification: Notification) -> str:
     who = (
-        f"party notify {told.session} {told.slot}"
-        if told.slot
-        else f"session notify {told.session}"
+        f"party notify {notification.session} {notification.slot}"
+        if notification.slot
+        else f"session notify {notification.session}"
     )
     return (
         "-- \nSomebody who takes part in this session left this address. To hear no more "
-        f"of it:\ncoterie {who} --remove {told.receiver_id}"
+        f"of it:\ncoterie {who} --remove {notification.receiver_id}"
     )
 
 
@@ -373,7 +379,7 @@ def has_leftovers(db: Transaction) -> bool:
 
 
 def tidy(db: Transaction) -> None:
-    """Remove the receivers of sessions that ended, once all are told."""
+    """Remove the receivers of sessions that ended, once all are notification."""
     db.execute(
         sa.delete(Receiver)
         .where(_is_over(db.now()))

@@ -40,7 +40,7 @@ from analyst_service.storage.models import (
 )
 from analyst_service.transactions import audit
 from clustering_protocols import catalogue
-from clustering_protocols.common.errors import NotFound, NotReady
+from clustering_protocols.common.errors import InvalidParameters, NotFound, NotReady
 from clustering_protocols.common.limits import NAME_PATTERN
 from clustering_protocols.numerics.profiles import Profiles
 from clustering_protocols.terms.canonical import digest
@@ -294,6 +294,7 @@ def status_of(
 ) -> SessionStatus:
     """Return the public face of a session, under the id that its reader knows."""
     terms = read_terms(session.terms)
+    runs = terms.evaluation
     return SessionStatus(
         id=session_id,
         title=session.title,
@@ -306,7 +307,10 @@ def status_of(
         stage=session.stage,
         stage_index=session.stage_index,
         n_stages=session.n_stages,
-        progress={**(session.progress or {}), **_run_of(session, terms)},
+        progress={
+            **(session.progress or {}),
+            **run_progress(session.stage, len(runs.n_clusters) if runs else 1),
+        },
         slots=[_slot(member, awaited) for member in members],
         waiting_since=session.changed_at,
         deadline=session.deadline,
@@ -316,11 +320,6 @@ def status_of(
         runs=_runs(session, terms),
         profiles=terms.release is not None and terms.release.profiles == "everybody",
     )
-
-
-def _run_of(session: Session, terms: Terms) -> Mapping[str, int]:
-    several = terms.evaluation
-    return run_progress(session.stage, len(several.n_clusters) if several else 1)
 
 
 def _runs(session: Session, terms: Terms) -> list[RunLine]:
@@ -368,15 +367,21 @@ def put_session(
     response: Response,
 ) -> SessionStatus:
     """Open a session under an id of the caller's choice: 201, a repeat 200."""
-    request = body.read()
-    service.require_offered(request.protocol.name)
-    service.require_own(request.identities)
+    request, settings = body.read(), service.settings
+    if not settings.offers(request.protocol.name):
+        name = request.protocol.name
+        raise InvalidParameters(f"The protocol {name!r} is not offered here.")
+    if request.identities.analyst not in {None, service.institution.key}:
+        raise InvalidParameters(
+            "These terms name another analyst: GET /v1/identity tells the key here."
+        )
 
     def put(db: Transaction) -> tuple[SessionStatus, bool]:
-        quota = service.settings.quota_sessions
+        quota = settings.quota_sessions
         session, is_new = sessions.create(db, caller, session_id, request, quota)
-        if is_new:
-            service.require_retention(request.retention)
+        if is_new and request.retention is not None:
+            times = settings.retention_seconds, settings.delete_seconds
+            request.retention.check_settings(*times)
         return _read_status(db, caller, session), is_new
 
     status, is_new = service.database.transact(put)

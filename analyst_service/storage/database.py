@@ -142,8 +142,8 @@ class Database:
 
     def _server_time(self) -> datetime:
         with self._reading.connect() as connection:
-            told = connection.scalars(_SERVER_TIME).one()
-        return told.astimezone(UTC)
+            time_there = connection.scalars(_SERVER_TIME).one()
+        return time_there.astimezone(UTC)
 
     def truncate_log(self) -> None:
         """Empty SQLite's log, which holds removed rows still; not while somebody reads."""

@@ -49,13 +49,15 @@ def extend(
     # behind the lock: a statement sees what was committed when it began
     rows = db.execute(_LAST, {"session_ids": list(entries)})
     for session_id, name, number, last_line in rows:
-        said = {"session": name, "event": event, "at": at.isoformat()}
+        common = {"session": name, "event": event, "at": at.isoformat()}
         last, written[session_id] = last_line, []
         for at_number, fields in enumerate(
             entries[session_id], start=1 + (number or 0)
         ):
-            known = {name: value for name, value in fields.items() if value is not None}
-            last = hash_chain.write(last, at_number, {**said, **known})
+            present = {
+                name: value for name, value in fields.items() if value is not None
+            }
+            last = hash_chain.write(last, at_number, {**common, **present})
             written[session_id].append(AuditEntry(at_number, last))
     lines = [
         {"session_id": session_id, **entry._asdict()}

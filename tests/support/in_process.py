@@ -88,7 +88,7 @@ class HandDriver(Driver):
         self._start_processes()
         self._start_steps()
         self._collect_outcomes()
-        self._tell_moves()
+        self._announce_moves()
 
 
 class _Pieces(httpx.AsyncByteStream):
