@@ -18,7 +18,7 @@ INSTALLED := $(CLIENT)/node_modules/.package-lock.json
 unexport PYTHONDONTWRITEBYTECODE
 
 demo: $(RUNS)
-	$(BIN)/coterie demo
+	$(BIN)/python -m benchmarks.demonstration
 
 # One worker more than processors: some tests wait, for a deadline or a process. Each
 # worker gets neighbouring tests, which share an analyst, and steals when it is done.

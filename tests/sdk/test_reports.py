@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from sklearn.datasets import load_wine
 from support.analyst_process import Analyst
 
+from benchmarks.demonstration import OVERALL, POOLED, Score, table_lines
 from clustering_protocols import catalogue
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.signed_logs import SignedLog
@@ -24,7 +25,6 @@ from clustering_protocols.terms.terms import Layout, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from party_sdk.analyst_client.invitations import Invitation
 from party_sdk.cli import main
-from party_sdk.cli.lab.demonstration import OVERALL, POOLED, Score, table_lines
 from party_sdk.cli.terminal.progress import Heartbeat
 from party_sdk.coordinator.session import StoredSession
 from party_sdk.party.party_index import sessions_in

@@ -11,8 +11,8 @@ import httpx
 import pytest
 from support.product import ROOT, trees
 
+from benchmarks import demonstration
 from clustering_protocols.secrecy.identities import Institution
-from party_sdk.cli.lab import demonstration
 from party_sdk.lab.local_analyst import local_analyst
 from party_sdk.supervisor import supervisor
 

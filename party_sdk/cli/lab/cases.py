@@ -11,7 +11,11 @@ from typing import Any, Final
 import numpy as np
 
 from clustering_protocols import catalogue, catalogue as registry, session_terms
-from clustering_protocols.common.errors import CoterieError, InvalidParameters
+from clustering_protocols.common.errors import (
+    CoterieError,
+    InvalidData,
+    InvalidParameters,
+)
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics import scores
 from clustering_protocols.numerics.data_source import keep_rows, matrix
@@ -22,7 +26,12 @@ from clustering_protocols.simulation.agreement import SIMULATION
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.risks import sentences_of
 from clustering_protocols.terms.terms import read_terms
-from party_sdk.coordinator.option_parsing import read_runs, read_values
+from party_sdk.coordinator.option_parsing import (
+    Rule,
+    read_preparation,
+    read_runs,
+    read_values,
+)
 from party_sdk.lab import (
     AgreedFields,
     Lattice,
@@ -33,10 +42,13 @@ from party_sdk.lab import (
     play,
     regular,
 )
-from party_sdk.tables import How, Table, column_names, open_as, read_column
+from party_sdk.tables import How, Table, column_names, examine, open_as, read_column
+from party_sdk.tables.first_look import look
 
 EACH: Final = 2
 """How many columns parties have by default: some methods refuse a party with one."""
+
+_MOST_NAMED: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -159,7 +171,10 @@ def plan(
                 else:
                     cases.append(case)
     if not cases:
-        said = " ".join(f"{e.protocol}, {e.layout}: {e.reason}" for e in others)
+        ways: dict[str, list[str]] = {}
+        for each in others:
+            ways.setdefault(each.reason, []).append(f"{each.protocol} {each.layout}")
+        said = " ".join(f"{', '.join(n)}: {reason}" for reason, n in ways.items())
         raise InvalidParameters(f"There is nothing to compare. {said}")
     return cases, others
 
@@ -260,6 +275,41 @@ class TrialTable:
             dictionary=None if schema is None else [schema.used],
             preparation=None if preparation is None else [preparation],
         )
+
+
+def describe(
+    data: Path,
+    how: How,
+    preparation_files: tuple[Path, ...],
+    missing: Rule | None,
+    truth: str | None,
+) -> How:
+    """Return how a table is read, with a dictionary and what becomes of empty cells.
+
+    The dictionary is drafted where none is named and columns are more than numbers.
+
+    Raises InvalidData if cells are empty, and nothing says what becomes of them.
+    """
+    report, plain = examine(data, how)
+    if how.schema is None and how.columns is None:
+        is_plain = plain is None or not (plain.unfit or missing)
+        if not is_plain:
+            how = look(data, how, () if truth is None else (truth,)).how
+    schemas = None if how.schema is None else [how.schema]
+    prepared = read_preparation(preparation_files, missing, schemas)
+    clustered = how.columns if schemas is None else schemas[0].clustered_part.names
+    gaps = [
+        column.name
+        for column in report.columns
+        if column.missing and (clustered is None or column.name in clustered)
+    ]
+    if gaps and not (preparation_files or missing):
+        raise InvalidData(
+            f"{data.name}: cells are empty in {', '.join(map(repr, gaps[:_MOST_NAMED]))}.",
+            remedy="Say what becomes of them: --missing mean or drop, or median where the "
+            "dictionary has bounds.",
+        )
+    return replace(how, preparation=prepared[0] if prepared else None)
 
 
 def read(

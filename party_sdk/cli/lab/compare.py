@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -123,15 +122,17 @@ def compare(
     alone, and by averaging what parties find.
     """
     from party_sdk.cli.lab import baselines
-    from party_sdk.cli.lab.cases import CaseFailure, plan, read, run
-    from party_sdk.coordinator.option_parsing import read_preparation
+    from party_sdk.cli.lab.cases import CaseFailure, describe, plan, read, run
 
-    schemas = None if how.schema is None else [how.schema]
-    prepared = read_preparation(preparation_files, missing, schemas)
-    how = replace(how, preparation=prepared[0] if prepared else None)
     seed = wish["seed"]
     tables = {
-        str(file): read(file, how, truth, row_limit=row_limit, seed=seed)
+        str(file): read(
+            file,
+            describe(file, how, preparation_files, missing, truth),
+            truth,
+            row_limit=row_limit,
+            seed=seed,
+        )
         for file in files
     }
     if not as_json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -91,17 +90,16 @@ def simulate(
     shown, and the run that counts. 'coterie compare' tries several methods and splits.
     """
     from party_sdk.cli.lab.case_table import simulate as play
-    from party_sdk.coordinator.option_parsing import read_preparation, read_values
+    from party_sdk.cli.lab.cases import describe
+    from party_sdk.coordinator.option_parsing import read_values
     from party_sdk.lab import usual_lattice
 
-    schemas = None if how.schema is None else [how.schema]
-    prepared = read_preparation(preparation_files, missing, schemas)
     try_outputs([labels, manifest], data, force=force)
     keep_others([labels, manifest], None, force=force)
     trial = play(
         protocol,
         data,
-        replace(how, preparation=prepared[0] if prepared else None),
+        describe(data, how, preparation_files, missing, truth),
         read_values(params),
         usual_lattice(protocol, row_groups, column_groups),
         seed,

@@ -1,4 +1,4 @@
-"""What `coterie demo` runs: the whole product on this machine, in processes of its own.
+"""What `make demo` runs: the whole product on this machine, in processes of its own.
 
 An analyst on SQLite and four parties (two row groups × two column groups) speak HTTP to
 each other, each party knowing its own file only. The demo knows all files and the
@@ -138,7 +138,7 @@ def _analyst(folder: Path, beat: Heartbeat) -> Iterator[Mapping[str, str]]:
     _call(["migrate"], environment)
     key = _call(["key", "create", "--label", "demo"], environment).strip()
     with (folder / "analyst.log").open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603  this interpreter, and no shell
+        process = subprocess.Popen(
             [*_COTERIE, "serve", "--port", str(port)],
             env=environment,
             stdout=log,
@@ -231,9 +231,7 @@ def _start_party(
     words += [word for code in risks for word in ("--accept-risk", code)]
     words += ["--guard", "least_known=0"]  # all of them are made up here
     with _log(home, slot).open("wb") as log:
-        return subprocess.Popen(  # noqa: S603  this interpreter, and no shell
-            words, stdout=subprocess.DEVNULL, stderr=log
-        )
+        return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=log)
 
 
 def _log(home: Path, slot: str) -> Path:
@@ -252,7 +250,7 @@ def _check_same(played: SimulatedSession, labels: Path) -> None:
 
 
 def _call(words: list[str], environment: Mapping[str, str]) -> str:
-    done = subprocess.run(  # noqa: S603  this interpreter, and no shell
+    done = subprocess.run(
         [*_COTERIE, *words],
         env=environment,
         capture_output=True,
@@ -407,3 +405,29 @@ def _table(scores: Scores, what: str) -> Iterator[str]:
     for method, row in scores.items():
         cells = "".join(f"{getattr(row[name], what):9.3f}" for name in names)
         yield f"  {method:18}{cells}"
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("coterie-demo"),
+    show_default=True,
+    help="Folder to write data, labels and logs to.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def main(out: Path, *, as_json: bool) -> None:
+    """Run an analyst and four parties on this machine.
+
+    The data are the breast cancer measurements that come with scikit-learn: 569 people,
+    30 features, two classes. Two parties hold 15 features of one half of the people,
+    two hold the same features of the other half. The labels are compared with those of
+    clustering the pooled data, and the reports of the session are written.
+    """
+    with Heartbeat() as beat:
+        beat.now("four tables are cut from one")
+        show(out, beat, as_json=as_json)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""`coterie try`: a table in, labels and a report out, without a question."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from party_sdk.cli.terminal.output import say
+from party_sdk.cli.terminal.output_files import force_option
+from party_sdk.results.output_files import keep_others, try_outputs, write_whole
+
+if TYPE_CHECKING:
+    from party_sdk.lab.trial import Trial
+
+
+@click.command("try")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
+    help="Folder for labels.csv, report.html and dictionary.json; this one by default.",
+)
+@force_option
+def try_table(file: Path | None, out: Path, *, force: bool) -> None:
+    """Cluster FILE as if three institutions held its rows; wine without a FILE.
+
+    Nothing is sent. A file of text, Excel, Parquet, SPSS, SAS or Stata. The dictionary is
+    drafted, empty cells are filled, and the method and the number of clusters are
+    suggested. The last line says how the same becomes a session.
+    """
+    from coterie_pages import pages
+    from party_sdk.lab.trial import try_table as play
+    from party_sdk.results.label_files import write_labels
+
+    table = _write_wine(out, force=force) if file is None else file
+    names = ("labels.csv", "report.html", "dictionary.json")
+    labels, report, dictionary = paths = [out / name for name in names]
+    out.mkdir(parents=True, exist_ok=True)
+    try_outputs(paths, table, force=force)
+    keep_others(paths, None, force=force)
+    trial = play(table)
+    source, session = trial.source, trial.session
+    write_labels(labels, session.whole.labels, source.ids, source.naming, {})
+    write_whole(pages.page(trial.report).encode(), report)
+    write_whole(trial.look.schema.model_dump_json(indent=2).encode(), dictionary)
+    _print(trial)
+    say(f"{labels}, {report}, {dictionary}")
+    words = ["coterie", "session", "create", table.stem, "--protocol", trial.protocol]
+    words += ["--param", f"n_clusters={session.n_clusters}", "--row-groups", "3"]
+    words += ["--schema", str(dictionary), "--missing", "mean"]
+    say(f"The same as a session: {shlex.join(words)}")
+
+
+def _print(trial: Trial) -> None:
+    look, session = trial.look, trial.session
+    columns = look.schema.clustered_part.names
+    ids = f", rows named by {' and '.join(look.how.id_columns)}" * bool(
+        look.how.id_columns
+    )
+    say(f"{trial.file}: {trial.source.n_rows:,} rows, {len(columns)} columns{ids}")
+    for name, why in look.left_out.items():
+        say(f"left out: {name} ({why})")
+    if look.n_gaps:
+        say(f"{look.n_gaps:,} empty cells were filled: means, most frequent levels")
+    say(trial.suggested)
+    sizes = ", ".join(map(str, trial.report.sizes))
+    say(f"clusters: {sizes} rows")
+    if session.fidelity is not None:
+        say(f"fidelity {session.fidelity:.4f} (1: as if the rows were pooled)")
+    for warning in session.warnings:
+        say(f"warning: {warning}")
+
+
+def _write_wine(folder: Path, *, force: bool) -> Path:
+    """Write the wine measurements of scikit-learn as a table, and return its path."""
+    from sklearn.datasets import load_wine
+
+    bunch, path = load_wine(), folder / "wine.csv"
+    keep_others([path], None, force=force)
+    names = [name.replace("/", "_") for name in bunch.feature_names]
+    rows = [",".join(("sample", *names))]
+    rows += [
+        ",".join((f"w{number:03}", *map(str, row)))
+        for number, row in enumerate(bunch.data, start=1)
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole("\n".join([*rows, ""]).encode(), path)
+    return path

@@ -1,0 +1,165 @@
+"""A table tried at once: described, filled, and dealt to three made institutions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from clustering_protocols import catalogue, session_terms
+from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.contract import Params
+from clustering_protocols.numerics.data_source import MatrixSource, keep_rows, matrix
+from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.shared_stages.profiles.own_profile import own_profile
+from clustering_protocols.simulation.agreement import SIMULATION
+from clustering_protocols.terms.evaluation import Evaluation
+from clustering_protocols.terms.preparation import Preparation, build_imputation
+from clustering_protocols.terms.terms import read_terms
+from coterie_pages.models import RunReport
+from coterie_pages.views.terms_sheet import sheet_of, versions_of
+from party_sdk.coordinator.option_parsing import read_runs
+from party_sdk.lab.parties import AgreedFields, deal, regular
+from party_sdk.lab.simulated_session import SimulatedSession, play
+from party_sdk.reports.run_reports import told_of
+from party_sdk.results.plots import principal_axes
+from party_sdk.tables import How, Table, open_as
+from party_sdk.tables.first_look import FirstLook, look
+
+_LAYOUT: Final = regular((3, 1))
+_RANGES: Final = ("2..8", "2..5", "2..3")
+_PROTOCOLS: Final = ("llf", "dc")
+_MOST_ROWS: Final = 3_000
+"""Of a larger table so many are drawn to choose the number of clusters."""
+
+_MOST_POINTS: Final = 3_000
+_SMALLEST: Final = 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trial:
+    """What a table gives without a question.
+
+    suggested: how the method and the number of clusters were found, as a sentence.
+    """
+
+    file: str
+    look: FirstLook
+    source: Table = field(repr=False)
+    protocol: str
+    session: SimulatedSession = field(repr=False)
+    suggested: str
+    report: RunReport = field(repr=False)
+
+
+def try_table(path: Path, how: How = How(), seed: int = 0) -> Trial:  # noqa: B008  frozen
+    """Return what a table gives: columns, method and number of clusters are suggested.
+
+    Raises InvalidData if the table cannot be read, or nothing of it can be clustered.
+    Raises CoterieError with the reason of the last way if no way works.
+    """
+    found = look(path, how)
+    preparation = build_imputation(found.schema, "mean")
+    source = open_as(path, replace(found.how, preparation=preparation))
+    agreed = AgreedFields(dictionary=[found.schema.used], preparation=[preparation])
+    X = matrix(source)
+    rows = np.sort(np.random.default_rng(seed).permutation(len(X))[:_MOST_ROWS])
+    drawn = matrix(keep_rows(source, rows.astype(np.int64)))
+    params, evaluation, session = _choose(drawn, source, agreed, seed)
+    protocol, tried = catalogue.name_of(params), session
+    if len(drawn) < len(X):
+        values = _values(protocol, session.n_clusters)
+        params, evaluation = catalogue.parse_params(protocol, values), None
+        session = play(deal(X, source.columns, agreed, _LAYOUT, seed), params, seed)
+    return Trial(
+        file=path.name,
+        look=found,
+        source=source,
+        protocol=protocol,
+        session=session,
+        suggested=_describe(protocol, tried, len(drawn)),
+        report=_report(
+            path.stem, found, source, session, params, evaluation, preparation
+        ),
+    )
+
+
+def _values(protocol: str, n_clusters: Any) -> dict[str, Any]:
+    return {**catalogue.protocol(protocol).in_simulations, "n_clusters": n_clusters}
+
+
+def _choose(
+    X: FloatArray, source: Table, agreed: AgreedFields, seed: int
+) -> tuple[Params, Evaluation | None, SimulatedSession]:
+    """Return the first way that works: fewer numbers of clusters suit small tables."""
+    dealt = deal(X, source.columns, agreed, _LAYOUT, seed)
+    ways = [(protocol, numbers) for protocol in _PROTOCOLS for numbers in _RANGES]
+    for protocol, numbers in ways:
+        given, evaluation = read_runs(_values(protocol, numbers), None)
+        params = catalogue.parse_params(protocol, given)
+        try:
+            return params, evaluation, play(dealt, params, seed, evaluation=evaluation)
+        except CoterieError:
+            if (protocol, numbers) == ways[-1]:
+                raise
+    raise AssertionError("there are ways")
+
+
+def _describe(protocol: str, session: SimulatedSession, n_rows: int) -> str:
+    numbers = [run.n_clusters for run in session.runs if run.n_clusters is not None]
+    title = catalogue.protocol(protocol).title
+    return (
+        f"Suggested: {protocol} ({title}) with {session.n_clusters} clusters, of "
+        f"{min(numbers)} to {max(numbers)} tried on {n_rows:,} rows."
+    )
+
+
+def _report(
+    title: str,
+    found: FirstLook,
+    source: Table,
+    session: SimulatedSession,
+    params: Params,
+    evaluation: Evaluation | None,
+    preparation: Preparation,
+) -> RunReport:
+    """Return the report that a party with the whole table would read."""
+    request = session_terms.build_request(
+        params,
+        _LAYOUT,
+        about={"title": title},
+        seed=0,
+        evaluation=evaluation,
+        dictionary=[found.schema.used],
+        preparation=[preparation],
+    )
+    text = session_terms.draw_up(SIMULATION, request, simulated=True)
+    terms, labels = read_terms(text), session.whole.labels
+    X = matrix(source)
+    shown = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    axes = principal_axes(
+        MatrixSource(shown, source.columns), labels, most=_MOST_POINTS
+    )
+    sizes = tuple(np.bincount(labels[labels >= 0]).tolist())
+    told = {
+        **told_of(terms, session.results[0]),
+        "sizes": sizes,
+        "own_sizes": sizes,
+        "without": int(np.count_nonzero(labels < 0)),
+        "odd": session.warnings,
+        "profiles": (own_profile(found.schema.used, source, labels, 0, _SMALLEST),),
+    }
+    return RunReport(
+        session=terms.session,
+        title=title,
+        protocol=terms.protocol.name,
+        sheet=sheet_of(text, terms, {}),
+        slot=_LAYOUT.names[0],
+        complete=True,
+        n_rows=source.n_rows,
+        points=axes.to_points(len(labels)),
+        versions=versions_of(terms),
+        **told,
+    )

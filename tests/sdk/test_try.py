@@ -1,0 +1,157 @@
+"""`coterie try`: an ordinary table gives labels and a report without a question."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+from sklearn.metrics import adjusted_rand_score
+
+from clustering_protocols.common.errors import InvalidData
+from clustering_protocols.terms.schema import Schema
+from party_sdk.cli import main
+from party_sdk.tables import How
+from party_sdk.tables.first_look import look
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> object:
+    """Run a command in an empty folder; there is nobody to answer a question."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*words: object) -> Result:
+        return CliRunner().invoke(
+            main, list(map(str, words)), input="", catch_exceptions=False
+        )
+
+    return command
+
+
+def customers(n: int = 240) -> tuple[pd.DataFrame, np.ndarray]:
+    """Return three kinds of customers: words, dates, gaps, comments, a constant."""
+    rng = np.random.default_rng(4)
+    kinds = rng.integers(0, 3, n)
+    table = pd.DataFrame(
+        {
+            "customer": [f"C{n:04}" for n in rng.permutation(n)],
+            "age": (30 + 20 * kinds + rng.normal(0, 2, n)).round(),
+            "income": (20 + 30 * (kinds == 1) + rng.normal(0, 2, n)).round(1),
+            "city": np.array(["Lille", "Lyon", "Metz"])[kinds],
+            "signup": pd.date_range("2020-01-01", periods=n).strftime("%Y-%m-%d"),
+            "note": [f"note {n}" for n in range(n)],
+            "country": 33,
+        }
+    )
+    table.loc[::17, "income"] = np.nan
+    return table, kinds
+
+
+def write(table: pd.DataFrame, path: Path) -> None:
+    if path.suffix == ".csv":
+        table.to_csv(path, index=False)
+    elif path.suffix == ".xlsx":
+        table.to_excel(path, index=False, engine="xlsxwriter")
+    elif path.suffix == ".parquet":
+        table.to_parquet(path)
+    else:
+        pytest.importorskip("pyreadstat").write_sav(table, path)
+
+
+@pytest.mark.parametrize("ending", ["csv", "xlsx", "parquet", "sav"])
+def test_any_table_gives_labels_a_report_and_the_next_step(
+    run: object, tmp_path: Path, ending: str
+) -> None:
+    table, kinds = customers()
+    path = tmp_path / f"customers.{ending}"
+    write(table, path)
+    result = run("try", path)  # type: ignore[operator]
+    assert result.exit_code == 0, result.output
+    labels = pd.read_csv(tmp_path / "labels.csv").set_index("customer")["label"]
+    assert adjusted_rand_score(kinds, labels.loc[table["customer"]]) > 0.95
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Lyon" in page
+    schema = Schema.model_validate_json((tmp_path / "dictionary.json").read_text())
+    assert schema.clustered_part.names == ("age", "income", "city")
+    last = result.output.strip().splitlines()[-1]
+    assert last.startswith("The same as a session: coterie session create customers")
+    words = shlex.split(last.partition(": ")[2])
+    assert {"--schema", "dictionary.json", "n_clusters=3", "mean"} <= set(words)
+    for name in ("signup (", "country (one value)", "note ("):
+        assert f"left out: {name}" in result.output
+    assert "15 empty cells" in result.output
+
+
+def test_without_a_file_wine_is_clustered(run: object, tmp_path: Path) -> None:
+    result = run("try")  # type: ignore[operator]
+    assert result.exit_code == 0, result.output
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 179
+
+
+def test_files_of_others_are_not_replaced(run: object, tmp_path: Path) -> None:
+    (tmp_path / "labels.csv").write_text("mine")
+    result = run("try")  # type: ignore[operator]
+    assert result.exit_code != 0
+    assert "--force" in result.output
+    assert (tmp_path / "labels.csv").read_text() == "mine"
+    assert run("try", "--out", "elsewhere").exit_code == 0  # type: ignore[operator]
+
+
+def test_a_table_of_few_rows_is_tried_with_fewer_clusters(
+    run: object, tmp_path: Path
+) -> None:
+    path = tmp_path / "small.csv"
+    write(customers(30)[0], path)
+    result = run("try", path)  # type: ignore[operator]
+    assert result.exit_code == 0, result.output
+
+
+def test_a_large_table_gets_labels_for_all_rows(run: object, tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    table, kinds = customers(4_000)
+    write(table, path)
+    result = run("try", path)  # type: ignore[operator]
+    assert result.exit_code == 0, result.output
+    assert "tried on 3,000 rows" in result.output
+    labels = pd.read_csv(tmp_path / "labels.csv")["label"]
+    assert adjusted_rand_score(kinds, labels) > 0.95
+
+
+def test_nothing_to_cluster_is_said_with_its_reasons(tmp_path: Path) -> None:
+    path = tmp_path / "notes.csv"
+    table = customers()[0][["customer", "note", "signup"]]
+    write(table, path)
+    with pytest.raises(InvalidData, match="'signup': dates"):
+        look(path, How())
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"nr": range(60), "age": [40, 41, 42] * 20}, ("nr",)),
+        ({"age": [40, 41, 42] * 20, "PatientID": range(60, 0, -1)}, ("PatientID",)),
+        ({"age": [40, 41, 42] * 20, "sex": ["f", "m"] * 30}, ()),
+        ({"age": [40, 41, 42] * 20, "id": ["a", "b"] * 30}, ()),
+    ],
+)
+def test_the_id_column_is_found(
+    tmp_path: Path, columns: dict[str, object], expected: tuple[str, ...]
+) -> None:
+    path = tmp_path / "table.csv"
+    write(pd.DataFrame(columns), path)
+    assert look(path, How()).how.id_columns == expected
+
+
+def test_compare_and_simulate_draft_the_dictionary(run: object, tmp_path: Path) -> None:
+    path = tmp_path / "customers.csv"
+    write(customers(90)[0], path)
+    words = ("simulate", "dc", "--data", path, "--param", "n_clusters=3")
+    refused = run(*words)  # type: ignore[operator]
+    assert refused.exit_code == 5
+    assert "'income'" in refused.output
+    assert "--missing" in refused.output
+    done = run(*words, "--missing", "mean")  # type: ignore[operator]
+    assert done.exit_code == 0, done.output
