@@ -341,7 +341,8 @@ def test_uniform_anchors_fill_the_range_of_each_feature() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_features", "drawn"), [(None, 6, 500), (None, 200, 1000), (70, 6, 70)]
+    ("n_rows", "n_features", "drawn"),
+    [(None, 250, 500), (None, 1000, 2000), (70, 6, 70)],
 )
 def test_the_number_of_anchors_follows_terms_or_features(
     n_rows: int | None, n_features: int, drawn: int

@@ -17,7 +17,7 @@ _SMOTE_NEIGHBORS = 5
 
 def n_anchors(anchor: Anchor, n_features: int) -> int:
     """Return r for a number of features over all column groups."""
-    return anchor.n_rows or max(500, 5 * n_features)
+    return anchor.n_rows or max(500, minimum_anchors(n_features))
 
 
 def minimum_anchors(n_features: int) -> int:

@@ -41,7 +41,7 @@ class Anchor(Params):
         ge=2,
         le=1_000_000,
         description="r; at least twice the number of all features. Default: the larger "
-        "of 500 and five times that number.",
+        "of 500 and twice that number.",
     )
     ranges: Literal["pooled", "declared"] = Field(
         default="pooled",

@@ -11,7 +11,6 @@ import { refuse } from "../../wire/problems.ts";
 import type { DcParams } from "./params.ts";
 
 const LEAST_ANCHORS = 500;
-const ANCHORS_PER_FEATURE = 5;
 const LEAST_PER_FEATURE = 2; // fewer determine no map
 const UNIFORM_SPREAD = 12 ** -0.5;
 
@@ -49,8 +48,9 @@ function equalSpread({ scaling }: DcParams, pooled: Moments): readonly number[] 
 
 function countAnchors(agreement: Agreement, { anchorRows }: DcParams): number {
   const features = sumOf(widthsOf(agreement));
-  const rows = anchorRows ?? Math.max(LEAST_ANCHORS, ANCHORS_PER_FEATURE * features);
-  return rows >= LEAST_PER_FEATURE * features
+  const least = LEAST_PER_FEATURE * features;
+  const rows = anchorRows ?? Math.max(LEAST_ANCHORS, least);
+  return rows >= least
     ? rows
     : refuse("protocol-failed", `${features} features need more anchors than ${rows}.`);
 }
