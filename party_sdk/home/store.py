@@ -18,11 +18,12 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from clustering_protocols.common.errors import CoterieError, InvalidParameters, NotReady
-from party_sdk.home.disk_room import no_room
+from party_sdk.home.disk_room import no_room, report_full_disk
 from party_sdk.home.files import lock, private_folder, write_private
 
 FILE: Final = "home.db"
 VERSION: Final = 1
+_STORED: Final = "Keys and answers are stored there."
 _WAIT_SECONDS: Final = 30.0  # for the transactions of other processes
 _EARLIER: Final = (
     "parties",
@@ -150,7 +151,7 @@ class HomeStore:
         self.home = home
         self.path = home / FILE
         self._mutex = RLock()
-        self._depth = 0
+        self._depth, self._durable = 0, True
         self._connection: sqlite3.Connection | None = None
         self._inode: int | None = None
 
@@ -167,6 +168,8 @@ class HomeStore:
         """
         with self._mutex, self._telling():
             if self._depth:
+                if durable and not self._durable:
+                    raise RuntimeError("This is part of what is not durable.")
                 yield self._open()
                 return
             if not self.path.exists():
@@ -174,7 +177,7 @@ class HomeStore:
             database = self._open()
             database.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             database.execute("BEGIN IMMEDIATE")
-            self._depth = 1
+            self._depth, self._durable = 1, durable
             try:
                 yield database
                 database.execute("COMMIT")
@@ -225,26 +228,24 @@ class HomeStore:
         private_folder(self.home)
         token = secrets.token_hex(8)
         file = self._lock_file(token)
-        with os.fdopen(_create_private(file), "wb") as held:
-            lock(held)
-            try:
+        try:
+            with os.fdopen(_create_private(file), "wb") as held:
+                lock(held)
                 with self.transaction(durable=False) as database:
-                    before = self.holder(name)
-                    if before is not None:
+                    if self.holder(name) is not None:
                         raise NotReady(f"Another process is at work on {name}.")
+                    lease = name, token, note
                     database.execute(
-                        "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)",
-                        (name, token, note),
+                        "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)", lease
                     )
                 try:
                     yield
                 finally:
                     with self.transaction(durable=False) as database:
-                        database.execute(
-                            "DELETE FROM leases WHERE holder = ?", (token,)
-                        )
-            finally:
-                file.unlink(missing_ok=True)
+                        released = "DELETE FROM leases WHERE holder = ?"
+                        database.execute(released, (token,))
+        finally:
+            file.unlink(missing_ok=True)
 
     def holder(self, name: str) -> str | None:
         """Return the note of the process that holds a name; None if nobody does."""
@@ -306,7 +307,8 @@ class HomeStore:
         self._refuse_earlier()
         private_folder(self.home)
         fresh = self.path.with_name(f".{FILE}.{secrets.token_hex(8)}")
-        os.close(_create_private(fresh))
+        with report_full_disk(self.home, _STORED):
+            os.close(_create_private(fresh))
         try:
             with closing(_connect(f"file:{quote(str(fresh.absolute()))}")) as database:
                 database.execute("PRAGMA journal_mode = WAL")
@@ -340,7 +342,7 @@ class HomeStore:
     def _sentence(self, error: sqlite3.DatabaseError) -> CoterieError:
         name = error.sqlite_errorname
         if name in {"SQLITE_FULL", "SQLITE_IOERR_WRITE"}:
-            return no_room(self.home, "Keys and answers are kept there.")
+            return no_room(self.home, _STORED)
         if name.startswith("SQLITE_BUSY"):
             return NotReady(
                 f"Another process has been writing in {self.path} for long."
@@ -366,6 +368,7 @@ def _connect(address: str) -> sqlite3.Connection:
     )
     database.row_factory = sqlite3.Row
     database.execute("PRAGMA secure_delete = ON")
+    database.execute("PRAGMA temp_store = MEMORY")  # no secret in the system's folder
     database.execute("PRAGMA foreign_keys = ON")
     return database
 

@@ -129,6 +129,16 @@ def test_an_exception_takes_the_whole_transaction_back(home: Path) -> None:
     assert turn_of(home) == 0
 
 
+def test_what_must_be_durable_is_no_part_of_what_is_not(home: Path) -> None:
+    party = fill(home, 1)
+    with (
+        pytest.raises(RuntimeError, match="not durable"),
+        party.store.transaction(durable=False),
+    ):
+        write_turn(party, 1)
+    assert turn_of(home) == 0
+
+
 # Disks
 
 FULL = """
