@@ -295,7 +295,7 @@ class RunOutcome(RunReport, Screen):
 class CellLine(Value):
     """A text of the table, in so many rows, and what it stands for.
 
-    chosen: the value of the option.
+    chosen: the value of the option; empty where a person has to choose.
     """
 
     text: str = Field(repr=False)
@@ -310,6 +310,7 @@ class VariableSource(Value):
     candidates: the table's columns, the nearest first.
     why, certainty: how the source was found.
     convert: the name of a conversion of units, or empty.
+    written: the sign between thousands, '_', and the decimal sign; empty as found.
     dates: orders of dates, with blanks between.
     options: what a text may stand for.
     asks: whether a person has to say something.
@@ -327,7 +328,9 @@ class VariableSource(Value):
     conversions: tuple[str, ...] = ()
     factor: str = ""
     offset: str = ""
-    thousands: str = ""
+    written: str = ""
+    minus: str = ""
+    has_minus: bool = False
     dates: str = ""
     limits: str = ""
     has_limits: bool = False

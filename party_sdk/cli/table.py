@@ -216,6 +216,8 @@ def _proposal_lines(found: Proposal) -> Iterator[str]:
 
 
 def _lines_of(found: Proposal, certainty: Any) -> Iterator[str]:
+    from party_sdk.tables.cells import describe_readings
+
     for column in found.columns:
         if column.source is None:
             if certainty == "open":
@@ -228,6 +230,10 @@ def _lines_of(found: Proposal, certainty: Any) -> Iterator[str]:
             yield f"  {column.name}: unit by its name, {column.convert}"
         if column.thousands and certainty == "guess":
             yield f"  {column.name}: {column.thousands!r} parts thousands"
+        if column.minus and certainty == "guess":
+            yield f"  {column.name}: other minus signs stand before negative numbers"
+        if column.two_readings and certainty == "open":
+            yield f"  {column.name}: {describe_readings(column.two_readings)}"
         if column.dates and certainty == "guess":
             yield f"  {column.name}: dates are {', '.join(column.dates)}"
         cells = [c for c in column.cells if not c.is_same]
@@ -249,7 +255,8 @@ def _describe(column: ColumnProposal, cell: LevelProposal) -> str:
         return f"{cell.text!r} ({rows}) is {cell.level!r}"
     known = f" of {', '.join(map(repr, column.levels[:8]))}" if column.levels else ""
     what = "which level" if column.levels else "no number; which one, or none"
-    return f"{cell.text!r} ({rows}): {what}{known}?"
+    near = f" Perhaps {' or '.join(map(repr, cell.perhaps))}." if cell.perhaps else ""
+    return f"{cell.text!r} ({rows}): {what}{known}?{near}"
 
 
 # Match keys

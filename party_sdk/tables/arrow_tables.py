@@ -14,14 +14,19 @@ from pyarrow import compute, types
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.terms.schema import normal
 from party_sdk.tables import duck
-from party_sdk.tables.cells import Kind
+from party_sdk.tables.cells import Kind, find_forms
 from party_sdk.tables.columns import Column, kind_of, texts
+from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.files import MOST_CELL, Limits
+from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.names import Names
 from party_sdk.tables.report import Findings
 from party_sdk.tables.row_places import NumberedRows, Places
 from party_sdk.tables.source import Batch, Cells
 from party_sdk.tables.unpacking import Unpacked, unusable
+
+_SAMPLE: Final = 1_000
+"""Texts of a column by which it is judged how they are written."""
 
 
 class ArrowSource:
@@ -30,10 +35,10 @@ class ArrowSource:
     names, kinds: of all columns.
     table: those that may be asked for.
     places: where a column of the table stands, by its position among all.
+    dialect: what the operator says of texts.
     """
 
     row_places: Places = NumberedRows()
-    warnings: Sequence[str] = ()
 
     def __init__(
         self,
@@ -41,9 +46,25 @@ class ArrowSource:
         kinds: Sequence[Kind],
         table: pa.Table,
         places: Mapping[int, int],
+        dialect: Dialect,
+        warnings: Sequence[str] = (),
     ) -> None:
         self.names, self.kinds = names, kinds
         self._table, self._places = table, places
+        self._signs, self._warnings = SignWatches(), warnings
+        samples = [
+            texts(table.column(places[place]).slice(0, _SAMPLE).combine_chunks())
+            if kind == "words" and place in places
+            else pa.nulls(0)
+            for place, kind in enumerate(kinds)
+        ]
+        written = [sample.drop_null().to_pylist() for sample in samples]
+        self.forms = find_forms(written, dialect)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Return what was guessed."""
+        return [*self._warnings, *self._signs.warnings()]
 
     @property
     def places(self) -> Places:
@@ -61,9 +82,14 @@ class ArrowSource:
         """Yield cells as Arrow has them."""
         named = [*(column.name for column in columns), *naming]
         places = [self._places[self.names.position(name)] for name in named]
+        forms = [self.forms[self.names.position(column.name)] for column in columns]
+        self._signs, n_rows = SignWatches(columns, forms), 0
         size = duck.batch_rows(len(places))
         for batch in self._table.select(places).to_batches(size):
-            yield Batch(batch.columns[: len(columns)], batch.columns[len(columns) :])
+            cells = batch.columns[: len(columns)]
+            self._signs.see(cells, n_rows)
+            yield Batch(cells, batch.columns[len(columns) :])
+            n_rows += len(batch)
 
     def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
         """Yield cells as texts."""
@@ -83,11 +109,14 @@ class ArrowSource:
         del column
         return texts
 
-    def tell(self, columns: Sequence[Column], findings: Findings) -> None:
-        """Add nothing: every row was read."""
+    def tell(self, findings: Findings) -> None:
+        """Add columns of texts whose numbers have two readings: every row was read."""
+        self._signs.tell(findings, self.places)
 
 
-def frame_source(table: Any, naming: Sequence[str] = ()) -> ArrowSource:
+def frame_source(
+    table: Any, dialect: Dialect, naming: Sequence[str] = ()
+) -> ArrowSource:
     """Return a table of pandas, polars or pyarrow in memory as a source.
 
     naming: columns that name the rows; an index of pandas that has one of these names
@@ -122,7 +151,7 @@ def frame_source(table: Any, naming: Sequence[str] = ()) -> ArrowSource:
         [str(place) for place in places],
     )
     kinds = [kind_of(kind) for kind in arrow.schema.types]
-    return ArrowSource(names, kinds, arrow, {place: place for place in places})
+    return ArrowSource(names, kinds, arrow, dict(enumerate(places)), dialect)
 
 
 def _in_own_zone(cells: Any, kind: pa.DataType) -> Any:
@@ -154,7 +183,9 @@ def _explain_unknown_kind(frame: Any) -> str:
     return "A column holds values of several kinds, or of one that is not known."
 
 
-def parquet_source(path: Path, unpacked: Unpacked, copy: Path) -> ArrowSource:
+def parquet_source(
+    path: Path, unpacked: Unpacked, copy: Path, dialect: Dialect
+) -> ArrowSource:
     """Return a Parquet file as a source, given the copy of its columns.
 
     Raises InvalidData if the copy is none of such columns.
@@ -172,9 +203,7 @@ def parquet_source(path: Path, unpacked: Unpacked, copy: Path) -> ArrowSource:
     if table.num_columns != n_chosen or len(unpacked.kinds) != len(names.all):
         raise unusable(path)
     places = dict(zip(unpacked.chosen, range(n_chosen), strict=True))
-    source = ArrowSource(names, unpacked.kinds, table, places)
-    source.warnings = unpacked.warnings
-    return source
+    return ArrowSource(names, unpacked.kinds, table, places, dialect, unpacked.warnings)
 
 
 def unpack_parquet(

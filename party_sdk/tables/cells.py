@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from party_sdk.tables.dialect import Dialect
+from party_sdk.tables.dialect import MISSING, Dialect
 from party_sdk.tables.report import form
 
 Kind: TypeAlias = Literal["number", "integer", "boolean", "date", "words", "nothing"]
 
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _NUMBERS: Final = {
-    ".": re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"),
-    ",": re.compile(r"[+-]?(?:\d+(?:,\d*)?|,\d+)(?:[eE][+-]?\d+)?"),
+    sign: re.compile(rf"[+-]?(?:\d+(?:{sign}\d*)?|{sign}\d+)(?:[eE][+-]?\d+)?")
+    for sign in (r"\.", ",", "[.,]")
 }
 _IN_THOUSANDS: Final = re.compile(
     r"[+-]?\d{1,3}([.,' \u00a0\u202f])\d{3}(\1\d{3})*([.,]\d+)?"
@@ -39,7 +41,7 @@ _SIGNS: Final = {" ": f"[{_SPACES}]", "'": "['\u2019]", ".": r"\.", ",": ","}
 _OTHER: Final = {".": ",", ",": "."}
 _LIMIT: Final = re.compile(r"([<>\u2264\u2265]=?)\s*(\S.*)")
 _YEAR_FIRST: Final = re.compile(r"(\d{4})([./-])(\d{1,2})\2(\d{1,2})(?:[ T].*)?")
-_YEAR_LAST: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T].*)?")
+_SHORT_DATE: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})(?:[ T].*)?")
 _SERIAL: Final = re.compile(r"(\d{1,7})(?:[.,]\d+)?")
 SHORT_YEAR: Final = re.compile(r"0{0,2}\d{1,2}([./-])\d{1,2}\1\d{1,2}")
 _EXCEL_BEGINS: Final = date(1899, 12, 30)
@@ -47,7 +49,7 @@ _EXCEL_LEAPS: Final = 61
 """Days before are counted wrongly: Excel has a 29 February 1900."""
 
 
-def guess(cells: Iterable[str], dialect: Dialect) -> Kind:
+def guess(cells: Iterable[str], dialect: CellForm | Dialect) -> Kind:
     """Return the kind of most cells: single ones that differ are for the operator."""
     values = [cell.strip() for cell in cells]
     codes = dialect.codes
@@ -56,8 +58,12 @@ def guess(cells: Iterable[str], dialect: Dialect) -> Kind:
         return "nothing"
     if all(value.lower() in BOOLEANS for value in given):
         return "boolean"
-    number = _NUMBERS[dialect.decimal or "."]
-    numbers = [v for v in given if number.fullmatch(v) or _INFINITE.fullmatch(v)]
+    number = _NUMBERS["[.,]"]  # another sign than the column's is for the operator, too
+    numbers = [
+        value
+        for value in given
+        if number.fullmatch(value) or _INFINITE.fullmatch(value) or read_minus(value)
+    ]
     if 2 * len(numbers) > len(given) or (numbers and len(given) < 3):
         whole = all(_INTEGER.fullmatch(value) for value in numbers)
         return "integer" if whole else "number"
@@ -72,7 +78,7 @@ def columns_of(rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
     return [[cells[index] for cells in whole] for index in range(width)]
 
 
-def in_thousands(cells: Iterable[str], dialect: Dialect) -> bool:
+def in_thousands(cells: Iterable[str], dialect: CellForm | Dialect) -> bool:
     """Return whether cells that are no numbers are such with separators of thousands."""
     values = {cell.strip() for cell in cells} - dialect.codes
     return bool(values) and all(
@@ -84,10 +90,10 @@ def column_warnings(
     names: Sequence[str],
     kinds: Sequence[Kind],
     cells: Sequence[Sequence[str]],
-    dialect: Dialect,
+    forms: Sequence[CellForm],
 ) -> Iterator[str]:
     """Yield what an operator should know of words that look like numbers, and of codes."""
-    for name, kind, column in zip(names, kinds, cells, strict=True):
+    for name, kind, column, dialect in zip(names, kinds, cells, forms, strict=True):
         if kind == "integer" and any(_CODE.fullmatch(cell.strip()) for cell in column):
             yield f"{name!r}: numbers that begin with 0, perhaps codes: read as numbers."
         if kind != "words":
@@ -99,28 +105,11 @@ def column_warnings(
             yield f"{name!r}: {form(found)!r} {what}."
 
 
-def _unread_number(cells: Iterable[str], dialect: Dialect) -> str | None:
+def _unread_number(cells: Iterable[str], dialect: CellForm | Dialect) -> str | None:
     """Return a cell of a column whose cells mostly begin with a digit."""
     given = [value for cell in cells if (value := cell.strip()) not in dialect.codes]
     begun = [value for value in given if _BEGINS.match(value)]
     return begun[0] if 2 * len(begun) > len(given) else None
-
-
-def comma_warnings(cells: Sequence[Sequence[str]], dialect: Dialect) -> list[str]:
-    """Say that a decimal comma may be a separator of thousands."""
-    sign = dialect.decimal or "."
-    if sign == ".":
-        return []
-    fractions = [
-        cell.partition(sign)[2]
-        for column in cells
-        for cell in column
-        if sign in cell and is_number(cell, dialect)
-    ]
-    if fractions and all(len(part) == 3 for part in fractions):
-        what = "Every number with a comma has three digits behind it"
-        return [f"{what}: read as a decimal comma (--csv decimal=.)."]
-    return []
 
 
 def is_date(cell: str) -> bool:
@@ -128,9 +117,122 @@ def is_date(cell: str) -> bool:
     return _DATE.fullmatch(cell.strip()) is not None
 
 
-def is_number(cell: str, dialect: Dialect) -> bool:
+def is_number(cell: str, dialect: CellForm | Dialect) -> bool:
     """Return whether a cell is a number as the dialect writes it."""
-    return _NUMBERS[dialect.decimal or "."].fullmatch(cell.strip()) is not None
+    sign = "," if dialect.decimal == "," else r"\."
+    return _NUMBERS[sign].fullmatch(cell.strip()) is not None
+
+
+# What a column's separators and orders of dates are
+
+
+THOUSANDS_LIKE: Final = r"[+-]?[1-9]\d{0,2}[.,]\d{3}"
+"""A number with two readings: 9.370 is 9370, or 9.37."""
+DECIDING: Final = (
+    r"[+-]?(?:\d{4,}[.,]\d*|0\d*[.,]\d*|\d*[.,](?:\d{0,2}|\d{4,})|[.,]\d*"
+    r"|\d+[.,]\d*[eE][+-]?\d+)"
+)
+"""A number with a sign by which no sign of its column parts thousands."""
+WHOLE: Final = r"[+-]?\d{4,}"
+"""A whole number by which none does, unless it is the code of no value."""
+_DECIDING: Final = re.compile(DECIDING)
+_THOUSANDS: Final = re.compile(
+    r"[+-]?\d{1,3}(?:([.,])\d{3})(?:\1\d{3}|(?!\1)[.,]\d)+\d*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CellForm:
+    """How the texts of a column are written; by default as any program reads them.
+
+    decimal: the decimal sign.
+    dates: the order of dates; None where nothing says whether the day or month is first.
+    codes: texts that stand for no value.
+    is_decided: whether the operator or a cell of the column says what its signs are.
+    is_shown: whether other columns do, which agree.
+    has_numbers: whether numbers were written beside texts that are numbers.
+    """
+
+    decimal: str = "."
+    dates: str | None = "year-first"
+    codes: frozenset[str] = frozenset(MISSING)
+    is_decided: bool = True
+    is_shown: bool = True
+    has_numbers: bool = False
+
+
+def find_forms(columns: Sequence[Sequence[str]], given: Dialect) -> list[CellForm]:
+    """Return how each column writes numbers and dates, as far as cells decide it.
+
+    A column that shows no decimal sign has that of the others, if they agree. The same
+    holds for the order of dates with one separator.
+
+    given: what the operator says, which stays.
+    """
+    signs = [_count_signs(cells) for cells in columns]
+    every = {sign for own in signs for sign in own}
+    is_shown = len(every) == 1
+    common = every.pop() if is_shown else "."
+    orders = [_find_orders(cells) for cells in columns]
+    return [
+        CellForm(
+            decimal=given.decimal or max(own, key=lambda s: own[s], default=common),
+            dates=given.dates or _decide_order(own_orders, orders),
+            codes=given.codes,
+            is_decided=bool(given.decimal or own),
+            is_shown=is_shown,
+        )
+        for own, own_orders in zip(signs, orders, strict=True)
+    ]
+
+
+def describe_readings(number: str) -> str:
+    """Return both readings of a number such as 9.370, and what in a mapping decides."""
+    sign = "." if "." in number else ","
+    return (
+        f"{number!r} is {number.replace(sign, '')} or {number.replace(sign, '.')}, and no "
+        f'cell of the column decides: thousands = "{sign}" or decimal = "{sign}" in a mapping'
+    )
+
+
+def _count_signs(cells: Iterable[str]) -> Counter[str]:
+    """Return how many cells have which decimal sign, where they have no other reading."""
+    counts: Counter[str] = Counter()
+    for cell in map(str.strip, cells):
+        if match := _THOUSANDS.fullmatch(cell):
+            counts[_OTHER[match[1]]] += 1
+        elif _DECIDING.fullmatch(cell):
+            counts.update(sign for sign in ".," if sign in cell)
+    return counts
+
+
+def _find_orders(cells: Iterable[str]) -> dict[str, set[str]]:
+    """Return by the separator of dates such as 1/2/2026 which orders its dates show.
+
+    1.2.2026 is the first of February wherever points are used; of 1/2/2026 nobody knows.
+    """
+    found: dict[str, set[str]] = {}
+    for cell in cells:
+        if match := _SHORT_DATE.fullmatch(cell.strip()):
+            shown = found.setdefault(match[2], set())
+            if match[2] == "." or int(match[1]) > 12:
+                shown.add("day-first")
+            elif int(match[3]) > 12:
+                shown.add("month-first")
+    return found
+
+
+def _decide_order(
+    own: Mapping[str, set[str]], every: Sequence[Mapping[str, set[str]]]
+) -> str | None:
+    """Return the one order of a column's dates; None where nothing says it."""
+    if not own:
+        return "year-first"
+    orders: set[str] = set()
+    for separator, shown in own.items():
+        others = set().union(*(each.get(separator, ()) for each in every))
+        orders |= shown or others or {""}
+    return orders.pop() or None if len(orders) == 1 else None
 
 
 # Forms that a mapping reads
@@ -145,6 +247,29 @@ class LimitCell(NamedTuple):
 
     is_below: bool
     limit: str
+
+
+_OTHER_MINUS: Final = re.compile(
+    r"(?:[\u2010-\u2015\u2212\u207b\ufe63\uff0d]\s*|-\s+)(?P<behind>[\d.,][^-()]*)"
+    r"|(?P<before>[\d.,][^-()]*?)\s*[-\u2010-\u2015\u2212\u207b\ufe63\uff0d]"
+    r"|\(\s*[-\u2212]?\s*(?P<within>[\d.,][^-()]*?)\s*\)"
+)
+
+
+def read_minus(text: str) -> str | None:
+    """Return a number whose minus is written otherwise with '-' in front; None of others.
+
+    The sign is another one, stands behind the number, or is a pair of brackets.
+    """
+    found = _OTHER_MINUS.fullmatch(text.strip())
+    if found is None or not reads_as_number(number := found[found.lastgroup or 0]):
+        return None
+    return f"-{number}"
+
+
+def reads_as_number(text: str) -> bool:
+    """Return whether a text is a number without its minus, by some of the known signs."""
+    return any(read_number(text, None, sign) is not None for sign in _SIGNS)
 
 
 def split_limit(text: str) -> LimitCell | None:
@@ -198,7 +323,7 @@ def _in_order(text: str, order: str) -> str | None:
         if days < _EXCEL_LEAPS or days > 2_958_465:  # 9999-12-31
             return None
         return (_EXCEL_BEGINS + timedelta(days=days)).isoformat()
-    found = (_YEAR_FIRST if order == "year-first" else _YEAR_LAST).fullmatch(text)
+    found = (_YEAR_FIRST if order == "year-first" else _SHORT_DATE).fullmatch(text)
     if found is None:
         return None
     if order == "year-first":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
 from typing import Any, Final
@@ -15,7 +16,15 @@ from pyarrow import compute, types
 
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.schema import Field, Schema, day_number, normal
-from party_sdk.tables.cells import BOOLEANS, Kind
+from party_sdk.tables.cells import (
+    BOOLEANS,
+    SEPARATED,
+    SHORT_YEAR,
+    CellForm,
+    Kind,
+    is_number,
+    read_date,
+)
 from party_sdk.tables.report import HEADER, form
 
 _YES_AND_NO: Final = BOOLEANS | {
@@ -25,7 +34,10 @@ _YES_AND_NO: Final = BOOLEANS | {
 """Spellings of a column that the dictionary calls boolean."""
 
 
+PLAIN: Final = CellForm()
 _FIRST_DAY: Final = day_number("1000-01-01")
+_USUAL: Final = (pa.float64(), pa.int64())
+"""As what texts are read first: with a point as decimal sign, and with a comma."""
 EARLY: Final = "a year before 1000: write it with four digits"
 
 
@@ -41,6 +53,7 @@ class Column:
     field: what the dictionary says of it, if there is one.
     codes: texts that stand for no value.
     header: its name in the table, where a mapping gives it another.
+    form: how the table writes its texts.
     """
 
     name: str
@@ -48,17 +61,23 @@ class Column:
     field: Field | None = None
     codes: frozenset[str] = frozenset()
     header: str = ""
+    form: CellForm = PLAIN
 
     @classmethod
     def of(
-        cls, name: str, kind: Kind, schema: Schema | None, codes: frozenset[str]
+        cls,
+        name: str,
+        kind: Kind,
+        schema: Schema | None,
+        codes: frozenset[str],
+        form: CellForm = PLAIN,
     ) -> Column:
         """Return a column with what a dictionary says of it."""
         if schema is None:
-            return cls(name, kind, None, codes)
+            return cls(name, kind, None, codes, form=form)
         field = schema.field(name)
         said = codes | schema.missing_codes(field)
-        return cls(name, kind, field, said - frozenset(field.levels))
+        return cls(name, kind, field, said - frozenset(field.levels), form=form)
 
     @property
     def type(self) -> str:
@@ -203,7 +222,7 @@ def _days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
 
 
 def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
-    coded = cells.dictionary_encode()
+    coded = plain_texts(column, cells).dictionary_encode()
     said = [normal(text) for text in coded.dictionary.to_pylist()]
     table = [_day(text) for text in said]
     lookup = np.array([*table, math.nan])
@@ -214,7 +233,7 @@ def _parse_days(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]
         if math.isnan(day) and text not in column.codes
     ]
     rows = np.flatnonzero(np.isin(places, wrong)).tolist()
-    bad = [Bad(row, _no(column, said[int(places[row])], "date")) for row in rows]
+    bad = [Bad(row, _explain(column, said[int(places[row])])) for row in rows]
     return lookup[places], bad
 
 
@@ -244,19 +263,42 @@ def _presence(column: Column, cells: pa.Array) -> FloatArray:
 
 def _parse_numbers(column: Column, cells: pa.Array) -> tuple[pa.Array, list[Bad]]:
     """Return texts as numbers, as the dictionary or the rest of the column says."""
-    clean = compute.utf8_trim_whitespace(cells)
-    missing = compute.is_in(clean, value_set=pa.array(sorted({"", *column.codes})))
-    given = compute.if_else(missing, None, clean)
-    try:
-        return compute.cast(given, pa.float64()), []
-    except pa.ArrowInvalid:
-        found = [(None if t is None else number_of(t), t) for t in given.to_pylist()]
+    with suppress(pa.ArrowInvalid):  # it does not suffice for commas and codes
+        return compute.cast(cells, _USUAL[column.form.decimal == ","]), []
+    plain = plain_texts(column, cells)
+    with suppress(pa.ArrowInvalid):
+        return compute.cast(plain, pa.float64()), []
+    values = [None if t is None else number_of(t) for t in plain.to_pylist()]
     bad = [
-        Bad(row, _no(column, text, "number"))
-        for row, (value, text) in enumerate(found)
-        if text is not None and value is None
+        Bad(row, _explain(column, cells[row].as_py()))
+        for row, (text, value) in enumerate(zip(plain, values, strict=True))
+        if text.is_valid and value is None
     ]
-    return pa.array([value for value, _ in found], pa.float64()), bad
+    return pa.array(values, pa.float64()), bad
+
+
+def plain_texts(column: Column, cells: pa.Array) -> pa.Array:
+    """Return texts of numbers with a point, of dates with the year first; null of codes.
+
+    What is written otherwise stays, and is no number or date.
+    """
+    if not (column.is_numeric or column.is_date):
+        return cells
+    clean = compute.utf8_trim_whitespace(cells)
+    codes = pa.array(sorted({"", *column.codes}), clean.type)
+    given = compute.if_else(compute.is_in(clean, value_set=codes), None, clean)
+    if column.is_date:
+        order = column.form.dates
+        if order in {None, "year-first"}:
+            return given
+        coded = given.dictionary_encode()
+        dates = [read_date(t, [order]) or t for t in coded.dictionary.to_pylist()]
+        return pa.array(dates, clean.type).take(coded.indices)
+    if column.form.decimal != ",":
+        return given
+    # a point between thousands is no number: with '_' nothing else is one either
+    pointed = compute.replace_substring(given, ".", "_")
+    return compute.replace_substring(pointed, ",", ".")
 
 
 def _look_up_spellings(
@@ -284,9 +326,28 @@ def _look_up_spellings(
     return lookup[places], bad
 
 
-def _no(column: Column, text: str, what: str) -> str:
-    """Return what a cell is not, unless it is the name of its column."""
-    return HEADER if column.heads(text) else f"{form(text)!r} is no {what}"
+def _explain(column: Column, cell: str) -> str:
+    """Return what a cell is not, and what may help, with its form alone."""
+    if column.heads(cell):
+        return HEADER
+    shape, written = form(cell.strip()), column.form
+    if column.is_date:
+        if SHORT_YEAR.fullmatch(cell.strip()):
+            return EARLY
+        if written.dates is None and any(sign in cell for sign in "/-."):
+            return (
+                f"{shape!r}: is the day or the month first? --csv dates=day-first says"
+            )
+        return f"{shape!r} is no date in the order {written.dates or 'year-first'}"
+    other = replace(written, decimal="." if written.decimal == "," else ",")
+    hint = ""
+    if is_number(cell, other):
+        hint = f": the decimal sign here is {written.decimal!r} (--csv decimal=…)"
+    elif not any(character.isdigit() for character in cell):
+        hint = " (if it stands for no value: --csv missing=…)"
+    elif is_number(cell.replace(",", "").replace(".", ""), written):
+        hint = f": {SEPARATED}"
+    return f"{shape!r} is no number{hint}"
 
 
 def _not_among(column: Column, text: str) -> str:

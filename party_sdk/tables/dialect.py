@@ -20,7 +20,11 @@ _DELIMITERS: Final = {
     "\\t": "\t",
     "pipe": "|",
 }
-_DATE_ORDERS: Final = ("year-first", "day-first", "month-first")
+_CHOICES: Final = {
+    "dates": ("year-first", "day-first", "month-first"),
+    "hidden": ("read", "leave-out"),
+    "percent": ("shown", "stored"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +37,9 @@ class Dialect:
     dates: ``year-first``, ``day-first`` or ``month-first``.
     missing: cells that stand for no value, beside the empty one, NA, NaN and null.
     sheet: of a file with several sheets.
+    hidden: of a sheet: rows and columns that nobody sees: ``read`` or ``leave-out``.
+    percent: of a sheet: 7.2 % beside plain numbers is 7.2 (``shown``) or 0.072
+        (``stored``).
     """
 
     encoding: str | None = None
@@ -43,6 +50,8 @@ class Dialect:
     dates: str | None = None
     missing: tuple[str, ...] = ()
     sheet: str | None = None
+    hidden: str | None = None
+    percent: str | None = None
 
     @classmethod
     def parse(cls, given: Iterable[str]) -> Self:
@@ -99,8 +108,8 @@ def _read(name: str, value: str) -> Any:
         raise InvalidParameters(f"--csv {name} is one character.")
     if name == "decimal" and value not in {".", ","}:
         raise InvalidParameters("--csv decimal is . or ,")
-    if name == "dates" and value not in _DATE_ORDERS:
-        raise InvalidParameters(f"--csv dates is {', '.join(_DATE_ORDERS)}.")
+    if name in _CHOICES and value not in _CHOICES[name]:
+        raise InvalidParameters(f"--csv {name} is {', '.join(_CHOICES[name])}.")
     return value
 
 

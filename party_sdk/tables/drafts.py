@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,17 @@ from pydantic import BaseModel, ConfigDict
 from clustering_protocols.shared_stages.alignment.stand_ins import means_nothing
 from clustering_protocols.shared_stages.statistics.conversions import CONVERSIONS
 from clustering_protocols.terms.schema import Field, Level, Schema, normal
-from party_sdk.tables.cells import read_date, read_number, split_limit
+from party_sdk.tables.cells import (
+    CellForm,
+    read_date,
+    read_minus,
+    read_number,
+    split_limit,
+)
 from party_sdk.tables.codes import lone_values
 from party_sdk.tables.columns import Column, number_of, texts
 from party_sdk.tables.dialect import Dialect
-from party_sdk.tables.guards import is_total
+from party_sdk.tables.guards import SignWatch, is_total
 from party_sdk.tables.mapping import (
     MOST_LINES,
     ColumnMapping,
@@ -45,6 +51,7 @@ from party_sdk.tables.words import (
     fold_words,
     meaning_of_level,
     meanings_of_column,
+    readings_of_letters,
 )
 
 MOST_LEVELS: Final = 50
@@ -59,6 +66,7 @@ _MOST_PAIRS: Final = 40_000
 """Of more fields times columns, names are compared as they are."""
 _MOST_TEXTS: Final = 20_000
 _MOST_CELLS: Final = 200
+_MOST_LETTERS: Final = 5
 _MOST_COMPARED: Final = 200_000
 _THOUSANDS: Final[tuple[Thousands, ...]] = (",", ".", " ", "'")
 _YEAR_LAST: Final[tuple[DateOrder, ...]] = ("day-first", "month-first")
@@ -233,6 +241,7 @@ class LevelProposal(_Part):
     is_missing: whether it stands for no value.
     is_same: whether the table has it as the dictionary does.
     is_limit: whether it is a limit of detection, such as ``<0.1``.
+    perhaps: levels that it may stand for, where it has several readings.
     """
 
     text: str
@@ -241,6 +250,7 @@ class LevelProposal(_Part):
     is_missing: bool = False
     is_same: bool = False
     is_limit: bool = False
+    perhaps: tuple[str, ...] = ()
     certainty: Certainty
 
 
@@ -254,7 +264,9 @@ class ColumnProposal(_Part):
     why: how the source was found.
     cells: texts that stand for a level or for no value, the most frequent first.
     convert: the name of a conversion of units; empty where none is known.
-    thousands, dates: how the column is written, where its file is written otherwise.
+    thousands, dates, minus: how the column is written, where its file is written
+        otherwise.
+    two_readings: a number such as 9.370, where no cell says what its point is.
     """
 
     name: str
@@ -270,12 +282,14 @@ class ColumnProposal(_Part):
     convert: str = ""
     thousands: Thousands | None = None
     dates: tuple[DateOrder, ...] = ()
+    minus: Literal["any"] | None = None
+    two_readings: str = ""
 
     @property
     def is_open(self) -> bool:
         """Return whether something is left that a person has to say."""
         asks = any(cell.certainty is Certainty.OPEN for cell in self.cells)
-        return self.source is None or asks
+        return self.source is None or asks or bool(self.two_readings)
 
     def to_mapping(self) -> ColumnMapping:
         """Return what the mapping says of the column; nothing where nothing is to say."""
@@ -292,6 +306,7 @@ class ColumnProposal(_Part):
             missing=tuple(cell.text for cell in self.cells if cell.is_missing),
             thousands=self.thousands,
             dates=self.dates,
+            minus=self.minus,
         )
 
 
@@ -361,12 +376,6 @@ def propose(table: Any, how: How, schema: Schema) -> Proposal:
     named = list(dict.fromkeys([*sources.values(), *ids, *free[:1]]))
     excerpt = read_cells(table, plain, naming=named)
     counts = dict(zip(named, _count_texts(excerpt.batches, len(named)), strict=True))
-    drafter = _CellDrafter(
-        decimal=str(report.dialect.get("decimal", ".")),
-        dates=str(report.dialect.get("dates", "year-first")),
-        codes=plain.dialect.codes,
-        about=about,
-    )
     columns = []
     for field in schema.fields:
         near = matches[field.name]
@@ -380,6 +389,11 @@ def propose(table: Any, how: How, schema: Schema) -> Proposal:
             candidates=tuple(sorted(near, key=lambda name: -near[name].score)),
         )
         if source is not None:
+            drafter = _CellDrafter(
+                form=excerpt.forms[source],
+                codes=plain.dialect.codes,
+                about=about,
+            )
             found = drafter.draft(field, source, counts[source])
             match = {"source": source, "certainty": near[source].certainty}
             column = column.model_copy(
@@ -515,13 +529,12 @@ def _similarity(one: str, other: str) -> float:
 class _CellDrafter(NamedTuple):
     """Drafts what the cells of columns stand for.
 
-    decimal, dates: how the file writes numbers and dates.
+    form: how the column writes numbers and dates.
     codes: texts of the whole file that stand for no value.
     about: titles and labels of a file of a study.
     """
 
-    decimal: str
-    dates: str
+    form: CellForm
     codes: frozenset[str]
     about: Labels
 
@@ -537,23 +550,35 @@ class _CellDrafter(NamedTuple):
         }
         thousands: Thousands | None = None
         orders: tuple[DateOrder, ...] = ()
+        minus, two_readings = None, ""
         if field.is_category or field.type == "boolean":
             labels = self.about.labels.get(source, {})
-            cells = [
-                _match_level(field, text, count, labels)
-                for text, count in sorted(shown.items(), key=lambda each: -each[1])
-            ]
+            ordered = sorted(shown.items(), key=lambda each: -each[1])
+            cells = _ask_contested(
+                field, [_match_level(field, *each, labels) for each in ordered]
+            )
         elif field.type == "date":
-            orders = _find_orders(list(shown), self.dates)
+            orders = _find_orders(list(shown), self.form.dates or "year-first")
             cells = [_missing(t, n) for t, n in shown.items() if means_nothing(t)]
         else:
-            thousands = self._find_thousands(shown)
-            cells = list(self._match_numbers(shown, thousands))
+            if any(map(read_minus, shown)):
+                minus = "any"
+                plain = [(read_minus(text) or text, n) for text, n in shown.items()]
+                shown = dict(plain)
+            if not self.form.is_decided:
+                watch = SignWatch(self.form)
+                watch.see(pa.array(shown, pa.large_string()), 0)
+                two_readings = watch.text if watch.has_two_readings else ""
+            thousands = None if two_readings else self._find_thousands(shown)
+            readable = {} if two_readings else shown
+            cells = list(self._match_numbers(readable, thousands))
         return {
             "cells": tuple(cells[:_MOST_CELLS]),
             "convert": _find_unit(field, source, self.about.titles.get(source, "")),
             "thousands": thousands,
             "dates": orders,
+            "minus": minus,
+            "two_readings": two_readings,
         }
 
     def _match_numbers(
@@ -583,7 +608,7 @@ class _CellDrafter(NamedTuple):
     def _find_thousands(self, counts: Mapping[str, int]) -> Thousands | None:
         """Return the sign between thousands that most texts show which are no numbers."""
         signs: Sequence[Thousands] = _THOUSANDS
-        if self.decimal == ",":
+        if self.form.decimal == ",":
             signs = (".", " ", "'")
         plain = [text for text in counts if split_limit(text) is None]
         wrong = [text for text in plain if self._number_in(text) is None]
@@ -594,7 +619,7 @@ class _CellDrafter(NamedTuple):
         return None
 
     def _number_in(self, text: str) -> float | None:
-        return number_of(text.replace(",", ".") if self.decimal == "," else text)
+        return number_of(text.replace(",", ".") if self.form.decimal == "," else text)
 
 
 def _missing(text: str, count: int) -> LevelProposal:
@@ -617,14 +642,56 @@ def _match_level(
         )
     value = number_of(text)
     word = text if value is None else labels.get(value, text)
-    levels = dict(zip(field.levels, field.labels, strict=True)) or {
-        "yes": "yes",
-        "no": "no",
-    }
-    level, certainty = _find_level(levels, word)
+    level, certainty = _find_level(_labels_of(field), word)
     if level is None and means_nothing(word):
         return _missing(text, count)
     return LevelProposal(text=text, count=count, level=level, certainty=certainty)
+
+
+def _ask_contested(field: Field, cells: Sequence[LevelProposal]) -> list[LevelProposal]:
+    """Return proposals of one column, letters open where these have another reading.
+
+    All of them are open then: whoever names one letter has named the other.
+    """
+    letters = {fold(cell.text): cell for cell in cells if _is_letter(cell.text)}
+    if all(cell.is_same for cell in cells) or len(letters) > _MOST_LETTERS:
+        return list(cells)
+    levels = {
+        meaning: level
+        for level, label in _labels_of(field).items()
+        if (meaning := meaning_of_level(level) or meaning_of_level(label))
+    }
+    meant = {
+        letter: {levels[meaning] for meaning in found}
+        for letter, found in readings_of_letters(letters, levels).items()
+    }
+    if not any(
+        cell.level is not None
+        and meant.get(letter, set()) - {levels.get(meaning_of_level(cell.level) or "")}
+        for letter, cell in letters.items()
+    ):
+        return list(cells)
+    return [
+        LevelProposal(
+            text=cell.text,
+            count=cell.count,
+            perhaps=tuple(sorted(meant.get(fold(cell.text), ()))),
+            certainty=Certainty.OPEN,
+        )
+        if cell in letters.values()
+        else cell
+        for cell in cells
+    ]
+
+
+def _is_letter(text: str) -> bool:
+    return len(own := fold(text)) == 1 and own.isalpha()
+
+
+def _labels_of(field: Field) -> dict[str, str]:
+    """Return the levels of a field, and what they are called."""
+    known = dict(zip(field.levels, field.labels, strict=True))
+    return known or {"yes": "yes", "no": "no"}
 
 
 def _find_level(levels: Mapping[str, str], text: str) -> tuple[str | None, Certainty]:

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.records.arrays import FloatArray, IntArray
+from party_sdk.tables.cells import (
+    DECIDING,
+    THOUSANDS_LIKE,
+    WHOLE,
+    CellForm,
+    describe_readings,
+)
 from party_sdk.tables.columns import Column
 from party_sdk.tables.files import CELL_LINES, LARGE_FILE
 from party_sdk.tables.names import UNNAMED, maybe_truth
+from party_sdk.tables.report import Findings, form
+from party_sdk.tables.row_places import Places
 
 RUNNING: Final = "running-number"
 LARGE: Final = "large-integers"
@@ -25,10 +36,10 @@ MOST_MAGNITUDE: Final = 1e150
 """Squares of larger numbers, added up, leave float64."""
 _EXACT: Final = 2.0**53
 _LEAST_ROWS: Final = 10
-_TOTAL_WORDS: Final = frozenset(
-    {"total", "totals", "grand total", "sum", "summe", "gesamt", "insgesamt", "somme",
-     "totaal", "totale", "suma", "mean", "average", "mittelwert", "durchschnitt"}
-)  # fmt: skip
+_TOTAL: Final = (
+    r"(?i)^\s*(?:total|totals|grand total|sum|summe|gesamt|insgesamt|somme|totaal|totale|suma"
+    r"|mean|average|mittelwert|durchschnitt):*\s*$"
+)
 
 
 def check_switches(allow: Sequence[str]) -> frozenset[str]:
@@ -194,6 +205,102 @@ class NumberGuard:
         return ", ".join(repr(self._columns[place].name) for place in places[:10])
 
 
+class SignWatch:
+    """Whether one reading alone is left of the separators in a column of numbers.
+
+    form: how the column is written, as far as others show it.
+    row: the first with a number such as 9.370, which is 9370 or 9.37.
+    text: the form of this number.
+    """
+
+    def __init__(self, written: CellForm) -> None:
+        self.row, self.text = -1, ""
+        self._form = written
+        self._is_decided = self._has_short = self._has_zeros = False
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether no cell of the column decides."""
+        return self.row >= 0 and not self._is_decided
+
+    @property
+    def has_two_readings(self) -> bool:
+        """Return whether other columns do not decide either.
+
+        No program writes 967 without a fraction and 9.370 with its last zero, unless the
+        point parts thousands.
+        """
+        is_shown = self._form.is_shown and self._form.decimal in self.text
+        in_thousands = self._has_short and self._has_zeros
+        return self.is_open and (in_thousands or not is_shown)
+
+    def see(self, cells: pa.Array, begin: int) -> None:
+        """Look at texts of which the first stands in a row."""
+        longest = compute.max(compute.binary_length(cells)).as_py() or 0
+        if self._is_decided or longest < _SHORTEST:
+            self._has_short = self._has_short or longest > 0
+            return
+        deciding = _matches(cells, DECIDING)
+        if not self._form.has_numbers:
+            codes = _matches(cells, "-?(9+|8+|7+)")
+            whole = compute.and_not(_matches(cells, WHOLE), codes)
+            deciding = compute.or_(deciding, whole)
+        self._is_decided = bool(compute.any(deciding).as_py())
+        if self._is_decided:
+            return
+        self._has_short |= bool(compute.any(_matches(cells, r"-?\d{1,3}")).as_py())
+        like = _matches(cells, THOUSANDS_LIKE)
+        self._has_zeros |= bool(compute.any(_matches(cells, r".*[.,]\d\d0")).as_py())
+        place = compute.index(like, value=True).as_py()
+        if self.row < 0 <= place:
+            self.row = begin + place
+            self.text = form(cells[place].as_py().strip())
+
+
+_SHORTEST: Final = len("1000")
+"""Shorter texts are neither 1000 nor 1.000."""
+
+
+def _matches(cells: pa.Array, pattern: str) -> pa.Array:
+    return compute.match_substring_regex(cells, rf"^\s*(?:{pattern})\s*$")
+
+
+class SignWatches:
+    """The watches over columns of numbers whose own cells did not decide yet."""
+
+    def __init__(
+        self, columns: Sequence[Column] = (), forms: Sequence[CellForm] = ()
+    ) -> None:
+        self._watches = {
+            place: (column.name, SignWatch(own))
+            for place, (column, own) in enumerate(zip(columns, forms, strict=True))
+            if column.is_numeric and not own.is_decided
+        }
+
+    def see(self, cells: Sequence[pa.Array], begin: int) -> None:
+        """Look at the columns of a batch; those with types have no signs."""
+        for place, (_, watch) in self._watches.items():
+            kind = cells[place].type
+            if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+                watch.see(cells[place], begin)
+
+    def tell(self, findings: Findings, places: Places) -> None:
+        """Add the columns whose numbers have two readings."""
+        for name, watch in self._watches.values():
+            if watch.has_two_readings:
+                [line] = places.of([watch.row])
+                findings.add(describe_readings(watch.text), line, name)
+
+    def warnings(self) -> Iterator[str]:
+        """Yield which columns are read as others are written."""
+        for name, watch in self._watches.values():
+            if watch.is_open and not watch.has_two_readings:
+                yield (
+                    f"{name!r}: all fractions have three digits, and none decides: read "
+                    "with the decimal sign of other columns."
+                )
+
+
 def misfits(
     columns: Sequence[Column],
     X: FloatArray,
@@ -236,15 +343,11 @@ def _against_field(column: Column, x: FloatArray, tell: Any) -> None:
 
 def is_total(text: str) -> bool:
     """Return whether a cell says that its row sums up the others."""
-    return text.strip().rstrip(":").casefold() in _TOTAL_WORDS
+    return re.search(_TOTAL, text) is not None
 
 
 def totals(texts: pa.Array) -> IntArray:
     """Return the places of texts that say that their row sums up the others."""
-    coded = texts.dictionary_encode()
-    words = [str(text or "") for text in coded.dictionary.to_pylist()]
-    named = [place for place, text in enumerate(words) if is_total(text)]
-    if not named:
-        return np.empty(0, np.int64)
-    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return np.flatnonzero(np.isin(codes, named))
+    found = compute.match_substring_regex(texts, _TOTAL)
+    places: IntArray = compute.indices_nonzero(found).to_numpy().astype(np.int64)
+    return places

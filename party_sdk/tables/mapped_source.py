@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -15,14 +15,23 @@ from pyarrow import compute
 from clustering_protocols.common.errors import InvalidData
 from clustering_protocols.common.validation_messages import did_you_mean
 from clustering_protocols.records.arrays import FloatArray, IntArray
-from clustering_protocols.terms.schema import Field, normal
-from party_sdk.tables.cells import Kind, read_date, read_number, split_limit
+from clustering_protocols.terms.schema import normal
+from party_sdk.tables.cells import (
+    THOUSANDS_LIKE,
+    Kind,
+    read_date,
+    read_minus,
+    read_number,
+    split_limit,
+)
 from party_sdk.tables.columns import (
+    PLAIN,
     Bad,
     Column,
     number_of,
     number_of_cell,
     numbers,
+    plain_texts,
     texts,
 )
 from party_sdk.tables.mapping import ColumnMapping, TableMapping
@@ -32,8 +41,6 @@ from party_sdk.tables.report import Finding, Findings, format_names
 from party_sdk.tables.row_places import FileLines, Places, RemainingRows, WholePlaces
 from party_sdk.tables.source import Batch, Cells, Source
 
-Normalise = Callable[[Column, pa.Array], pa.Array]
-
 
 class MappedCells(NamedTuple):
     """Cells as the session has them, and numbers (n,) for those of the table."""
@@ -42,40 +49,26 @@ class MappedCells(NamedTuple):
     original: FloatArray
 
 
-@dataclass(frozen=True, slots=False)
+@dataclass(frozen=True, slots=True)
 class MappedColumn:
     """How a column of the table becomes one of the session.
 
-    column: of the session; its codes are those of the table, whose cells they are.
+    column: of the session; its codes and its form are those of the table, whose cells
+        they are.
     source: its name in the table.
     said: what the mapping says of it, if more than a name.
-    reads_text: whether all cells are asked for as texts, as rows that are left out may
-        hold anything.
     """
 
     column: Column
     source: str
     said: ColumnMapping | None
-    reads_text: bool = False
 
-    @cached_property
+    @property
     def inner(self) -> Column:
-        """Return what to ask the table for."""
-        if self._has_levels or self.reads_text:
-            return self._text_column()
-        if self.said is None:
-            return replace(self.column, name=self.source)
-        return Column(self.source, "number", None, self._text_codes)
-
-    def _text_column(self) -> Column:
-        """Return a column of texts, of which none that means something gets lost."""
-        levels = {} if self.said is None else self.said.levels
-        field = self.column.field
-        kept = dict.fromkeys([*levels, *(() if field is None else field.levels)])
-        described = None
-        if levels:
-            described = Field(name=self.source, type="string", categories=tuple(kept))
-        return Column(self.source, "words", described, self._codes or frozenset({""}))
+        """Return what to ask the table for: numbers, unless it is said how to read them."""
+        is_said = self.said is not None and self.said.says_signs
+        kind: Kind = "number" if self._is_numeric and not is_said else "words"
+        return Column(self.source, kind)
 
     @property
     def _has_levels(self) -> bool:
@@ -91,38 +84,32 @@ class MappedColumn:
             and (self.said.unit is not None or self.said.says_numbers)
         )
 
-    @cached_property
+    @property
     def _codes(self) -> frozenset[str]:
         """Return the cells of the table that stand for no value by its file or terms."""
         field = self.column.field
         meant = set() if self.said is None else set(self.said.levels)
         return self.column.codes - meant - set(() if field is None else field.levels)
 
-    @cached_property
+    @property
     def _text_codes(self) -> frozenset[str]:
         """Return the same, with those of the mapping that are no numbers."""
         own = () if self.said is None else self.said.missing
         return self._codes | {code for code in own if number_of(code) is None}
 
-    def map_cells(
-        self, piece: pa.Array, normalise: Normalise
-    ) -> MappedCells | pa.Array:
+    def map_cells(self, piece: pa.Array) -> MappedCells | pa.Array:
         """Return cells of the table as the session has them.
-
-        normalise: of the source: what it does with texts of numbers and dates.
 
         Returns MappedCells, or cells alone where the mapping changes none.
         """
         if self.said is None:
-            return normalise(self.column, piece) if self.reads_text else piece
-        if self._has_levels or self.reads_text:
-            return self._look_up(piece, normalise)
-        return self._compute(piece)
+            return piece
+        return self._look_up(piece) if self._has_levels else self._compute(piece)
 
     def _compute(self, piece: pa.Array) -> MappedCells:
         """Return numbers in the session's unit; texts where some are no numbers."""
-        read = replace(self.inner, codes=self._text_codes)
-        found, bad = numbers(read, piece)
+        read = Column(self.source, "number", codes=self._text_codes)
+        found, bad = numbers(replace(read, form=self.column.form), piece)
         mapped = self._convert(found)
         if not bad:
             return MappedCells(pa.array(mapped), found)
@@ -142,30 +129,33 @@ class MappedColumn:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(values * factor + offset)
 
-    def _look_up(self, piece: pa.Array, normalise: Normalise) -> MappedCells:
+    def _look_up(self, piece: pa.Array) -> MappedCells:
         """Return texts in the session's words: each that occurs is looked up once."""
         coded = texts(piece).dictionary_encode()
-        mapped, original = self._look_up_texts(coded.dictionary, normalise)
+        mapped, original = self._look_up_texts(coded.dictionary)
         places = coded.indices.fill_null(len(original)).to_numpy(zero_copy_only=False)
         return MappedCells(
             pa.DictionaryArray.from_arrays(coded.indices, mapped),
             np.append(original, np.nan)[places],
         )
 
-    def _look_up_texts(
-        self, given: pa.Array, normalise: Normalise
-    ) -> tuple[pa.Array, FloatArray]:
+    def _look_up_texts(self, given: pa.Array) -> tuple[pa.Array, FloatArray]:
         """Return what texts stand for in the session, and a number for each."""
         said = self.said or ColumnMapping()
         clean = [normal(text) for text in given.to_pylist()]
+        forms = clean
+        if said.minus is not None:
+            forms = [read_minus(text) or text for text in clean]
+            given = pa.array(forms, pa.large_string())
         read = replace(self.column, codes=self._codes)
-        usual = self._read_forms(clean, normalise(read, given))
+        usual = self._read_forms(forms, plain_texts(read, given))
+        read = replace(read, form=PLAIN)
         found, bad = numbers(read, usual)
         others = usual
         if self._is_numeric:
             others = _write_texts(self._convert(found), usual, bad)
         if said.limits is not None:
-            others = self._read_limits(clean, others, read, normalise)
+            others = self._read_limits(forms, others)
         absent = self._codes | set(said.missing)
         mapped = [
             said.levels.get(text, None if text in absent else other)
@@ -187,28 +177,27 @@ class MappedColumn:
             return usual
         if said.dates:
             own = [read_date(text, said.dates) for text in clean]
-        elif said.decimal is not None or said.thousands is not None:
-            own = [read_number(text, said.decimal, said.thousands) for text in clean]
+        elif said.says_signs:
+            own = [
+                read_number(text, said.decimal, said.thousands)
+                or _refuse_thousands(text, said)
+                for text in clean
+            ]
         else:
             return usual
         return compute.coalesce(pa.array(own, pa.large_string()), texts(usual))
 
-    def _read_limits(
-        self,
-        clean: Sequence[str],
-        others: pa.Array,
-        read: Column,
-        normalise: Normalise,
-    ) -> pa.Array:
+    def _read_limits(self, clean: Sequence[str], others: pa.Array) -> pa.Array:
         """Return texts with the values that stand for limits of detection."""
         said = self.said or ColumnMapping()
         found = [split_limit(text) for text in clean]
         limits = [None if each is None else each.limit for each in found]
         written = pa.array(limits, pa.large_string())
+        read = replace(self.column, codes=self._codes)
         usual = self._read_forms(
-            [each or "" for each in limits], normalise(read, written)
+            [each or "" for each in limits], plain_texts(read, written)
         )
-        values, _ = numbers(read, usual)
+        values, _ = numbers(replace(read, form=PLAIN), usual)
         if said.limits == "half":
             below = np.array([each is not None and each.is_below for each in found])
             values = np.where(below, values / 2, values)
@@ -217,6 +206,14 @@ class MappedColumn:
         if said.limits == "missing":
             told = pa.nulls(len(told), pa.large_string())
         return compute.if_else(pa.array(known), told, texts(others))
+
+
+def _refuse_thousands(text: str, said: ColumnMapping) -> str | None:
+    """Return a text that is no number in place of 9.370 where the comma is decimal."""
+    is_decimal = said.decimal is None or said.decimal in text
+    if is_decimal or not re.fullmatch(THOUSANDS_LIKE, text):
+        return None
+    return re.sub("[.,]", "_", text)
 
 
 def _write_texts(values: FloatArray, given: pa.Array, bad: Sequence[Bad]) -> pa.Array:
@@ -267,6 +264,11 @@ class MappedSource:
         self._hidden = sorted(hidden)
         self.names = Names(self._called.get(name, name) for name in self._shown)
         self.kinds: Sequence[Kind] = self._kinds()
+        self._own_forms = dict(zip(source.names.all, source.forms, strict=True))
+        self.forms = [
+            PLAIN if mapping.changes(name) else self._own_forms[own]
+            for own, name in zip(self._shown, self.names.all, strict=True)
+        ]
         self._rejected: dict[int, int] = {}  # lines, and their records
         self._n_kept, self._n_read = 0, 0
         self._omitted: list[IntArray] = []
@@ -339,8 +341,7 @@ class MappedSource:
 
     def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
         """Return texts of the table as cells of a column of the session."""
-        wanted = replace(self._column(column), reads_text=True)
-        found = wanted.map_cells(texts, self._source.normalise)
+        found = self._column(column).map_cells(texts)
         return found.cells if isinstance(found, MappedCells) else found
 
     def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
@@ -393,7 +394,7 @@ class MappedSource:
         begin = 0
         for batch in self._source.batches(asked, names):
             n_rows = len((*batch.cells, *batch.names)[0])
-            mapped = _map_batch(wanted, named, batch, self._source)
+            mapped = _map_batch(wanted, named, batch)
             keep = self._find_kept(begin, n_rows, lines, batch.names[len(named) :])
             begin += n_rows
             if keep is not None:
@@ -416,7 +417,7 @@ class MappedSource:
         """Return a column of texts as the session has them."""
         said = self._mapping.columns.get(normal(name))
         kind: Kind = "words" if said is None or said.unit is None else "number"
-        return replace(self._column(Column(name, kind)), reads_text=True)
+        return self._column(Column(name, kind))
 
     def _column(self, column: Column) -> MappedColumn:
         name = normal(column.name)
@@ -431,7 +432,8 @@ class MappedSource:
             codes = Column.of(name, "words", schema if described else None, known).codes
             column = Column(name, column.kind, column.field, codes)
         source = self._mapping.source_of(name)
-        return MappedColumn(column, source, said, bool(self._mapping.leave_out))
+        form = self._own_forms.get(source, PLAIN)
+        return MappedColumn(replace(column, form=form), source, said)
 
     def _rows_of_lines(self) -> IntArray:
         """Return the rows that begin on lines that are left out, ascending."""
@@ -470,10 +472,10 @@ class MappedSource:
         self._omitted.append(begin + np.flatnonzero(omit))
         return ~omit
 
-    def tell(self, columns: Sequence[Column], findings: Findings) -> None:
+    def tell(self, findings: Findings) -> None:
         """Add what was wrong with rows that take part, by the session's names."""
         every, omitted = _AllFindings(), set(self._mapping.leave_out.lines)
-        self._source.tell([self._column(each).inner for each in columns], every)
+        self._source.tell(every)
         for found in every.shown:
             if found.line is None or found.line not in omitted:
                 name = found.column and self._called.get(found.column, found.column)
@@ -542,11 +544,10 @@ def _map_batch(
     wanted: Sequence[MappedColumn],
     named: Sequence[MappedColumn],
     batch: Batch,
-    source: Source,
 ) -> Batch:
     cells, original = [], []
     for column, piece in zip(wanted, batch.cells, strict=True):
-        found = column.map_cells(piece, source.normalise)
+        found = column.map_cells(piece)
         if isinstance(found, MappedCells):
             original.append(found.original)
             found = found.cells
@@ -556,7 +557,7 @@ def _map_batch(
         if column.said is None:
             names.append(piece)
         else:
-            found = column.map_cells(piece, source.normalise)
+            found = column.map_cells(piece)
             names.append(
                 texts(found.cells if isinstance(found, MappedCells) else found)
             )

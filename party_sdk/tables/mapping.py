@@ -108,6 +108,8 @@ class ColumnMapping(_Part):
         counts. ``excel`` is the number of a day as Excel counts it.
     limits: what cells such as ``<0.1`` are: half the limit, the limit, or no value.
         What is above a limit has no half: it is the limit then.
+    minus: ``any`` takes numbers behind another minus sign than '-', with the sign behind
+        them or in brackets as negative ones.
     """
 
     source: _Name | None = Field(default=None, alias="from")
@@ -124,6 +126,7 @@ class ColumnMapping(_Part):
     thousands: Thousands | None = None
     dates: tuple[DateOrder, ...] = Field(default=(), max_length=4)
     limits: Limit | None = None
+    minus: Literal["any"] | None = None
 
     @field_validator("dates")
     @classmethod
@@ -186,7 +189,13 @@ class ColumnMapping(_Part):
     @property
     def says_numbers(self) -> bool:
         """Return whether it says how numbers are written."""
-        return (self.decimal, self.thousands, self.limits) != (None, None, None)
+        said = (self.decimal, self.thousands, self.limits, self.minus)
+        return any(each is not None for each in said)
+
+    @property
+    def says_signs(self) -> bool:
+        """Return whether it says what points and commas in numbers are."""
+        return self.decimal is not None or self.thousands is not None
 
     @property
     def gives_numbers(self) -> bool:
@@ -339,7 +348,7 @@ _OPEN: Final = frozenset({"levels", "values"})
 """Parts whose names are cells: sentences stop before them."""
 _KEYS: Final = (
     "from", "levels", "convert", "factor", "offset", "missing",
-    "decimal", "thousands", "dates", "limits", "version", "file", "columns", "leave_out", "lines", "values",
+    "decimal", "thousands", "dates", "limits", "minus", "version", "file", "columns", "leave_out", "lines", "values",
 )  # fmt: skip
 
 

@@ -17,7 +17,13 @@ import pyarrow as pa
 
 from clustering_protocols.terms.schema import Field
 from party_sdk.tables import guards
-from party_sdk.tables.cells import SHORT_YEAR, read_date, read_number, split_limit
+from party_sdk.tables.cells import (
+    SHORT_YEAR,
+    read_date,
+    read_minus,
+    read_number,
+    split_limit,
+)
 from party_sdk.tables.codes import as_date
 from party_sdk.tables.columns import Column, numbers
 from party_sdk.tables.report import HEADER, CellProblem
@@ -167,22 +173,14 @@ def _format_bound(field: Field, end: float) -> str:
     return as_date(end) if field.type == "date" else f"{end:g}"
 
 
-_OTHER_MINUS: Final = re.compile(
-    r"\s*(?:[\u2010-\u2015\u2212]\s*[\d.,]+|[\d.,]+\s*-|\(\s*[\d.,]+\s*\))\s*"
-)
-"""A number behind another sign than '-', with the sign behind it, or in brackets."""
-
-
 def _hint_for(what: str, texts: Sequence[str], row: int | None) -> str:
     """Return what mends values, where their kind shows it.
 
     row: the line of other wrong values beside this one, if it stands among such.
     """
     is_number = what == _NO_NUMBERS
-    if is_number and any(map(_OTHER_MINUS.fullmatch, texts)):
-        return (
-            "negative numbers? Write their minus as '-' in front, as most programs do"
-        )
+    if is_number and any(map(read_minus, texts)):
+        return 'negative numbers by their minus? minus = "any" in a mapping reads them'
     if is_number and any(split_limit(text) for text in texts):
         return (
             'a limit of detection: limits = "half", "value" or "missing" in a mapping'

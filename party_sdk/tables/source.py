@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import pyarrow as pa
 
 from clustering_protocols.records.arrays import FloatArray
-from party_sdk.tables.cells import Kind
+from party_sdk.tables.cells import CellForm, Kind
 from party_sdk.tables.columns import Column
 from party_sdk.tables.names import Names
 from party_sdk.tables.report import Findings
@@ -45,6 +45,11 @@ class Source(Protocol):
         ...
 
     @property
+    def forms(self) -> Sequence[CellForm]:
+        """Return how the texts of each column are written."""
+        ...
+
+    @property
     def places(self) -> Places:
         """Return what says where a row stands."""
         ...
@@ -62,7 +67,11 @@ class Source(Protocol):
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield the cells of columns, and those that name the rows, in order."""
+        """Yield the cells of columns, and those that name the rows, in order.
+
+        They are as the table has them: typed, or texts of the column's form. Columns of
+        numbers are watched for signs with two readings, which :meth:`tell` names.
+        """
         ...
 
     def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
@@ -81,12 +90,9 @@ class Source(Protocol):
         ...
 
     def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
-        """Return texts of the table as the cells that a column is read from.
-
-        Numbers have a point, dates begin with the year.
-        """
+        """Return texts of the table as the cells that a column is read from."""
         ...
 
-    def tell(self, columns: Sequence[Column], findings: Findings) -> None:
-        """Add what was wrong with rows that the last pass left out."""
+    def tell(self, findings: Findings) -> None:
+        """Add what was wrong in the last pass: with rows that were left out, with signs."""
         ...

@@ -38,7 +38,12 @@ def unpack_study(path: Path, copy: Path, limits: Limits) -> Unpacked:
         empty = write_rows(names, _rows(chain([first], pieces), limits), copy)
     except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, ValueError):
         raise InvalidData(f"{path.name!r} is no readable {path.suffix} file.") from None
-    return Unpacked(empty=tuple(empty))
+    numeric = [
+        place
+        for place, values in enumerate(first[0].values())
+        if not any(isinstance(value, str) for value in values)
+    ]
+    return Unpacked(empty=tuple(empty), numeric=tuple(numeric))
 
 
 def read_labels(path: Path) -> Labels:

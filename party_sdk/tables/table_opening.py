@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema, normal
 from party_sdk.tables import table_reading
 from party_sdk.tables.arrow_tables import frame_source, parquet_source
-from party_sdk.tables.cells import is_date
+from party_sdk.tables.cells import CellForm, is_date
 from party_sdk.tables.columns import Column, is_numeric, numbers, texts
 from party_sdk.tables.dialect import from_mapping
 from party_sdk.tables.files import LARGE_FILE, STATISTICS, kind_of
@@ -33,7 +33,7 @@ from party_sdk.tables.mapping import TableMapping, load_mapping
 from party_sdk.tables.names import IdColumns
 from party_sdk.tables.read_options import How
 from party_sdk.tables.report import CheckReport, Findings
-from party_sdk.tables.row_places import NumberedRows, Places
+from party_sdk.tables.row_places import Places
 from party_sdk.tables.scratch import new_scratch, private_folder
 from party_sdk.tables.source import Source
 from party_sdk.tables.spool import ColumnSpool, mapped_batches
@@ -190,7 +190,9 @@ def _open_unmapped(
 ) -> Iterator[Source]:
     path = file_of(table)
     if path is None:
-        yield frame_source(table, (*how.id_columns, *how.match_columns))
+        yield frame_source(
+            table, how.file_dialect, (*how.id_columns, *how.match_columns)
+        )
         return
     before = _state(path)
     yield _open_file(path, how, folder, columns)
@@ -218,15 +220,10 @@ def _open_file(
     )
     unpacked = unpack(question, folder)
     if kind == "parquet":
-        return parquet_source(path, unpacked, folder / ARROW_COPY)
+        return parquet_source(path, unpacked, folder / ARROW_COPY, dialect)
     if not (folder / TEXT_COPY).is_file():
         raise unusable(path)
-    rows = NumberedRows(unpacked.first, unpacked.empty)
-    copy = CopiedSource(
-        folder / TEXT_COPY, dialect, rows, unpacked.format, unpacked.decimal
-    )
-    copy.warnings = [*copy.warnings, *unpacked.warnings]
-    return copy
+    return CopiedSource(folder / TEXT_COPY, dialect, unpacked)
 
 
 def _state(path: Path) -> tuple[int, int, int]:
@@ -272,6 +269,7 @@ class Excerpt:
     places: where the rows stand.
     left_out: what was wrong with lines and cells that were not read.
     counts: what ``places`` counts: lines or rows.
+    forms: how texts of columns are written.
     """
 
     names: tuple[str, ...]
@@ -279,6 +277,7 @@ class Excerpt:
     places: Places
     left_out: Findings
     counts: str
+    forms: Mapping[str, CellForm]
 
 
 def read_cells(
@@ -302,18 +301,21 @@ def read_cells(
     ):
         source.names.require(asked)
         spool, findings = ColumnSpool(scratch.cells), Findings()
+        forms = dict(zip(source.names.all, source.forms, strict=True))
+        columns = [replace(c, form=forms[normal(c.name)]) for c in columns]
         for batch in source.batches(columns, naming) if asked else ():
             cells = map(_of_one_kind, columns, batch.cells)
             spool.write([*cells, *batch.names])
         spool.close()
         if columns:
-            source.tell(columns, findings)
+            source.tell(findings)
         return Excerpt(
             names=source.names.all,
             batches=mapped_batches(scratch.cells),
             places=source.read_places() or source.places,
             left_out=findings,
             counts=source.places.word,
+            forms=forms,
         )
 
 
@@ -323,7 +325,7 @@ def _of_one_kind(column: Column, cells: pa.Array) -> pa.Array:
         return texts(cells) if types.is_dictionary(cells.type) else cells
     values, bad = numbers(column, cells)
     if bad:
-        raise InvalidData(f"{column.name!r} holds cells that are no numbers.")
+        raise InvalidData(f"{column.name!r}: {bad[0].what}.")
     return pa.array(values, from_pandas=True)
 
 

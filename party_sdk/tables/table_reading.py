@@ -93,7 +93,10 @@ def _columns(source: Source, how: How, naming: Sequence[str]) -> list[Column]:
     wanted = named.choose_columns(source.names, naming, said)
     kinds = dict(zip(source.names.all, source.kinds, strict=True))
     codes = frozenset({*how.file_dialect.codes})
-    columns = [Column.of(name, kinds[name], how.schema, codes) for name in wanted]
+    forms = dict(zip(source.names.all, source.forms, strict=True))
+    columns = [
+        Column.of(name, kinds[name], how.schema, codes, forms[name]) for name in wanted
+    ]
     return (
         columns
         if how.mapping is None
@@ -232,7 +235,7 @@ class TableReading:
     def result(self, file: Path | None) -> tuple[CheckReport, Table | None]:
         """Return what was found, and the table if nothing hinders."""
         findings, unfit = Findings(), Findings()
-        self._source.tell(self._columns, findings)
+        self._source.tell(findings)
         read = self._source.read_places()
         places = read or self._source.places
         if read is not None or not findings:  # else lines of others are not known
@@ -305,12 +308,12 @@ class TableReading:
             names = [c.name for c in self._columns if _needs(c) == what]
             if names:
                 unfit.add(_explain_undescribed(what, names))
-        _add(unfit, self._gaps, places)
         gaps = sum(
             int(count)
             for refuses, count in zip(self._refusing, self._watch.missing, strict=True)
             if refuses
         )
+        _add(unfit, self._gaps, places)
         unfit.more += max(0, gaps - len(self._gaps))
 
     def _report(

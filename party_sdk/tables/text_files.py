@@ -5,43 +5,41 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Final
 
 import duckdb
 import pyarrow as pa
-from pyarrow import compute
 
 from clustering_protocols.common.errors import InvalidData
 from party_sdk.home.disk_room import no_room
 from party_sdk.tables import duck
 from party_sdk.tables.cells import (
-    SEPARATED,
-    SHORT_YEAR,
+    CellForm,
     column_warnings,
     columns_of,
-    comma_warnings,
+    find_forms,
     guess,
-    is_number,
-    read_date,
 )
-from party_sdk.tables.columns import EARLY, Column, numbers
+from party_sdk.tables.columns import Column
 from party_sdk.tables.dialect import Dialect
 from party_sdk.tables.files import CELL_LINES, UNPACK, FileKind, Limits
+from party_sdk.tables.guards import SignWatches
 from party_sdk.tables.names import Names
-from party_sdk.tables.report import HEADER, Finding, Findings, form
+from party_sdk.tables.report import Finding, Findings
 from party_sdk.tables.row_places import FileLines, NumberedRows, Places, RemainingRows
 from party_sdk.tables.source import Batch, Cells
-from party_sdk.tables.text_format import detect, records, split_lines
+from party_sdk.tables.text_format import detect, has_number, records, split_lines
+from party_sdk.tables.unpacking import Unpacked
 
 _SAMPLE_BYTES: Final = 1 << 18
 _LONGEST_HEAD: Final = 1 << 24
 _PIECE: Final = 1 << 20
 _MOST_PLACES: Final = 200
-"""Rejected lines, and cells that cannot be read, of which the line is looked up."""
+"""Rejected lines of which the line is looked up."""
 _ASCII: Final = bytes(range(128))
 _PLAIN: Final = frozenset({"utf-8", "utf-8-sig"})
 _MARKS: Final = (
@@ -61,14 +59,7 @@ _REJECTED: Final = {
 }
 """What is said for each of DuckDB's reasons; its own text may hold cells."""
 
-
-@dataclass(frozen=True, slots=True)
-class _WrongCell:
-    """A cell that is no number or date: its row, and what is said of it."""
-
-    row: int
-    column: str
-    what: str
+NOT_COPIED: Final = Unpacked()
 
 
 class TextSource:
@@ -78,6 +69,7 @@ class TextSource:
     given: what the operator says; the rest is found in the file.
     folder: for a copy, where DuckDB cannot read the file itself.
     allow: guards that are switched off.
+    copied: what another kind of file held, of which this is a copy.
     """
 
     def __init__(
@@ -87,6 +79,7 @@ class TextSource:
         given: Dialect,
         folder: Path,
         allow: Sequence[str] = (),
+        copied: Unpacked = NOT_COPIED,
     ) -> None:
         head = _read_head(path, kind)
         encoding = given.encoding or _find_encoding(path, kind, head)
@@ -99,7 +92,7 @@ class TextSource:
         rows = records(text, self.dialect)
         if not rows:
             raise InvalidData(f"{path.name!r} has no line with the names of columns.")
-        numbers_read = [cell for cell in rows[0] if is_number(cell, self.dialect)]
+        numbers_read = [cell for cell in rows[0] if has_number(cell)]
         if not all(cell.strip().isdigit() for cell in numbers_read):
             line = (self.dialect.skip or 0) + 1
             raise InvalidData(
@@ -112,24 +105,44 @@ class TextSource:
             )
         self.names = Names(rows[0])
         cells = columns_of(rows[1:], len(self.names.all))
-        self.kinds = tuple(guess(column, self.dialect) for column in cells)
-        self.warnings: Sequence[str] = [
+        numeric = {*copied.numeric} - {*copied.mixed}
+        judged = [[] if i in numeric else column for i, column in enumerate(cells)]
+        self.forms = [
+            CellForm(codes=form.codes)
+            if place in numeric
+            else replace(form, has_numbers=place in copied.mixed)
+            for place, form in enumerate(find_forms(judged, self.dialect))
+        ]
+        signs = Counter(form.decimal for form in self.forms if form.is_decided)
+        dates = {form.dates for form in self.forms} - {"year-first"}
+        self.dialect = replace(
+            self.dialect,
+            decimal=max(signs, key=lambda sign: signs[sign], default="."),
+            dates=self.dialect.dates or (dates.pop() if len(dates) == 1 else None),
+        )
+        pairs = list(zip(cells, self.forms, strict=True))
+        self.kinds = tuple(guess(*pair) for pair in pairs)
+        self._warnings = [
             *warnings,
-            *comma_warnings(cells, self.dialect),
-            *column_warnings(self.names.all, self.kinds, cells, self.dialect),
+            *column_warnings(self.names.all, self.kinds, cells, self.forms),
         ]
         self._read = path
         is_plain = kind == "text" and encoding in _PLAIN and not _has_mixed_ends(head)
         if not is_plain or duck.is_pattern(path.absolute()):
             self._decode()
         self._rejects: list[duck.Reject] = []
-        self._wrong: list[_WrongCell] = []
-        self._n_wrong = self._n_read = 0
+        self._signs = SignWatches()
+        self._n_read = 0
 
     def _decode(self) -> None:
         self._read = self._folder / "decoded.csv"
         encoding = self.dialect.encoding or "utf-8"
         copy_decoded(self._path, self._kind, encoding, self._read, self._limits)
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """Return what was guessed in the file's beginning, and in the last pass."""
+        return [*self._warnings, *self._signs.warnings()]
 
     @property
     def places(self) -> Places:
@@ -150,13 +163,10 @@ class TextSource:
     def batches(
         self, columns: Sequence[Column], naming: Sequence[str]
     ) -> Iterator[Batch]:
-        """Yield cells, numbers as such and all else as texts.
-
-        Cells that are no numbers or dates are missing, and told by :meth:`tell`.
-        """
+        """Yield texts, as the file has them."""
         wanted = [self.names.position(column.name) for column in columns]
         ids = [self.names.position(name) for name in naming]
-        self._wrong, self._n_wrong = [], 0
+        self._signs = SignWatches(columns, [self.forms[place] for place in wanted])
         n_rows = 0
         for batch in self._text_batches([*wanted, *ids]):
             if self._kind == "gzip":
@@ -164,35 +174,9 @@ class TextSource:
                     n_rows + len(batch), len(wanted), len(ids), UNPACK
                 )
             cells = batch.columns[: len(wanted)]
-            yield Batch(
-                [
-                    self._parse(*pair, n_rows)
-                    for pair in zip(columns, cells, strict=True)
-                ],
-                batch.columns[len(wanted) :],
-            )
+            self._signs.see(cells, n_rows)
+            yield Batch(cells, batch.columns[len(wanted) :])
             n_rows += len(batch)
-
-    def _parse(self, column: Column, cells: pa.Array, begin: int) -> pa.Array:
-        if not (column.is_numeric or column.is_date):
-            return cells
-        usual = None
-        if column.is_numeric:
-            with suppress(pa.ArrowInvalid):  # it does not suffice for commas and codes
-                usual = compute.cast(cells, pa.float64())
-        if usual is None:
-            usual = self.normalise(column, cells)
-        values, bad = numbers(column, usual)
-        self._n_wrong += len(bad)
-        for fault in bad[: _MOST_PLACES - len(self._wrong)]:
-            what = fault.what
-            if what != EARLY:
-                what = _explain(column, cells[fault.row].as_py() or "", self.dialect)
-            self._wrong.append(_WrongCell(begin + fault.row, column.name, what))
-        if column.is_date:
-            days = pa.array(values, from_pandas=True)
-            return compute.cast(days, pa.int32()).view(pa.date32())
-        return pa.array(values, from_pandas=True)
 
     def texts(self, columns: Sequence[Column]) -> Iterator[Cells]:
         """Yield cells as the file has them: only lines of a wrong length are left out."""
@@ -220,28 +204,9 @@ class TextSource:
         return RemainingRows(places, sorted(places.find(lines).values()))
 
     def normalise(self, column: Column, texts: pa.Array) -> pa.Array:
-        """Return texts of numbers with a point, and of dates with the year first."""
-        if not (column.is_numeric or column.is_date):
-            return texts
-        codes = pa.array(sorted(column.codes | self.dialect.codes))
-        clean = compute.utf8_trim_whitespace(texts)
-        given = compute.if_else(compute.is_in(clean, value_set=codes), None, clean)
-        if column.is_date:
-            order = self.dialect.dates
-            if order in {None, "year-first"}:
-                return given
-            coded = given.dictionary_encode()
-            dates = [
-                read_date(text, [order]) or text
-                for text in coded.dictionary.to_pylist()
-            ]
-            return pa.array(dates, pa.large_string()).take(coded.indices)
-        if self.dialect.decimal != ",":
-            return given
-        # a point between thousands is no number: with '_' nothing else is one either
-        return compute.replace_substring(
-            compute.replace_substring(given, ".", "_"), ",", "."
-        )
+        """Return texts as they are."""
+        del column
+        return texts
 
     def _text_batches(self, places: Sequence[int]) -> Iterator[pa.RecordBatch]:
         path, width = self._read.absolute(), len(self.names.all)
@@ -258,27 +223,14 @@ class TextSource:
         except duckdb.Error as error:
             raise duck.unreadable(self._path, error) from None
 
-    def tell(self, columns: Sequence[Column], findings: Findings) -> None:
-        """Add what the last pass did not read: lines that DuckDB rejected, and cells."""
-        del columns
+    def tell(self, findings: Findings) -> None:
+        """Add what the last pass did not read: lines that DuckDB rejected, and signs."""
         found = [*self._rejected_findings(), *self._swallowed_rows()]
-        if (places := self.read_places()) is not None:
-            rows = sorted({cell.row for cell in self._wrong})
-            lines = dict(zip(rows, places.of(rows), strict=True))
-            for cell in self._wrong:
-                of_cell = cell.what != HEADER
-                line = lines[cell.row]
-                found.append(
-                    Finding(
-                        line=line, column=cell.column, what=cell.what, of_cell=of_cell
-                    )
-                )
         for finding in sorted(found, key=lambda each: each.line or 0):
-            findings.add(
-                finding.what, finding.line, finding.column, of_cell=finding.of_cell
-            )
+            findings.add(finding.what, finding.line)
         findings.more += max(0, len(self._rejects) - _MOST_PLACES)
-        findings.more += self._n_wrong - len(self._wrong)
+        if (places := self.read_places()) is not None:
+            self._signs.tell(findings, places)
 
     def _rejected_findings(self) -> list[Finding]:
         shown = self._rejects[:_MOST_PLACES]
@@ -324,8 +276,8 @@ class TextSource:
         return 1 < len(cells) == width and all(
             kind in {"words", "nothing"}
             or cell.strip() in dialect.codes
-            or guess([cell], dialect) != "words"
-            for kind, cell in zip(self.kinds, cells, strict=True)
+            or guess([cell], form) != "words"
+            for kind, cell, form in zip(self.kinds, cells, self.forms, strict=True)
         )
 
     def _lines(self, positions: Sequence[int]) -> list[int]:
@@ -346,29 +298,27 @@ class CopiedSource(TextSource):
     """Rows of another kind of file, which were written as text.
 
     copy: one line per row, in UTF-8 and commas, with the names of columns in the first.
-    rows: what rows are called.
-    chosen: what was chosen in the file, such as its sheet.
-    decimal: the sign of numbers in the copy.
+    unpacked: what was said of the file beside the copy.
     """
 
     def __init__(
         self,
         copy: Path,
         given: Dialect,
-        rows: NumberedRows,
-        chosen: dict[str, Any],
-        decimal: str,
+        unpacked: Unpacked,
     ) -> None:
         dialect = Dialect(
             encoding="utf-8",
             delimiter=",",
-            decimal=decimal,
+            decimal=given.decimal,
             skip=0,
             dates=given.dates,
             missing=given.missing,
         )
-        super().__init__(copy, "text", dialect, copy.parent)
-        self._rows, self._chosen = rows, chosen
+        super().__init__(copy, "text", dialect, copy.parent, copied=unpacked)
+        self._warnings += unpacked.warnings
+        self._rows = NumberedRows(unpacked.first, unpacked.empty)
+        self._unpacked = unpacked
 
     @property
     def places(self) -> Places:
@@ -381,7 +331,7 @@ class CopiedSource(TextSource):
         dialect = self.dialect
         decimal = {"decimal": dialect.decimal} if dialect.decimal != "." else {}
         dates = {"dates": dialect.dates} if dialect.dates else {}
-        return self._chosen | decimal | dates
+        return self._unpacked.format | decimal | dates
 
     def _swallowed_rows(self) -> Iterator[Finding]:
         """Yield the cells that hold lines which are rows by themselves."""
@@ -415,9 +365,15 @@ class CopiedSource(TextSource):
         return 1 < len(cells) == len(self.kinds) and all(
             kind in {"words", "nothing"}
             or cell.strip() in dialect.codes
-            or guess([cell], dialect) != "words"
-            for kind, cell in zip(self.kinds, cells, strict=True)
+            or guess([cell], form) != "words"
+            for kind, cell, form in zip(self.kinds, cells, self.forms, strict=True)
         )
+
+    def tell(self, findings: Findings) -> None:
+        """Add what the copy does not show, too."""
+        for problem in self._unpacked.problems:
+            findings.add(problem)
+        super().tell(findings)
 
     def _lines(self, positions: Sequence[int]) -> list[int]:
         return self._rows.of([line - 2 for line in super()._lines(positions)])
@@ -425,30 +381,6 @@ class CopiedSource(TextSource):
     def _find_remaining(self) -> RemainingRows:
         lines = super()._lines([reject.at for reject in self._rejects])
         return RemainingRows(self._rows, sorted({line - 2 for line in lines}))
-
-
-def _explain(column: Column, cell: str, dialect: Dialect) -> str:
-    """Return what a cell is not, and what may help, with its form alone."""
-    if column.heads(cell):
-        return HEADER
-    shape = form(cell.strip())
-    if column.is_date:
-        if SHORT_YEAR.fullmatch(cell.strip()):
-            return EARLY
-        if dialect.dates is None and any(sign in cell for sign in "/-."):
-            return (
-                f"{shape!r}: is the day or the month first? --csv dates=day-first says"
-            )
-        return f"{shape!r} is no date in the order {dialect.dates or 'year-first'}"
-    other = replace(dialect, decimal="," if dialect.decimal == "." else ".")
-    hint = ""
-    if is_number(cell, other):
-        hint = f": the decimal sign here is {dialect.decimal!r} (--csv decimal=…)"
-    elif not any(character.isdigit() for character in cell):
-        hint = " (if it stands for no value: --csv missing=…)"
-    elif is_number(cell.replace(",", "").replace(".", ""), dialect):
-        hint = f": {SEPARATED}"
-    return f"{shape!r} is no number{hint}"
 
 
 # Bytes to text

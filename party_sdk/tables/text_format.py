@@ -5,26 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from party_sdk.tables.cells import is_date, is_number
+from party_sdk.tables.cells import is_date, is_number, read_minus
 from party_sdk.tables.dialect import Dialect
 
 HEAD_ROWS: Final = 200
 """Rows that are looked at."""
 _MOST_TITLES: Final = 30
 _SIGNS: Final = (Dialect(decimal="."), Dialect(decimal=","))
-_POINT: Final = re.compile(r"[+-]?\d+\.\d+(?:[eE][+-]?\d+)?")
-_COMMA: Final = re.compile(r"[+-]?\d+,\d+(?:[eE][+-]?\d+)?")
-_SHORT_DATE: Final = re.compile(r"(\d{1,2})([./-])(\d{1,2})\2(\d{4})")
 
 
 def detect(text: str, given: Dialect) -> tuple[Dialect, list[str]]:
@@ -38,9 +35,6 @@ def detect(text: str, given: Dialect) -> tuple[Dialect, list[str]]:
     delimiter = given.delimiter or _sep_line(lines)
     delimiter = delimiter or _find_delimiter(lines[skip:], given.quote)
     dialect = replace(given, skip=skip, delimiter=delimiter)
-    if given.decimal is None:
-        dialect = replace(dialect, decimal=decimal_sign(records(text, dialect)))
-    dialect = _with_dates(dialect, records(text, dialect))
     return _below_titles(text, dialect) if given.skip is None else (dialect, [])
 
 
@@ -105,43 +99,10 @@ def _find_delimiter(lines: Sequence[str], quote: str) -> str:
         if usual < 2:
             continue
         alike = count / len(rows)
-        unnamed = abs(usual - len(rows[count_titles(rows)]))
-        scores[delimiter] = (alike >= 0.5, -unnamed, alike > 0.9, usual)
+        n_titles = count_titles(rows)
+        unnamed = abs(usual - len(rows[n_titles]))
+        scores[delimiter] = (alike >= 0.5, -unnamed, -n_titles, alike > 0.9, usual)
     return max(scores, key=lambda d: scores[d], default=",")
-
-
-def decimal_sign(rows: Sequence[Sequence[str]]) -> str:
-    """Return which sign more numbers with a fraction have, below the first row."""
-    counts: Counter[str] = Counter()
-    for cells in rows[1:]:
-        for cell in cells:
-            counts["."] += _POINT.fullmatch(cell.strip()) is not None
-            counts[","] += _COMMA.fullmatch(cell.strip()) is not None
-    return "," if counts[","] > counts["."] else "."
-
-
-def _with_dates(dialect: Dialect, rows: Sequence[Sequence[str]]) -> Dialect:
-    """Say in which order dates are written, where the beginning of the file shows it.
-
-    1.2.2026 is the first of February wherever points are used; of 1/2/2026 nobody knows.
-    """
-    dates = [
-        match
-        for cells in rows[1:]
-        for cell in cells
-        if (match := _SHORT_DATE.fullmatch(cell.strip()))
-    ]
-    if not dates:
-        return dialect
-    order = dialect.dates
-    if order is None and dates[0][2] == ".":
-        order = "day-first"
-    if order is None:
-        day_first = any(int(match[1]) > 12 for match in dates)
-        month_first = any(int(match[3]) > 12 for match in dates)
-        if day_first != month_first:
-            order = "day-first" if day_first else "month-first"
-    return replace(dialect, dates=order)
 
 
 # Rows above the names of columns: titles of extracts, dates, and who made them
@@ -189,7 +150,12 @@ def _below_titles(text: str, dialect: Dialect) -> tuple[Dialect, list[str]]:
 
 
 def _may_name(cell: str) -> bool:
-    return not is_date(cell) and not any(is_number(cell, sign) for sign in _SIGNS)
+    return not is_date(cell) and not has_number(cell)
+
+
+def has_number(cell: str) -> bool:
+    """Return whether a cell is a number, with either decimal sign and any minus."""
+    return any(is_number(cell, sign) for sign in _SIGNS) or bool(read_minus(cell))
 
 
 # Copies
@@ -200,19 +166,23 @@ def write_rows(
     rows: Iterable[Sequence[Any]],
     copy: Path,
     first: int = 1,
-    decimal: str = ".",
+    mixed: Collection[int] = (),
 ) -> list[int]:
     """Write rows as text, one line each; return the numbers of empty ones, left out.
 
     first: the number of the first row.
-    decimal: the sign of numbers.
+    mixed: places of columns whose numbers are written without a decimal sign, as texts
+        beside them have signs of their own.
     """
     empty = []
     with copy.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
         for number, row in enumerate(rows, first):
-            cells = [as_text(value, decimal) for value in row]
+            cells = [
+                _without_sign(value) if place in mixed else as_text(value)
+                for place, value in enumerate(row)
+            ]
             if any(cells):
                 writer.writerow(cells)
             else:
@@ -220,7 +190,16 @@ def write_rows(
     return empty
 
 
-def as_text(value: Any, decimal: str = ".") -> str:
+def _without_sign(value: Any) -> str:
+    """Return a value as text: 5.125 as 5125e-3, which has one reading alone."""
+    text = as_text(value)
+    if not isinstance(value, float) or "." not in text:
+        return text
+    _, digits, exponent = Decimal(text).as_tuple()
+    return f"{'-' * (value < 0)}{''.join(map(str, digits))}e{exponent}"
+
+
+def as_text(value: Any) -> str:
     """Return a value as a text file has it: without loss, on one line."""
     if value is None:
         return ""
@@ -232,7 +211,7 @@ def as_text(value: Any, decimal: str = ".") -> str:
         return (
             str(int(value))
             if value.is_integer() and abs(value) < 2**53
-            else repr(value).replace(".", decimal)
+            else repr(value)
         )
     if isinstance(value, datetime) and not (value.hour or value.minute or value.second):
         value = value.date()

@@ -81,7 +81,9 @@ class Unpacked(_Message):
     chosen: the places of those that the copy holds, in its order.
     first: the number of the first row; ``empty``: of rows that hold nothing.
     format: what was chosen in the file, such as its sheet.
-    decimal: the sign of numbers in a copy as text.
+    numeric: the places of columns of a copy as text that had numbers.
+    mixed: those of them that had texts of numbers as well.
+    problems: what a copy cannot show, and somebody has to decide.
     sheets: of a workbook: those that hold something.
     """
 
@@ -91,7 +93,9 @@ class Unpacked(_Message):
     first: int = 1
     empty: tuple[int, ...] = ()
     format: dict[str, str | int] = {}
-    decimal: str = "."
+    numeric: tuple[int, ...] = ()
+    mixed: tuple[int, ...] = ()
+    problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     sheets: tuple[str, ...] = ()
     labels: Labels = Labels()
@@ -101,7 +105,7 @@ class Unpacked(_Message):
 class Question(_Message):
     """Which part of a file is asked for.
 
-    columns: of a Parquet file; None for all.
+    columns: those that are used; None for all.
     large: whether the operator lifts the limits.
     """
 
@@ -134,7 +138,9 @@ class Question(_Message):
 
             if self.part == "sheets":
                 return Unpacked(sheets=sheet_names(self.path))
-            return unpack_sheet(self.path, self.dialect, folder / TEXT_COPY)
+            return unpack_sheet(
+                self.path, self.dialect, self.columns, folder / TEXT_COPY
+            )
         from party_sdk.tables.statistics_files import read_labels, unpack_study
 
         if self.part == "labels":

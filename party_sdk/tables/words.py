@@ -7,24 +7,32 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
+from itertools import product
 from typing import Final
 
 _LEVELS: Final = {
-    "yes": "yes y ja j oui o si sí s true wahr vrai",
-    "no": "no n nein non nee false falsch faux",
-    "female": "female f w woman women weiblich frau femme feminin féminin mujer femenino "
-    "femenina donna femmina vrouw vrouwelijk",
-    "male": "male m man men männlich mann homme masculin hombre masculino varón uomo "
-    "maschio maschile mannelijk",
-    "never": "never nie niemals nichtraucher non-smoker nonsmoker jamais nunca mai nooit",
-    "former": "former ex ex-smoker exsmoker früher ehemals ehemalig exraucher ancien "
-    "anciennement antiguo exfumador passato vroeger voormalig",
-    "current": "current smoker now aktuell raucher derzeit actuel actuellement fumeur "
-    "actual fumador attuale fumatore huidig roker",
-    "alive": "alive living lebend lebt vivant vivo levend",
-    "dead": "dead died deceased tot verstorben décédé mort muerto fallecido deceduto "
-    "morto overleden",
+    "yes": "yes y true | ja j wahr | oui o vrai | si sí s | si sì s | ja j",
+    "no": "no n false | nein n falsch | non n faux | no n | no n | nee n",
+    "female": "female f woman women | weiblich w frau | femme feminin féminin | mujer "
+    "femenino femenina | donna femmina | vrouw vrouwelijk",
+    "male": "male m man men | männlich mann | homme masculin | hombre masculino varón "
+    "| uomo maschio maschile | man mannelijk",
+    "never": "never non-smoker nonsmoker | nie niemals nichtraucher | jamais | nunca | mai "
+    "| nooit",
+    "former": "former ex ex-smoker exsmoker | früher ehemals ehemalig exraucher | ancien "
+    "anciennement | antiguo exfumador | passato | vroeger voormalig",
+    "current": "current smoker now | aktuell raucher derzeit | actuel actuellement fumeur "
+    "| actual fumador | attuale fumatore | huidig roker",
+    "alive": "alive living | lebend lebt | vivant | vivo | vivo | levend",
+    "dead": "dead died deceased | tot verstorben | décédé mort | muerto fallecido "
+    "| deceduto morto | overleden",
 }
+_BY_LANGUAGE: Final = [
+    dict(zip(_LEVELS, words, strict=True))
+    for words in zip(*(each.split("|") for each in _LEVELS.values()), strict=True)
+]
+"""By language: the words for each level."""
 _COLUMNS: Final = {
     "sex": "sex gender geschlecht sexe genre sexo género sesso genere geslacht",
     "age": "age alter âge edad età leeftijd",
@@ -57,13 +65,49 @@ def _index(table: dict[str, str]) -> dict[str, str]:
     return {fold(word): name for name, words in table.items() for word in words.split()}
 
 
-_OF_LEVELS: Final = _index(_LEVELS)
+_OF_LEVELS: Final = {
+    word: name for levels in _BY_LANGUAGE for word, name in _index(levels).items()
+}
 _OF_COLUMNS: Final = _index(_COLUMNS)
 
 
 def meaning_of_level(text: str) -> str | None:
     """Return what a level means, such as ``female``; None where no language has it."""
     return _OF_LEVELS.get(fold(text))
+
+
+def readings_of_letters(
+    letters: Collection[str], meanings: Collection[str]
+) -> dict[str, set[str]]:
+    """Return what letters may stand for, where they begin words of one language.
+
+    Two letters stand for two things: of H and M, M is no man, and so a mujer. Readings
+    that explain the most letters count.
+
+    letters: folded.
+    meanings: those that there may be.
+    """
+    best, most = dict[str, set[str]](), 0
+    for levels in _BY_LANGUAGE:
+        begun = {
+            letter: [
+                meaning
+                for meaning, words in levels.items()
+                if meaning in meanings
+                and any(fold(word).startswith(letter) for word in words.split())
+            ]
+            for letter in letters
+        }
+        for choice in product(*([None, *begun[letter]] for letter in letters)):
+            chosen = [meaning for meaning in choice if meaning is not None]
+            if len(set(chosen)) < len(chosen) or len(chosen) < max(most, 1):
+                continue
+            if len(chosen) > most:
+                best, most = {}, len(chosen)
+            for letter, meaning in zip(letters, choice, strict=True):
+                if meaning is not None:
+                    best.setdefault(letter, set()).add(meaning)
+    return best
 
 
 def meanings_of_column(text: str) -> frozenset[str]:

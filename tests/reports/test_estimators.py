@@ -23,7 +23,7 @@ from clustering_protocols.terms.terms import Layout
 from coterie import CannotCluster, FederatedCoClustering, FederatedKMeans
 from tests.attacks.honest_sessions import house_in, play
 
-POINTS: dict[int, Verdict] = {0: RIGHT, 1: BROKEN}
+POINTS: dict[int, Verdict] = {0: RIGHT, 1: RIGHT}
 """By the number of three sites that write 9.370 for 9370: whether the clusters hold."""
 STAND_INS: dict[str, Verdict] = {
     "P999": RIGHT,
@@ -68,9 +68,13 @@ def test_one_site_that_writes_thousands_with_a_point_is_noticed(
         files.append(tmp_path / f"site-{site}.csv")
         table.to_csv(files[-1], sep=";", index=False)
     model = FederatedKMeans(3, protocol="llf", layout="rows", random_state=0)
-    model, told = fitted(model, files)
+    try:
+        model, _ = fitted(model, files)
+    except CannotCluster as refused:
+        check(right("thousands" in str(refused)), POINTS[n_sites])
+        return
     worst = min(adjusted_rand_score(groups, labels) for labels in model.labels_)
-    check(right(worst > 0.9 or told), POINTS[n_sites])
+    check(right(worst > 0.9), POINTS[n_sites])
 
 
 @pytest.mark.parametrize("stand_in", STAND_INS)

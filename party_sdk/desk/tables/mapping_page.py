@@ -87,20 +87,23 @@ def mend(form: Form, place: MappingPlace) -> tuple[dict[str, Any], Banner | None
         path=path, how=How(id_column=ids, dialect=dialect, mapping=mapping)
     )
     report = place.check(named)
+    variables = tuple(lines_of(drafted, mapping))
     said = {
         "place": place.address,
         "path": path,
         "csv": csv,
         "ids": ids,
         "mapping": field_of(mapping),
-        "variables": tuple(lines_of(drafted, mapping)),
+        "variables": variables,
         "before": _first_rows(path, plain),
         "after": _prepared_rows(named, place.schema),
         "rows": report.counted_rows,
         "lines": " ".join(map(str, mapping.leave_out.lines)),
         "omitted": write_omitted(mapping),
         "columns": _names_of(drafted, ids),
-        "fits": not report.problems and trouble is None,
+        "fits": not report.problems
+        and trouble is None
+        and all(cell.chosen for line in variables for cell in line.cells),
         "problems": report.sentences,
         "warnings": report.warnings,
     }
@@ -216,6 +219,11 @@ def _line(
     plain = said or ColumnMapping()
     is_drafted = source == (column.source or "")
     cells = column.cells if is_drafted else ()
+    shown = tuple(
+        CellLine(text=cell.text, n_rows=cell.count, chosen=_find_option(cell, plain))
+        for cell in cells[:_MOST_CELLS]
+    )
+    has_two = is_drafted and bool(column.two_readings) and not plain.says_signs
     limits = any(cell.is_limit for cell in cells)
     return VariableSource(
         name=column.name,
@@ -230,19 +238,21 @@ def _line(
         conversions=tuple(_conversions_for(column)),
         factor="" if plain.factor is None else f"{plain.factor!r}",
         offset="" if plain.offset is None else f"{plain.offset!r}",
-        thousands=plain.thousands or "",
+        written=f"{plain.thousands or ''}_{plain.decimal or ''}"
+        if plain.says_signs
+        else "",
+        minus=plain.minus or "",
+        has_minus=plain.minus is not None or (is_drafted and column.minus is not None),
         dates=" ".join(plain.dates),
         limits=plain.limits or "",
         has_limits=limits or plain.limits is not None,
-        cells=tuple(
-            CellLine(
-                text=cell.text, n_rows=cell.count, chosen=_find_option(cell, plain)
-            )
-            for cell in cells[:_MOST_CELLS]
-        ),
+        cells=shown,
         more_cells=max(0, len(cells) - _MOST_CELLS),
         options=tuple(_options_of(column)),
-        asks=not source or (limits and plain.limits is None),
+        asks=not source
+        or (limits and plain.limits is None)
+        or has_two
+        or not all(cell.chosen for cell in shown),
     )
 
 
@@ -271,7 +281,9 @@ def _find_option(cell: LevelProposal, said: ColumnMapping) -> str:
     """Return the option that holds for a text."""
     if cell.text in said.levels:
         return f"{_LEVEL}{said.levels[cell.text]}"
-    return _NONE if cell.text in said.missing else _SAME
+    if cell.text in said.missing:
+        return _NONE
+    return "" if cell.perhaps else _SAME
 
 
 def _options_of(column: ColumnProposal) -> Iterator[Option]:
@@ -335,10 +347,12 @@ def _read_column(
     said: dict[str, Any] = {"levels": levels, "missing": missing}
     for part in ("factor", "offset"):
         said[part] = _read_number(form.one(f"{part}.{number}"), part)
-    for part in ("convert", "thousands", "limits"):
-        # a blank parts thousands: it is no empty field
+    for part in ("convert", "limits", "minus"):
         said[part] = form.one(f"{part}.{number}")
-    said["decimal"] = None if before is None else before.decimal
+    # a blank parts thousands: it is no empty field
+    said["thousands"], _, said["decimal"] = form.one(f"written.{number}").rpartition(
+        "_"
+    )
     said["dates"] = form.one(f"dates.{number}").split()
     return {
         part: value for part, value in said.items() if value not in ("", [], {}, None)
