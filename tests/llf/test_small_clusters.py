@@ -1,4 +1,4 @@
-"""Clusters of few rows over split rows stay where they are."""
+"""Clusters of few rows over split rows: they are found, and stay where they are."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
+from scipy.spatial.distance import pdist
+from sklearn.datasets import load_iris, make_blobs
+from sklearn.metrics import adjusted_rand_score
 from support.tables import cut, within
 
 from clustering_protocols import simulation
 from clustering_protocols.numerics.data_source import matrix
+from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.llf import (
     LosslessFederated as Llf,
     messages,
@@ -18,7 +21,7 @@ from clustering_protocols.protocols.llf import (
     starts,
 )
 from clustering_protocols.protocols.llf.maths import move
-from clustering_protocols.records.arrays import FloatArray
+from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.terms import Layout
 
@@ -121,3 +124,51 @@ def test_no_centroid_is_a_row_whatever_start_the_leader_chooses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert rows_told(monkeypatch) == 0
+
+
+# Small clusters are found, and small sites take part
+
+
+def _unequal(seed: int) -> tuple[FloatArray, IntArray]:
+    """Return clusters of 800, 100, 40 and 20 rows, five deviations apart or more."""
+    rng = np.random.default_rng(seed)
+    while True:
+        centres = rng.uniform(-6, 6, size=(4, 2))
+        if pdist(centres).min() > 5:
+            break
+    classes = np.repeat(np.arange(4), [800, 100, 40, 20])
+    return centres[classes] + rng.normal(size=(960, 2)), classes
+
+
+@pytest.mark.parametrize("drawn", [17, 97, 101])
+def test_clusters_of_unequal_sizes_are_found(drawn: int) -> None:
+    """With centroids as many as clusters the largest was split in nearly every deal."""
+    X, classes = _unequal(drawn)
+    agreed = []
+    for seed in range(5):
+        parts = simulation.split(X, LAYOUT, seed)
+        run = simulation.run(Llf(n_clusters=4), LAYOUT, parts.data, seed)
+        labels = simulation.measure(run, X, parts).labels
+        agreed.append(adjusted_rand_score(classes, labels))
+    assert np.sum(np.array(agreed) > 0.95) >= 4
+
+
+def test_a_party_with_fewer_rows_than_clusters_takes_part() -> None:
+    X, _ = make_blobs(244, 3, centers=6, random_state=0)
+    data = cut(X, LAYOUT, [120, 120, 4])
+    choices = {slot: {"sums_limit": 1.0} for slot in LAYOUT.names}
+    run = simulation.run(Llf(n_clusters=6), LAYOUT, data, seed=1, choices=choices)
+    assert [len(run.outcomes[slot].labels) for slot in LAYOUT.names] == [120, 120, 4]
+
+
+@pytest.mark.parametrize("n_rows", [5, 13, 44, 300])
+def test_each_described_cluster_has_five_rows(n_rows: int) -> None:
+    rng = np.random.default_rng(n_rows)
+    X = np.vstack([rng.normal(size=(n_rows - 2, 3)), rng.normal(90, 1, size=(2, 3))])
+    own = starts.local_centroids(X, 4, KeyedStream(bytes(32)))
+    assert own.centroids.shape == (8, 3), "however many rows a party has"
+    described = own.sizes > 0
+    assert own.sizes[described].min() >= 5
+    assert abs(own.sizes.sum() - n_rows) <= 2 * described.sum()
+    labels = starts.fill_clusters(X, X[: max(1, n_rows // 5)])
+    assert np.bincount(labels).min() >= 5

@@ -463,7 +463,7 @@ class Candidates(Record):
     """Envelope: centroids of a party's own clusters and their sizes, start below start.
 
     centroids: in scaled units.
-    sizes: rows of each cluster, in fives; 0 where it describes none.
+    sizes: rows of each cluster, to the nearest five; 0 where it describes none.
     """
 
     kind = "candidates"

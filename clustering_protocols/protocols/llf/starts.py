@@ -57,9 +57,19 @@ from .params import LEAST_OWN_ROWS, LlfContext, LlfSession, LosslessFederated
 
 N_NEIGHBOURS: Final = 5
 _SAMPLE_ROWS: Final = 20_000
-_N_INIT: Final = 10
-_N_INIT_LOCAL: Final = 5
+DESCRIBED: Final = 2
+"""How many clusters of its own a party describes for each that is asked for.
+
+As many as asked for are too few where sizes differ much: a party's own best ones split
+the largest cluster, and no centroid is left for the smallest.
+"""
+_ROWS_OF_EACH: Final = 15
+"""A party with fewer rows for each describes as many as are asked for."""
+_N_INIT: Final = 50
+_N_INIT_LOCAL: Final = (5, 20)
+"""Fewest and most; between them what a million rows times clusters allow."""
 _MAX_ITER: Final = 300
+_MAX_FILLED: Final = 10
 
 
 def sample(data: DataSource, scale: Scaler, stream: KeyedStream) -> FloatArray:
@@ -83,9 +93,10 @@ def take(data: DataSource, rows: IntArray) -> FloatArray:
 class LocalCentroids:
     """What a party says of its own clusters, so that others can start from them.
 
-    centroids: float64 (k, m), in scaled units; 0 where there is no cluster.
-    sizes: int64 (k,); rows of each cluster, down to a multiple of five, so 0 where fewer
-        than five rows would be described.
+    centroids: float64 (c, m), in scaled units; 0 where there is no cluster. c is
+        DESCRIBED times the number of clusters asked for, whatever the party has.
+    sizes: int64 (c,); rows of each cluster to the nearest multiple of five; 0 where there
+        is no cluster. None has fewer than five rows.
     """
 
     centroids: FloatArray = field(repr=False)
@@ -93,48 +104,94 @@ class LocalCentroids:
 
 
 def local_centroids(X: FloatArray, k: int, stream: KeyedStream) -> LocalCentroids:
-    """Return the k-means centroids of a party's own rows, from the best of five starts.
+    """Return the k-means centroids of a party's own rows, from the best of several starts.
 
-    Centroids are rounded as published ones are: what two sessions over nearly the same
-    rows differ by says little of a row.
+    No cluster has fewer than five rows: it takes the nearest of others. To leave it out
+    instead would lose a small cluster whose rows k-means has parted. Centroids are
+    rounded as published ones are: what two sessions over nearly the same rows differ by
+    says little of a row.
 
-    X: float64 (n, m), scaled rows.
+    X: float64 (n, m), scaled rows; of fewer than five nothing is said.
     """
     # not above: an analyst draws no start, and compiled passes take it a second
     from clustering_protocols.algorithms.lloyd import ScaledRows, lloyd
 
-    rows = ScaledRows.of(ArrayRows(X), ONE_THREAD, k)
-    n_clusters = max(1, min(k, len(X) // LEAST_OWN_ROWS))
-    drawn = [draw_rows(X, n_clusters, stream) for _ in range(_N_INIT_LOCAL)]
+    wanted = DESCRIBED * k
+    centroids = np.zeros((wanted, X.shape[1]))
+    sizes = np.zeros(wanted, dtype=np.int64)
+    if len(X) < LEAST_OWN_ROWS:
+        return LocalCentroids(centroids=centroids, sizes=sizes)
+    rows = ScaledRows.of(ArrayRows(X), ONE_THREAD, wanted)
+    n_clusters = wanted if len(X) >= _ROWS_OF_EACH * wanted else k
+    n_clusters = min(n_clusters, len(X) // LEAST_OWN_ROWS)
+    n_init = int(np.clip(10**6 // (len(X) * n_clusters), *_N_INIT_LOCAL))
+    drawn = [draw_rows(X, n_clusters, stream) for _ in range(n_init)]
     runs = [lloyd(rows, rows.at(numbers), _MAX_ITER) for numbers in drawn]
     best = min(runs, key=lambda run: run.inertia)
-    ((_, found),) = rows.nearest(best.V)
-    centroids = np.zeros((k, X.shape[1]))
-    sizes = np.zeros(k, dtype=np.int64)
+    labels = fill_clusters(X, best.V + rows.units.offset)
     for cluster in range(n_clusters):
-        members = X[found.labels == cluster]
-        if len(members) >= LEAST_OWN_ROWS:
-            centroids[cluster] = round_mean(members)
-            sizes[cluster] = len(members) // LEAST_OWN_ROWS * LEAST_OWN_ROWS
+        members = X[labels == cluster]
+        centroids[cluster] = round_mean(members)
+        half = LEAST_OWN_ROWS // 2
+        sizes[cluster] = (len(members) + half) // LEAST_OWN_ROWS * LEAST_OWN_ROWS
     return LocalCentroids(centroids=centroids, sizes=sizes)
 
 
 def draw_rows(X: FloatArray, k: int, stream: KeyedStream) -> IntArray:
-    """Return the numbers (k,) of rows that k-means++ draws.
+    """Return the numbers (k,) of rows that greedy k-means++ draws.
 
-    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007.
+    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding", 2007;
+    of 2 + log k rows that are drawn for each place the one counts that leaves the rows
+    nearest.
     """
     numbers = np.empty(k, dtype=np.int64)
     nearest = np.ones(len(X))  # the first draw is uniform
     for c in range(k):
         cumulative = np.cumsum(nearest)
-        at = float(stream.uniform(1)[0]) * cumulative[-1]
-        numbers[c] = min(int(np.searchsorted(cumulative, at)), len(X) - 1)
-        to_new = np.square(X - X[numbers[c]]).sum(axis=1)
-        nearest = to_new if c == 0 else np.minimum(nearest, to_new)
+        at = stream.uniform(2 + int(np.log(k)) if c else 1) * cumulative[-1]
+        drawn = np.minimum(np.searchsorted(cumulative, at), len(X) - 1)
+        away = np.array([np.square(X - X[row]).sum(axis=1) for row in drawn])
+        if c:
+            away = np.minimum(away, nearest)
+        best = int(away.sum(axis=1).argmin())
+        numbers[c], nearest = drawn[best], away[best]
         if not nearest.any():
             nearest = np.ones(len(X))  # every row coincides with a drawn one
     return numbers
+
+
+def fill_clusters(X: FloatArray, V: FloatArray) -> IntArray:
+    """Return labels (n,) by which each cluster has five rows or more, around V (k, m).
+
+    A cluster with fewer takes those rows that come least farther from their centroid, of
+    clusters that can spare them; then means and nearest rows are found again. n ≥ 5k.
+    """
+    labels = np.empty(0, dtype=np.int64)
+    for _ in range(_MAX_FILLED):
+        D = np.array([np.square(X - v).sum(axis=1) for v in V])
+        nearest = D.argmin(axis=0)
+        filled = _fill(D, nearest)
+        if np.array_equal(filled, nearest) or np.array_equal(filled, labels):
+            return filled
+        labels = filled
+        V = np.array([X[labels == cluster].mean(axis=0) for cluster in range(len(V))])
+    return labels
+
+
+def _fill(D: FloatArray, labels: IntArray) -> IntArray:
+    """Return labels with spare rows of the least extra distance in clusters below five."""
+    labels = labels.copy()
+    counts = np.bincount(labels, minlength=len(D))
+    for cluster in np.flatnonzero(counts < LEAST_OWN_ROWS):
+        extra = D[cluster] - D[labels, np.arange(len(labels))]
+        for row in np.argsort(extra, kind="stable"):
+            if counts[cluster] >= LEAST_OWN_ROWS:
+                break
+            if labels[row] != cluster and counts[labels[row]] > LEAST_OWN_ROWS:
+                counts[labels[row]] -= 1
+                counts[cluster] += 1
+                labels[row] = cluster
+    return labels
 
 
 def round_mean(members: FloatArray) -> FloatArray:
@@ -342,6 +399,7 @@ def _draw_starts(context: LlfContext, data: DataSource) -> _Settled:
     if params.start == "careful":
         lanes = _merge_candidates(context)
     else:
+        check_enough_rows(data, params.n_clusters)
         rows = _sample(context, data)
         streams = _streams(context, "start")
         lanes = [random_means(rows, params.n_clusters, s) for s in streams]
@@ -354,14 +412,15 @@ def _merge_candidates(context: LlfContext) -> list[FloatArray]:
     session, params = context.session, context.session.params
     proposed = context.recall(messages.ProposedByAll)
     width = proposed.centroids.shape[1]
-    shape = (len(session.slots), params.n_init, params.n_clusters)
+    described = DESCRIBED * params.n_clusters
+    shape = (len(session.slots), params.n_init, described)
     if proposed.sizes.size != np.prod(shape):
         raise ProtocolFailed("The candidates of a party are missing.")
     by_party = proposed.sizes.reshape(shape).astype(np.float64)
     rows = np.array([session.member(slot).n_rows for slot in session.slots])
     # a party describes a sample of its rows, and counts for all of them
-    described = np.maximum(by_party.sum(axis=2, keepdims=True), 1.0)
-    weights = by_party / described * rows[:, None, None]
+    sampled = np.maximum(by_party.sum(axis=2, keepdims=True), 1.0)
+    weights = by_party / sampled * rows[:, None, None]
     centroids = proposed.centroids.reshape(*shape, width)
     return [
         merge(
@@ -376,7 +435,6 @@ def _merge_candidates(context: LlfContext) -> list[FloatArray]:
 
 def _sample(context: LlfContext, data: DataSource) -> FloatArray:
     check_ranges(context, data)
-    check_enough_rows(data, context.session.params.n_clusters)
     return sample(data, scaler_of(context), context.lasting_stream("sample"))
 
 
@@ -407,7 +465,7 @@ def _check_content(context: LlfContext, record: _Content) -> _Content:
     width = context.session.member(context.slot.name).n_columns
     k = params.n_clusters
     if isinstance(record, messages.Candidates):
-        k *= params.n_init
+        k *= params.n_init * DESCRIBED
         if record.sizes.min(initial=0) < 0:
             raise EnvelopeRefused("A cluster has fewer than no rows.")
     record.require({"k": k, "m": width, "lanes": params.n_init})

@@ -23,38 +23,89 @@ export interface Clusters {
 /** A party describes no cluster with fewer rows, and tells sizes in fives. */
 const LEAST_ROWS = 5;
 const COARSEST_STEP = 1 / 20;
-const STARTS_OF_ROWS = 5;
-const STARTS_OF_MERGING = 10;
+/** Clusters that a party describes for each that is asked for. */
+export const DESCRIBED = 2;
+/** With fewer rows for each, a party describes as many as are asked for. */
+const ROWS_OF_EACH = 15;
+const MOST_FILLINGS = 10;
+const STARTS_OF_ROWS = 10;
+const STARTS_OF_MERGING = 50;
 const SAMPLE_ROWS = 20_000;
 
-/** The best of five k-means of a party's own rows, its means rounded. */
+/** The best k-means of a party's own rows, its means rounded: five rows or more each. */
 export function describeRows(
   rows: Points,
   clusters: number,
   stream: KeyedStream,
 ): Clusters {
   const sample = rows.length > SAMPLE_ROWS ? drawRows(rows, stream) : rows;
-  const wanted = Math.max(
-    1,
-    Math.min(clusters, Math.floor(sample.length / LEAST_ROWS)),
-  );
-  const ones = sample.map(() => 1);
-  const found = bestOf(STARTS_OF_ROWS, sample, ones, wanted, stream);
-  const labels = labelRows(sample, found);
-  const nothing = new Float64Array(rows[0]!.length);
-  const described = Array.from({ length: clusters }, (_, cluster) => {
-    const members = sample.filter((_, row) => labels[row] === cluster);
-    return members.length < LEAST_ROWS
-      ? { centroid: nothing, size: 0 }
-      : {
-          centroid: roundedMean(members),
-          size: LEAST_ROWS * Math.floor(members.length / LEAST_ROWS),
-        };
-  });
+  const most = DESCRIBED * clusters;
+  const wanted = sample.length >= ROWS_OF_EACH * most ? most : clusters;
+  const described = Array.from({ length: most }, () => ({
+    centroid: new Float64Array(rows[0]!.length) as Point,
+    size: 0,
+  }));
+  if (sample.length >= LEAST_ROWS) {
+    const fitting = Math.min(wanted, Math.floor(sample.length / LEAST_ROWS));
+    const ones = sample.map(() => 1);
+    const found = bestOf(STARTS_OF_ROWS, sample, ones, fitting, stream);
+    const labels = fillClusters(sample, found);
+    for (let cluster = 0; cluster < fitting; cluster++) {
+      const members = sample.filter((_, row) => labels[row] === cluster);
+      described[cluster] = {
+        centroid: roundedMean(members),
+        size: LEAST_ROWS * Math.floor((members.length + 2) / LEAST_ROWS),
+      };
+    }
+  }
   return {
     centroids: described.map(({ centroid }) => centroid),
     sizes: described.map(({ size }) => size),
   };
+}
+
+/** Labels by which each cluster has five rows: it takes the nearest that others spare. */
+function fillClusters(rows: Points, start: Points): readonly number[] {
+  let centroids = start;
+  let labels: readonly number[] = [];
+  for (let step = 0; step < MOST_FILLINGS; step++) {
+    const nearest = labelRows(rows, centroids);
+    const filled = fill(rows, centroids, nearest);
+    const settled = [nearest, labels].some((known) =>
+      filled.every((label, row) => label === known[row]),
+    );
+    labels = filled;
+    if (settled) break;
+    centroids = centroids.map((_, cluster) =>
+      meanOf(rows.filter((_, row) => filled[row] === cluster)),
+    );
+  }
+  return labels;
+}
+
+function fill(
+  rows: Points,
+  centroids: Points,
+  nearest: ArrayLike<number>,
+): readonly number[] {
+  const labels = Array.from(nearest);
+  const counts = centroids.map((_, c) => labels.filter((label) => label === c).length);
+  for (const [cluster, centroid] of centroids.entries()) {
+    if (counts[cluster]! >= LEAST_ROWS) continue;
+    const extra = rows.map(
+      (row, i) =>
+        squaredDistance(row, centroid) - squaredDistance(row, centroids[labels[i]!]!),
+    );
+    for (const row of [...extra.keys()].sort((a, b) => extra[a]! - extra[b]!)) {
+      if (counts[cluster]! >= LEAST_ROWS) break;
+      const from = labels[row]!;
+      if (from === cluster || counts[from]! <= LEAST_ROWS) continue;
+      counts[from]!--;
+      counts[cluster]!++;
+      labels[row] = cluster;
+    }
+  }
+  return labels;
 }
 
 /** A start: k-means of the parties' centroids, each as heavy as the rows it stands for. */

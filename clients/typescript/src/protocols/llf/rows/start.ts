@@ -27,6 +27,7 @@ import { refuse } from "../../../wire/problems.ts";
 import { checkRows, type LlfParams } from "../params.ts";
 import { Scaler, START } from "../scaler.ts";
 import {
+  DESCRIBED,
   describeRows,
   drawMeans,
   mergeClusters,
@@ -72,7 +73,6 @@ function startRole(params: LlfParams): Role {
 
 function propose(context: PartyContext, params: LlfParams, table: Table): Reply {
   const scaler = Scaler.of(context, params);
-  checkRows(params, table);
   const rows = table.rows.map((row) => scaler.scaled(row));
   const found = streamsOf(context, params, "candidates").map((stream) =>
     describeRows(rows, params.clusters, stream),
@@ -127,7 +127,7 @@ function mergedLanes(context: PartyContext, params: LlfParams): readonly Points[
   const rows = context.slots.map((slot) => context.rowsOf(slot));
   const { clusters } = params;
   return streamsOf(context, params, "merge").map((stream, lane) => {
-    const [from, to] = [lane * clusters, (lane + 1) * clusters];
+    const [from, to] = [lane * DESCRIBED * clusters, (lane + 1) * DESCRIBED * clusters];
     const ofLane = proposed.map(({ centroids, sizes }) => ({
       centroids: centroids.slice(from, to),
       sizes: sizes.slice(from, to),
@@ -170,7 +170,8 @@ function collect(
       return refuse("protocol-failed", "The candidates of a party are missing.");
     }
     const { centroids, sizes } = content as StartCandidates;
-    const read = checked(context, pointsOf(centroids), params.starts * params.clusters);
+    const expected = params.starts * DESCRIBED * params.clusters;
+    const read = checked(context, pointsOf(centroids), expected);
     return { centroids: read, sizes: numbers(sizes) };
   });
   const [own] = context.recall<readonly Clusters[]>(PROPOSED_BY_ALL);
