@@ -116,6 +116,8 @@ sa.Table(
     required("deadline", MOMENT),
     required("created_at", MOMENT),
     required("changed_at", MOMENT),
+    optional("keep_contributions", sa.Integer),
+    optional("keep_session", sa.Integer),
     optional("purged_at", MOMENT),
     optional("deleted_at", MOMENT),
     sa.UniqueConstraint("owner_id", "name"),

@@ -196,23 +196,6 @@ def check_parts(settings: Settings, database: Database, parts: Parts) -> None:
         raise click.ClickException(error.detail) from None
 
 
-def check_retention(settings: Settings, database: Database) -> None:
-    """Refuse settings that keep longer than the signed terms of a session say."""
-    from analyst_service.sessions.retention import strictest_retention
-    from clustering_protocols.common.errors import InvalidParameters
-
-    strictest = strictest_retention(database)
-    if strictest is None:
-        return
-    try:
-        strictest.check_settings(settings.retention_seconds, settings.delete_seconds)
-    except InvalidParameters as error:
-        raise click.ClickException(
-            f"Parties signed terms that keep less. {error.detail} Sessions that are "
-            "deleted bind nothing any more."
-        ) from None
-
-
 def foreign_store(settings: Settings, error: ForeignStore) -> str:
     """Return what to do about a store of arrays that is not the database's own."""
     named = "COTERIE_BLOB_STORE" if settings.blob_store else "COTERIE_DATA_DIR"

@@ -12,7 +12,6 @@ import click
 
 from analyst_service.cli.context import (
     check_parts,
-    check_retention,
     current_database,
     open_parts,
     read_settings,
@@ -64,7 +63,6 @@ def serve(
     settings = read_settings()
     with current_database(settings) as database:
         check_parts(settings, database, open_parts(settings))
-        check_retention(settings, database)
     _check_certificate(certificate, private_key)
     ends = _certificate_end(certificate or settings.certificate_file)
     _check_port(host, port)

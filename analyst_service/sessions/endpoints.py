@@ -379,9 +379,6 @@ def put_session(
     def put(db: Transaction) -> tuple[SessionStatus, bool]:
         quota = settings.quota_sessions
         session, is_new = sessions.create(db, caller, session_id, request, quota)
-        if is_new and request.retention is not None:
-            times = settings.retention_seconds, settings.delete_seconds
-            request.retention.check_settings(*times)
         return _read_status(db, caller, session), is_new
 
     status, is_new = service.database.transact(put)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any, Final, Self
 
 import sqlalchemy as sa
@@ -23,7 +22,7 @@ from analyst_service.monitoring.administrative_acts import (
 from analyst_service.monitoring.logs import describe
 from analyst_service.process_context import Service
 from analyst_service.sessions.service import OVER_STATES, cancel, visible, with_ids
-from analyst_service.storage.database import Database, Transaction, claim
+from analyst_service.storage.database import Transaction, claim
 from analyst_service.storage.models import (
     Contribution,
     Invitation,
@@ -33,8 +32,6 @@ from analyst_service.storage.models import (
     Task,
 )
 from analyst_service.transactions import audit
-from clustering_protocols.terms.captions import DECADE
-from clustering_protocols.terms.retention import Retention
 
 log = logging.getLogger(__name__)
 
@@ -45,8 +42,7 @@ ORPHAN_AGE: Final = timedelta(minutes=30)
 """Age at which blobs that no row names are removed."""
 
 _TOKENS_KEPT = timedelta(days=1)
-_MARK: Final = b'"retention"'
-_AT_ONCE: Final = 100
+_AT_ONCE: Final = 1_000
 _IN_BLOB = Contribution.content.is_(None)
 
 
@@ -184,36 +180,52 @@ def delete_session(service: Service, caller: Caller, session_id: str) -> None:
     remove_blobs(service, service.database.transact(_delete, caller, session_id))
 
 
+def _list_due(
+    service: Service,
+    mark: orm.InstrumentedAttribute[Any],
+    keep: orm.InstrumentedAttribute[Any],
+    setting: int | None,
+) -> Sequence[str]:
+    """Return the ended sessions, not marked yet, whose time is over.
+
+    mark: when it was done. keep: seconds that the terms allow. setting: seconds that the
+        settings say. The shorter of both holds; None is for ever.
+    """
+    open_ended = sa.and_(Session.state.in_(OVER_STATES), mark.is_(None))
+    now, due = service.clock.now(), list[str]()
+    with service.database.read() as db:
+        for kept in db.scalars(sa.select(keep).where(open_ended).distinct()).all():
+            seconds = min((s for s in (setting, kept) if s is not None), default=None)
+            if seconds is None:
+                continue
+            before = now - timedelta(seconds=seconds)
+            query = sa.select(Session.id).where(
+                open_ended, keep.is_not_distinct_from(kept)
+            )
+            due += db.scalars(query.where(Session.changed_at <= before)).all()
+    return due
+
+
 def purge_ended(service: Service) -> None:
     """Remove contributions, tasks and states of sessions whose time is over."""
-    before = service.clock.now() - timedelta(seconds=service.settings.retention_seconds)
-    due = sa.select(Session).where(
-        Session.state.in_(OVER_STATES),
-        Session.purged_at.is_(None),
-        Session.changed_at <= before,
-    )
-    with service.database.read() as db:
-        is_due = db.scalars(due.limit(1)).first() is not None
-    if is_due:
-        remove_blobs(service, service.database.transact(_purge_due, due))
+    setting = service.settings.retention_seconds
+    due = _list_due(service, Session.purged_at, Session.keep_contributions, setting)
+    if due:
+        query = sa.select(Session).where(
+            Session.id.in_(due[:_AT_ONCE]), Session.purged_at.is_(None)
+        )
+        remove_blobs(service, service.database.transact(_purge_due, query))
 
 
 def delete_ended(service: Service) -> None:
-    """Delete sessions that ended long enough ago, where the settings say how long.
+    """Delete sessions that ended as long ago as settings or terms allow.
 
     Each in a transaction of its own: nobody waits for all of them.
     """
-    seconds = service.settings.delete_seconds
-    if seconds is None:
-        return
-    query = sa.select(Session.id).where(
-        Session.state.in_(OVER_STATES),
-        Session.deleted_at.is_(None),
-        Session.changed_at <= service.clock.now() - timedelta(seconds=seconds),
-    )
-    with service.database.read() as db:
-        due = db.scalars(query).all()
-    for session_id in due:
+    setting = service.settings.delete_seconds
+    for session_id in _list_due(
+        service, Session.deleted_at, Session.keep_session, setting
+    ):
         remove_blobs(service, service.database.transact(_expire, session_id))
 
 
@@ -273,44 +285,3 @@ class Sweeper:
                 self.turn()
             except Exception as error:  # noqa: BLE001  what it keeps is swept later
                 log.error("keeper: %s", describe(error))  # noqa: TRY400  no traceback: it may hold values
-
-
-# What the signed terms of sessions say, all of them together. Settings may have changed
-# since a session was opened, or its database was restored elsewhere: a start checks them
-# against every session that is not deleted.
-
-
-def strictest_retention(database: Database) -> Retention | None:
-    """Return the shortest times that terms of any session allow; None where none do.
-
-    Contributions of a session that were deleted are bound by nothing any more.
-    """
-    with database.read() as db:
-        limits = [
-            _limit(Retention.model_validate(fields), purged_at)
-            for terms, purged_at in _list_terms(db)
-            if _MARK in terms and (fields := json.loads(terms).get("retention"))
-        ]
-    if not limits:
-        return None
-    return Retention(
-        contributions=min(limit.contributions for limit in limits),
-        session=min(limit.session for limit in limits),
-    )
-
-
-def _list_terms(db: Transaction) -> Iterator[tuple[bytes, datetime | None]]:
-    """Yield the terms of sessions that are not deleted, and when they were purged."""
-    query = sa.select(Session.id, Session.terms, Session.purged_at)
-    query = query.where(Session.deleted_at.is_(None))
-    query, last = query.order_by(Session.id).limit(_AT_ONCE), ""
-    while rows := db.execute(query.where(Session.id > last)).all():
-        yield from ((row.terms, row.purged_at) for row in rows)
-        last = rows[-1].id
-
-
-def _limit(retention: Retention, purged_at: datetime | None) -> Retention:
-    """Return what still binds: nothing does contributions that were deleted."""
-    if purged_at is None:
-        return retention
-    return retention.model_copy(update={"contributions": DECADE})

@@ -357,7 +357,7 @@ def create(
         return existing, False
     if quota is not None:
         _check_sessions(db, caller.principal_id, quota)
-    now = db.now()
+    now, kept = db.now(), request.retention
     session = Session(
         id=_free_id(db, caller, name),
         name=name,
@@ -373,6 +373,8 @@ def create(
         deadline=now + timedelta(seconds=request.deadlines.recruiting),
         created_at=now,
         changed_at=now,
+        keep_contributions=None if kept is None else kept.contributions,
+        keep_session=None if kept is None else kept.session,
     )
     db.add(session)
     db.flush()

@@ -150,6 +150,9 @@ class Session(Base):
     deadline: Mapped[datetime]
     created_at: Mapped[datetime]
     changed_at: Mapped[datetime]
+    # seconds after the end, where the terms say them
+    keep_contributions: Mapped[int | None]
+    keep_session: Mapped[int | None]
     purged_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
 

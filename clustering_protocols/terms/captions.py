@@ -163,7 +163,7 @@ KEEP_CONTRIBUTIONS: Final = Caption(
     least=0,
     most=DECADE,
     name="keep_days",
-    hint="After the end of the session. An analyst that keeps them longer refuses.",
+    hint="After the end of the session.",
     usual="0",
     days=True,
 )
@@ -176,7 +176,7 @@ DELETE_WITHIN: Final = Caption(
     least=3600,
     most=DECADE,
     name="delete_days",
-    hint="After its end. An analyst that keeps it longer refuses. Its audit stays.",
+    hint="After its end. Its audit stays.",
     usual="the terms do not say",
     days=True,
     lacking="say when the session is deleted, --delete-within.",

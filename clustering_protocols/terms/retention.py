@@ -6,7 +6,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.common.values import Section
 from clustering_protocols.terms.captions import (
     DECADE,
@@ -18,8 +17,8 @@ from clustering_protocols.terms.captions import (
 class Retention(Section):
     """The longest time for which the analyst keeps contributions, and the rest.
 
-    The terms are signed, so that a party can hold the analyst to it. An analyst opens no
-    session whose terms are stricter than its settings, and does not start with such.
+    The terms are signed, so that a party can hold the analyst to it. An analyst keeps no
+    session longer, whatever its settings say.
     """
 
     contributions: Annotated[int, KEEP_CONTRIBUTIONS] = Field(
@@ -43,26 +42,6 @@ class Retention(Section):
             f"{kept if self.contributions else 'at the end'}, and results, terms and "
             f"receipts within {_span(self.session)} of the end; its audit stays"
         )
-
-    def check_settings(self, contributions: int, session: int | None) -> None:
-        """Refuse settings that keep longer; ``session``: None for ever.
-
-        Raises InvalidParameters.
-        """
-        if contributions > self.contributions:
-            raise InvalidParameters(
-                f"This analyst keeps contributions for {_span(contributions)}; the terms "
-                f"say {_span(self.contributions)}. Its administrator sets "
-                "COTERIE_RETENTION_SECONDS.",
-                field="retention",
-            )
-        if session is None or session > self.session:
-            kept = "for ever" if session is None else f"for {_span(session)}"
-            raise InvalidParameters(
-                f"This analyst keeps ended sessions {kept}; the terms say "
-                f"{_span(self.session)}. Its administrator sets COTERIE_DELETE_SECONDS.",
-                field="retention",
-            )
 
 
 def _span(seconds: int) -> str:

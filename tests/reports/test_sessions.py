@@ -41,7 +41,7 @@ STAND_IN_DATES: dict[str, Verdict] = {"": RIGHT, "1900-01-01": RIGHT}
 """By the unknown birth date of two namesakes: whether they stay two people."""
 STOPPED_AFTER_JOINING: Verdict = RIGHT
 """Whether the coordinator reads which party its own guard stopped."""
-DAYS_TO_DELETE: Verdict = BROKEN
+DAYS_TO_DELETE: Verdict = RIGHT
 """Whether an analyst as installed takes a session that it has to delete."""
 PROFILES: dict[str, Verdict] = {"members": RIGHT, "everybody": RIGHT}
 """By who reads profiles: whether "who learns what" says that analyst and coordinator do."""
