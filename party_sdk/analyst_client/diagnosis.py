@@ -105,7 +105,7 @@ def _permissions(home: Path) -> Iterator[CheckResult]:
         yield _bad("home", said, "Name a --home on a disk of this machine.")
     if damage := store_of(home).check():
         yield _bad("database", damage, "Put back a copy of the home.")
-    elif OwnIdentity(home).exists:
+    elif OwnIdentity(home).stored:
         yield _good("key", "The institution's key is there.")
     else:
         yield _good("key", "No key of the institution yet: it is made on first use.")

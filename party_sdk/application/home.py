@@ -99,15 +99,10 @@ class Home:
         """Return the institutions whose cards this home trusts."""
         return TrustedInstitutions(self.path)
 
-    @property
-    def archive(self) -> Archive:
-        """Return what is kept here of sessions, those that were forgotten among them."""
-        return Archive(self)
-
     def institution(self) -> Institution | None:
         """Return whose home this is; None where no identity was made yet."""
         if self.entropy is None:
-            return own_institution(self.path)
+            return OwnIdentity(self.path).stored
         return Institution.derive(self.entropy)
 
     def offer(self, invitation: str, policy: Policy | None = None) -> Offer:
@@ -136,8 +131,17 @@ class Home:
 
     def sheet(self, offer: Offer) -> TermsSheet:
         """Return the terms of an invitation in words."""
-        return offered_sheet(
-            offer.invitation, offer.text, self.path, self.institution()
+        from coterie_pages.views.terms_sheet import sheet_of
+        from party_sdk.reports.run_reports import own_line
+
+        own = self.institution()
+        return sheet_of(
+            offer.text,
+            offer.terms,
+            self.trusted_institutions.names(),
+            url=offer.invitation.url,
+            slot=offer.invitation.slot,
+            you=None if own is None else own_line(own.name, own.key),
         )
 
     def accept(
@@ -370,22 +374,14 @@ class Home:
         with self.connect(url) as analyst:
             yield OwnReceivers.of_party(folder, analyst)
 
-
-# Reports are imported where they are read
-
-
-@dataclass(frozen=True, slots=True)
-class Archive:
-    """The sessions of a home on its disk."""
-
-    home: Home
+    # What is stored here; reports are imported where they are read
 
     def find(self, session: str, slot: str) -> PartySession:
         """Return what is kept of a session, or what outlived it where it was forgotten.
 
         Raises NotReady if nothing is kept.
         """
-        folder = self.home.folder(session, slot)
+        folder = self.folder(session, slot)
         found = folder if folder.exists else folder.forgotten()
         if found is None:
             folder.load_identity()  # which says so
@@ -401,7 +397,7 @@ class Archive:
         if "#" in named:
             parsed = Invitation.parse(named)
             return self.find(parsed.session, parsed.slot)
-        sat = slots_of(self.home.path, named)
+        sat = slots_of(self.path, named)
         if slot is None and len(sat) > 1:
             raise InvalidParameters(f"Name one of the slots: {', '.join(sat)}.")
         return self.find(named, slot or (sat[0] if sat else "?"))
@@ -419,13 +415,13 @@ class Archive:
             if rows is not None:
                 raise NotReady("Labels were forgotten: rows can no longer be drawn.")
             return RunReport.model_validate_json(written)
-        with self.home.resume(folder.session, folder.slot, Policy()) as member:
+        with self.resume(folder.session, folder.slot, Policy()) as member:
             columns = folder.load_identity().columns
             data = None
             if rows is not None:
-                rows = self.home.map_rows(folder, rows)
+                rows = self.map_rows(folder, rows)
                 data = rows.open(member.slot_fields, columns)
-            return run_report(member, self.home.path, data=data)
+            return run_report(member, self.path, data=data)
 
     def manifest(self, folder: PartySession) -> dict[str, Any]:
         """Return the manifest of a session that is kept here, as JSON values.
@@ -434,7 +430,7 @@ class Archive:
         """
         from party_sdk.reports.run_reports import run_manifest
 
-        with self.home.resume(folder.session, folder.slot, Policy()) as member:
+        with self.resume(folder.session, folder.slot, Policy()) as member:
             return run_manifest(member)
 
     def forget(self, session: str, slot: str, *, everything: bool = False) -> None:
@@ -442,7 +438,7 @@ class Archive:
 
         Raises NotReady if nothing is kept.
         """
-        folder = self.home.folder(session, slot)
+        folder = self.folder(session, slot)
         if everything:
             self.find(session, slot)
             folder.forget(everything=True)
@@ -455,7 +451,7 @@ class Archive:
 
     def sign_log(self, folder: PartySession) -> SignedLog:
         """Return what left a party, signed by the institution that joined."""
-        own = Meeting(self.home.path, self.home.entropy).institution
+        own = Meeting(self.path, self.entropy).institution
         member = folder.member
         if member is None or member.identity != own.key:
             raise NotReady("This party joined as another institution than this home's.")
@@ -466,33 +462,4 @@ class Archive:
         agreement = self.find(session, slot).agreement
         if agreement is None:
             return None
-        return Roster.of(agreement, TrustedInstitutions(self.home.path), slot)
-
-
-def offered_sheet(
-    invitation: Invitation, text: bytes, home: Path, own: Institution | None
-) -> TermsSheet:
-    """Return the terms of an invitation in words.
-
-    home: whose trusted institutions count.
-    own: who reads them; None where no identity was made yet.
-    """
-    from coterie_pages.views.terms_sheet import sheet_of
-    from party_sdk.reports.run_reports import own_line
-
-    return sheet_of(
-        text,
-        read_terms(text),
-        TrustedInstitutions(home).names(),
-        url=invitation.url,
-        slot=invitation.slot,
-        you=None if own is None else own_line(own.name, own.key),
-    )
-
-
-def own_institution(home: Path) -> Institution | None:
-    """Return who a home is; None where no identity was made yet."""
-    try:
-        return OwnIdentity(home).load()
-    except NotReady:
-        return None
+        return Roster.of(agreement, TrustedInstitutions(self.path), slot)

@@ -26,12 +26,8 @@ class OwnIdentity:
         self._home, self._store = home, store_of(home)
 
     @property
-    def exists(self) -> bool:
-        """Return whether one was made."""
-        return self._stored is not None
-
-    @property
-    def _stored(self) -> Institution | None:
+    def stored(self) -> Institution | None:
+        """Return it; None where none was made yet."""
         found = self._store.row(
             "SELECT content FROM secrets WHERE name = 'institution'"
         )
@@ -39,7 +35,7 @@ class OwnIdentity:
 
     def load(self) -> Institution:
         """Return it; :class:`NotReady` where none was made."""
-        stored = self._stored
+        stored = self.stored
         if stored is None:
             raise NotReady(
                 f"There is no identity in {self._home}: coterie identity new."
@@ -49,7 +45,7 @@ class OwnIdentity:
     def load_or_make(self) -> Institution:
         """Return it; on first use a new one, which has no name yet."""
         with self._store.transaction():
-            return self._stored or self._save(Institution("", secrets.token_bytes(32)))
+            return self.stored or self._save(Institution("", secrets.token_bytes(32)))
 
     def make(self, name: str, *, replace: bool = False) -> Institution:
         """Return a new identity; one that has no name yet keeps its key and gets it.
@@ -61,7 +57,7 @@ class OwnIdentity:
         """
         _check_name(name)
         with self._store.transaction():
-            before = None if replace else self._stored
+            before = None if replace else self.stored
             if before is not None and before.name:
                 raise GuardRefused(
                     f"This home is {before.name!r} already, {fingerprint(before.key)}; "

@@ -13,7 +13,7 @@ from support.desks import DeskBrowser
 from clustering_protocols.terms.canonical import digest
 from coterie import Coordinator
 from party_sdk.analyst_client.invitations import Invitation
-from party_sdk.application.home import offered_sheet
+from party_sdk.application.home import Offer
 from party_sdk.home.identities import OwnIdentity, TrustedInstitutions, check_analyst
 from tests.desk.plans import HOSTILE, NEW, hidden, invitations, plan, wrong
 
@@ -171,7 +171,7 @@ def test_the_terms_that_were_shown_are_those_that_are_opened(
     assert terms.guards.minimum_rows == 7
     assert terms.protocol.params == {"n_clusters": 4, "tol": 0.001}
     assert terms.identities.slots == {"north": other.key}
-    sheet = offered_sheet(made[0], opened.terms_text, desk.desk.home, None)
+    sheet = desk.desk.own_home.sheet(Offer(made[1], opened.terms_text, opened.terms))
     assert sheet.places[0].expected is not None
     assert sheet.places[0].expected.name == "Institute <b>"
     assert terms.evaluation is not None

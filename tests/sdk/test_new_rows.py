@@ -264,7 +264,7 @@ def test_a_home_without_a_summary_says_so(house: House) -> None:
     kept.parties["r1c1"].folder.save(Document.MOMENTS, None)
     with pytest.raises(NotReady, match="no summary"):
         kept.label(patients(14, 30))
-    kept.home().archive.forget(kept.name, "r1c1")
+    kept.home().forget(kept.name, "r1c1")
     with pytest.raises(NotReady, match="forgotten"):
         kept.label(patients(14, 30))
 

@@ -241,7 +241,7 @@ def leave(
             read = reason or "you give no reason"
             say(f"You declined. The coordinator reads: {read}.", err=True)
             return
-    folder = here.archive.one_of(session, slot)
+    folder = here.one_of(session, slot)
     had_joined = folder.has_joined
     is_told = here.leave(folder.session, folder.slot, reason, StopReason(because))
     if is_told and not had_joined:

@@ -52,7 +52,7 @@ def export(
 
     try_outputs([file], Path(rows.path), force=force)
     keep_others([file], None, force=force)
-    write_export(file, export_table(here, here.archive.one_of(session, slot), rows))
+    write_export(file, export_table(here, here.one_of(session, slot), rows))
     say(f"{file}")
 
 
@@ -90,7 +90,7 @@ def name(
     """
     from party_sdk.application.exports import name_clusters, read_names
 
-    folder = here.archive.one_of(session, slot)
+    folder = here.one_of(session, slot)
     given = read_names(file) if file is not None and file.exists() else {}
     names = name_clusters(here, folder, given | dict(map(_parse, named)))
     document = dict(enumerate(names))

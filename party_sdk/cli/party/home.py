@@ -59,11 +59,11 @@ def status(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
     """
     from clustering_protocols.common.errors import NotReady
 
-    roster = here.archive.roster(session_id, slot)
+    roster = here.roster(session_id, slot)
     if roster is None:
         raise NotReady("Not all have joined yet, or this party has not run since.")
     if as_json:
-        agreement = here.archive.find(session_id, slot).agreement or b""
+        agreement = here.find(session_id, slot).agreement or b""
         document = roster_document(roster) | {"agreement": agreement.decode()}
         say(json.dumps(document))
         return
@@ -92,7 +92,7 @@ def consent(
     if withdraws:
         here.withdraw_consent(session_id, slot)
         say(WITHDRAWN, err=True)
-    given = here.archive.find(session_id, slot).consents.kinds
+    given = here.find(session_id, slot).consents.kinds
     if as_json:
         say(json.dumps([each.model_dump(mode="json") for each in given]))
         return
@@ -114,10 +114,10 @@ def audit(session_id: str, slot: str, here: Home, *, as_json: bool) -> None:
     was changed. With --json it is signed by your institution: a file that somebody else
     can check (coterie verify).
     """
-    folder = here.archive.find(session_id, slot)
+    folder = here.find(session_id, slot)
     entries = folder.ledger.read()
     if as_json:
-        say(here.archive.sign_log(folder).model_dump_json())
+        say(here.sign_log(folder).model_dump_json())
         return
     for entry in entries:
         say(audit_line(entry))
@@ -146,4 +146,4 @@ def forget(session_id: str, slot: str, here: Home, *, everything: bool) -> None:
     if not folder.exists and PartyOrder(here.path, session_id, slot).exists:
         folder.forget(everything=True)  # an order that never joined: nothing has left
         return
-    here.archive.forget(session_id, slot, everything=everything)
+    here.forget(session_id, slot, everything=everything)

@@ -105,15 +105,15 @@ def report(
     SESSION is its id, or your invitation; SLOT is needed where you sat at several. With
     --data your rows are drawn on two axes. Afterwards 'party forget' keeps the report.
     """
-    folder = here.archive.one_of(session, slot)
+    folder = here.one_of(session, slot)
     outputs = [path for path in (html, manifest) if path is not None]
     keep_others(outputs, folder, force=force)
     try_outputs(outputs, here.path, force=True)
     if manifest is not None:
-        text = json.dumps(here.archive.manifest(folder), indent=1)
+        text = json.dumps(here.manifest(folder), indent=1)
         with remember_outputs([manifest], folder):
             write_whole(text.encode(), manifest)
-    made = here.archive.report(folder, rows)
+    made = here.report(folder, rows)
     if html is not None:
         with remember_outputs([html], folder):
             write_page(made, html)

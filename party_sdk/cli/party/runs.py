@@ -41,7 +41,7 @@ def runs(
     """
     from party_sdk.application.exports import look_at_runs
 
-    found, overlaps = look_at_runs(here, here.archive.one_of(session, slot), rows)
+    found, overlaps = look_at_runs(here, here.one_of(session, slot), rows)
     if as_json:
         say(json.dumps(_document(found, overlaps)))
         return

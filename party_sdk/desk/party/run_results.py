@@ -144,16 +144,16 @@ def _report(kept: AddressedParty) -> tuple[RunReport, str]:
         past = folder.forgotten() or folder
         if past.report is None:
             raise NotReady("Nothing can be said of this run any more.")
-        return here.archive.report(past), _FORGOTTEN
+        return here.report(past), _FORGOTTEN
     order = kept.order
     if folder.result is None:
-        return here.archive.report(folder), ""
+        return here.report(folder), ""
     if order is None or order.table is None:
-        return here.archive.report(folder), _NO_TABLE
+        return here.report(folder), _NO_TABLE
     try:
-        return here.archive.report(folder, order.table.to_named_table()), ""
+        return here.report(folder, order.table.to_named_table()), ""
     except CoterieError as error:
-        return here.archive.report(folder), error.detail
+        return here.report(folder), error.detail
 
 
 def get_export(request: Request) -> Response:
