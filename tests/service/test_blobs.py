@@ -58,13 +58,6 @@ def test_equal_bytes_are_kept_once(blobs: FileBlobStore, root: Path) -> None:
     assert files(root) == [DIGEST]
 
 
-def test_another_store_over_the_same_folder_finds_the_blob(
-    blobs: FileBlobStore, root: Path
-) -> None:
-    blobs.put(b"x")
-    assert bytes(FileBlobStore(root).map(DIGEST)) == b"x"
-
-
 def test_a_blob_is_named_only_after_its_folder_is_synced(
     blobs: FileBlobStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

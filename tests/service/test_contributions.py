@@ -538,17 +538,6 @@ def test_an_upload_whose_connection_ends_leaves_no_trace(
     assert upload.send().status_code == 201
 
 
-def test_the_token_of_another_session_finds_no_session(
-    session: ByHand, upload: Upload
-) -> None:
-    other = session.api.open(Dummy(), PARTS).join(A)
-    stranger = replace(upload, token=other.tokens[A])
-    refusal = assert_refused(session.api, stranger.send, Problem.NOT_FOUND)
-    nowhere = replace(stranger, path=stranger.path.replace(session.id, "s-unknown"))
-    unknown = assert_refused(session.api, nowhere.send, Problem.NOT_FOUND)
-    assert refusal.json()["detail"] == unknown.json()["detail"]
-
-
 @pytest.mark.threat(1, 2)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0], ids=["first", "middle", "last"])

@@ -469,6 +469,7 @@ def test_a_key_that_has_ended_and_a_token_are_not_rotated(api: Api) -> None:
 
 
 def test_tokens_expire_an_hour_after_a_slot_joined_again(api: Api) -> None:
+    """Of a join that was sent twice either response may be the one that arrives."""
     session = api.open(Dummy(), PARTS).join(A, turn=False)
     first = session.tokens[A]
     session.join(A, turn=False)

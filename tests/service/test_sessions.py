@@ -400,12 +400,6 @@ def test_the_agreement_exists_after_all_joined_and_stays_fixed(
     assert shared_api.send("GET", path, session.key).content == bytes_first
 
 
-def test_there_is_no_result_before_the_end(api: Api) -> None:
-    session = api.open(Dummy(), PARTS).join()
-    early = api.send("GET", f"{session.path}/result", session.tokens[A])
-    assert_problem(early, Problem.NOT_READY)
-
-
 def test_a_session_shows_who_is_awaited(api: Api) -> None:
     session = api.open(Dummy(), PARTS)
 
