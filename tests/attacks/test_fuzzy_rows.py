@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import least_squares
+from scipy.optimize import least_squares, nnls
 from sklearn.datasets import load_iris
-from support.verdicts import RIGHT, Refused, Verdict, attacked, check
+from support.verdicts import ATTACKED, RIGHT, Refused, Verdict, attacked, check
 
+from clustering_protocols import simulation
 from clustering_protocols.common.error_catalogue import Problem
 from clustering_protocols.common.errors import CoterieError
+from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.llf import LosslessFederated, rows_round
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.terms.terms import Layout
@@ -130,3 +133,49 @@ def test_sessions_within_the_bound_add_up(tmp_path: Path) -> None:
                 measured[number] = attacked(met == len(others))
     for number, verdict in VERDICTS.items():
         check(measured[number], verdict)
+
+
+OF_KINDS: dict[str, Verdict] = {
+    "refuse": Refused(Problem.GUARD_REFUSED, "6 columns repeat their values"),
+    "allow": ATTACKED,
+}
+"""By ``small_cohorts``: whether a party finds how many rows of others are of each kind."""
+
+
+@pytest.mark.threat(195)
+@pytest.mark.parametrize("terms", OF_KINDS)
+def test_totals_of_yes_and_no_count_the_rows_of_each_kind(terms: str) -> None:
+    """Eight rounds are within the bound of real numbers, which would allow 36."""
+    rng = np.random.default_rng(0)
+    chances = np.where(rng.random((270, 1)) < 0.5, 0.3, 0.7)
+    X = (rng.random((270, 6)) < chances + np.tile([0.1, -0.1], 3)).astype(float)
+    layout = Layout.lattice(3)
+    ids = [f"P{row}" for row in range(90)]
+    data = {
+        slot: MatrixSource(part, [f"q{j}" for j in range(6)], ids)
+        for slot, part in zip(layout.names, np.split(X, 3), strict=True)
+    }
+    params = LosslessFederated(
+        n_clusters=2,
+        algorithm="fuzzy_cmeans",
+        fuzzifier=2.0,
+        max_iter=8,
+        tol=0.0,
+        small_cohorts=terms,
+    )
+    if terms == "refuse":
+        with pytest.raises(CoterieError) as refused:
+            simulation.run(params, layout, data, seed=0)
+        check(refused.value, OF_KINDS[terms])
+        return
+    with moves_of(ATTACKER) as moves:
+        simulation.run(params, layout, data, seed=0)
+    before, after = (np.array(part) for part in zip(*moves, strict=True))
+    kinds = np.array(list(product((0.0, 1.0), repeat=6)))
+    scaled, own = ((x - X.mean(axis=0)) / X.std(axis=0) for x in (kinds, X[90:180]))
+    mine = weighted(own, before, after)[0].sum(axis=0).ravel()
+    each = weighted(scaled, before, after)[0].reshape(len(kinds), -1).T
+    counts = nnls(np.vstack([each, np.ones(len(kinds))]), np.append(-mine, 180))[0]
+    others = np.vstack([X[:90], X[180:]])
+    true = (others[:, None] == kinds).all(axis=2).sum(axis=0)
+    check(attacked((np.rint(counts) == true).all()), OF_KINDS[terms])

@@ -36,7 +36,7 @@ from clustering_protocols.shared_stages.sums import (
     members,
 )
 
-from . import messages, row_audit, rows_round, starts
+from . import messages, round_bound, row_audit, rows_round, starts
 from .maths import batches, check_ranges, check_weights, move, rows_of
 from .params import FROM_PARTIES, LlfContext, LlfSession
 from .rows_party import local_sums
@@ -57,6 +57,7 @@ def race_starts(context: LlfContext, data: DataSource) -> Sums[Findings]:
 
     def begin() -> list[Record]:
         check_ranges(context, data)
+        round_bound.check_values(context, data)
         history = row_audit.audit_sums(here, data, list(lanes), 0)
         return [messages.RacingStarts(centroids=lanes), *history]
 

@@ -21,7 +21,15 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.masked_sums import check_members
 from clustering_protocols.shared_stages.secrets import group_mark
 
-from . import closing_sums, kernels, messages, participants, row_audit, rows_round
+from . import (
+    closing_sums,
+    kernels,
+    messages,
+    participants,
+    round_bound,
+    row_audit,
+    rows_round,
+)
 from .maths import Scaler, check_ranges, digest, may_stop, stops
 from .params import LlfContext, LosslessFederated
 from .rows_round import RowsRound, around_sum, labels_sum, update_sum
@@ -162,6 +170,7 @@ def _check_first(here: RowsRound, data: DataSource) -> None:
     """Refuse rows outside the ranges of the dictionary, when they are first used."""
     if here.context.memory.get(messages.Centroids) is None:
         check_ranges(here.context, data)
+        round_bound.check_values(here.context, data)
 
 
 def _two_digits(moved: float | None) -> float | None:

@@ -1,28 +1,61 @@
 /** Whether the totals of degrees of many rounds could be solved for the rows behind them. */
 
+import type { Points } from "../../../numerics/points.ts";
 import type { Agreement } from "../../../roster/roster.ts";
+import { EXACT_BITS } from "../../../secrecy/fixed-point.ts";
 import { sumOf } from "../../../stages/pooled.ts";
 import { refuse } from "../../../wire/problems.ts";
 import { isFuzzy, type LlfParams } from "../params.ts";
 
-const FURTHER_ROUNDS = 2; // the closing sums
+const NEARLY_ALL = 0.95; // of more different values, a column counts as real numbers
 
 /** Refuses a session in which a party could solve the totals for the rows of others. */
-export function checkCohorts(params: LlfParams, { roster }: Agreement): void {
+export function checkCohorts(params: LlfParams, agreement: Agreement): void {
   if (!isFuzzy(params) || params.allowsSmallCohorts) return;
-  const width = roster[0]!.n_columns;
-  const rounds = params.maxIterations + FURTHER_ROUNDS;
-  const needed = Math.ceil((2 * rounds * params.clusters * (width + 1)) / width);
-  // who reads may be the one with most rows
-  const rows = roster.map(({ n_rows }) => n_rows).sort((a, b) => a - b);
-  const fewest = Math.min(params.quorum ?? rows.length, rows.length);
-  const others = sumOf(rows.slice(0, Math.max(fewest - 1, 1)));
+  const width = agreement.roster[0]!.n_columns;
+  const needed = Math.ceil(unknownsNeeded(params, width) / width);
+  const others = fewestOthers(params, agreement);
   if (others < needed) {
     refuse(
       "protocol-failed",
       `Totals over ${others} rows of others could be solved for them: it takes ${needed}.`,
     );
   }
+}
+
+/** Refuses columns of so few values that totals show how many rows are of each kind. */
+export function checkValues(
+  params: LlfParams,
+  agreement: Agreement,
+  rows: Points,
+): void {
+  if (params.allowsSmallCohorts) return;
+  const width = rows[0]!.length;
+  const needed = EXACT_BITS * unknownsNeeded(params, width);
+  const others = fewestOthers(params, agreement);
+  if (others * width >= needed) return; // a bit in each cell is enough
+  const bits = Array.from({ length: width }, (_, f) => {
+    const distinct = new Set(rows.map((row) => row[f])).size;
+    return distinct < NEARLY_ALL * rows.length ? Math.log2(distinct) : EXACT_BITS;
+  });
+  if (Math.floor(others * sumOf(bits)) < needed) {
+    refuse(
+      "guard-refused",
+      "Columns repeat their values: totals would show which rows the parties have.",
+    );
+  }
+}
+
+function unknownsNeeded(params: LlfParams, width: number): number {
+  const rounds = params.maxIterations + params.starts + 1; // starts race, two sums close
+  return 2 * rounds * params.clustersOfRuns * (width + 1);
+}
+
+/** The rows of others in the smallest total: who reads may be the one with most rows. */
+function fewestOthers(params: LlfParams, { roster }: Agreement): number {
+  const rows = roster.map(({ n_rows }) => n_rows).sort((a, b) => a - b);
+  const fewest = Math.min(params.quorum ?? rows.length, rows.length);
+  return sumOf(rows.slice(0, Math.max(fewest - 1, 1)));
 }
 
 /** Refuses to add degrees of so few rows that one total could be solved for them. */

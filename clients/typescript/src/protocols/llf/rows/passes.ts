@@ -9,20 +9,21 @@ import {
 } from "../../../numerics/points.ts";
 import { squared } from "../../../stages/pooled.ts";
 import { sumByLabel, type ClusterSums } from "../cluster-sums.ts";
-import { checkOwnRows } from "./cohorts.ts";
+import { checkOwnRows, checkValues } from "./cohorts.ts";
 import { degreesOf, raised } from "../fuzziness.ts";
 import type { Around, SumsEncoding } from "./encodings.ts";
 import type { FinalMeans, RowsRound } from "./following.ts";
 
 /** A party's sums around centroids, in whole units; see {@link checkOwnRows}. */
 export function sumRows(
-  { params, updates }: RowsRound,
+  { context, params, updates }: RowsRound,
   rows: Points,
   centroids: Points,
 ) {
   const { fuzzifier } = params;
   if (fuzzifier === undefined) return sumNearest(rows, centroids, updates.units);
   checkOwnRows(params, rows.length, updates.units.length);
+  checkValues(params, context.agreement, rows);
   return sumByDegrees(rows, centroids, updates, fuzzifier);
 }
 
