@@ -10,11 +10,12 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from support.terminal import ACCEPT, Terminal, opened
 
-from clustering_protocols.common.errors import InvalidParameters, NotReady
+from clustering_protocols.common.errors import NotReady
 from party_sdk.home import store as module
 from party_sdk.home.store import VERSION, HomeStore
 from party_sdk.party.party_session import Document, PartySession
@@ -168,17 +169,35 @@ def test_a_full_disk_is_reported_and_nothing_is_lost(home: Path) -> None:
     assert done.stdout == b"survived\n", done.stderr
 
 
-def test_a_home_that_may_not_be_written_says_so(home: Path) -> None:
-    fill(home, 1).store.close()
-    reading = HomeStore(home)
-    reading.rows("SELECT * FROM parties")
-    reading.row("PRAGMA query_only = ON")
-    with (
-        pytest.raises(InvalidParameters, match="cannot be read or written"),
-        reading.transaction() as database,
-    ):
-        database.execute("DELETE FROM parties")
-    assert turn_of(home) == 0
+READ_ONLY = """
+import os
+from clustering_protocols.common.errors import InvalidParameters
+party = PartySession(Path(sys.argv[1]), "s", "a")
+if os.geteuid() == 0:
+    os.seteuid(65534)
+for use in (lambda: party.result, lambda: write_turn(party, 1)):
+    try:
+        use()
+    except InvalidParameters as error:
+        assert "cannot be read or written" in error.detail, error.detail
+        print("said")
+"""
+
+
+def test_a_home_on_a_read_only_disk_says_so_and_stays() -> None:
+    with TemporaryDirectory() as folder:
+        place = Path(folder, "home")
+        fill(place, 1).store.close()
+        (place / "home.db").chmod(0o444)
+        place.chmod(0o555)
+        Path(folder).chmod(0o755)
+        try:
+            done = child(READ_ONLY, place)
+        finally:
+            place.chmod(0o700)
+        assert done.stdout == b"said\nsaid\n", done.stderr
+        (place / "home.db").chmod(0o600)
+        assert turn_of(place) == 0
 
 
 def test_reading_makes_no_home(home: Path) -> None:

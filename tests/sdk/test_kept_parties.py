@@ -7,6 +7,10 @@ from pathlib import Path
 
 from support.terminal import ACCEPT, Terminal, opened
 
+from party_sdk.home.store import store_of
+from party_sdk.party.party_session import Identity, PartySession
+from party_sdk.supervisor.orders import all_parties
+
 
 def test_a_home_lists_its_sessions_with_what_is_next(
     online: Terminal, rows: Path
@@ -54,3 +58,18 @@ def test_a_session_that_ended_without_a_result_is_listed_as_over(
     left = online("party", "leave", session, "r1c1", expect=7)
     assert "cancelled: nothing more is sent" in left.stderr
     assert "no longer needed" in online(*resume, expect=4).stderr
+
+
+def test_a_thousand_sessions_are_listed_by_two_queries(tmp_path: Path) -> None:
+    statements: list[str] = []
+    identity = Identity(entropy="", terms='{"about": {"title": "Wards"}}')
+    store = store_of(tmp_path)
+    with store.transaction() as database:
+        for number in range(1000):
+            PartySession(tmp_path, f"s-{number:03}", "a").save_identity(identity)
+        database.set_trace_callback(statements.append)
+    statements.clear()
+    found = list(all_parties(tmp_path))
+    assert len(found) == 1000
+    assert {party.title for party in found} == {"Wards"}
+    assert len(statements) == 2
