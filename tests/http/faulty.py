@@ -10,6 +10,9 @@ from __future__ import annotations
 import functools
 import os
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,21 @@ def wrap_response(exchange: Any) -> None:
     exchange.send = wrapped
 
 
+def wrap_transactions(store: Any) -> None:
+    """Let each transaction of a home be two places: before its commit, and after."""
+    numbers, transaction = count(1), store.transaction
+
+    @contextmanager
+    def wrapped(self: Any, *, durable: bool = True) -> Iterator[Any]:
+        number = 0 if self._depth else next(numbers)
+        with transaction(self, durable=durable) as database:
+            yield database
+            die(f"before commit {number}")
+        die(f"after commit {number}")
+
+    store.transaction = wrapped
+
+
 def wrap_all() -> None:
     # here, and not above: worker processes read this file too, and wrap nothing
     from analyst_service.blobs.files import FileDraft
@@ -68,6 +86,7 @@ def wrap_all() -> None:
     from analyst_service.jobs.driver import Driver
     from analyst_service.middleware import _Exchange
     from party_sdk.analyst_client.http_analyst import HttpAnalyst
+    from party_sdk.home.store import HomeStore
     from party_sdk.party.ledger import Ledger
 
     endpoints.ROW_BYTES = 0  # files come to more places than rows
@@ -83,6 +102,7 @@ def wrap_all() -> None:
     wrap(HttpAnalyst, "contribute", before="before the send")
     wrap(HttpAnalyst, "contribute", after="between send and receipt")
     wrap(Ledger, "note_receipt", after="after the receipt")
+    wrap_transactions(HomeStore)
 
 
 if __name__ == "__main__":

@@ -200,12 +200,35 @@ def table(folder: Path, slot: str) -> Path:
     return path
 
 
+COMMITS = [f"{when} commit {n}" for n in range(1, 21) for when in ("before", "after")]
+
+
 @pytest.mark.threat(44)
 @pytest.mark.parametrize("fault", faulty.PARTY)
 def test_a_party_killed_around_an_upload_sends_the_same_bytes(
     gather: Callable[..., Crowd], tmp_path: Path, fault: str
 ) -> None:
     crowd = gather(PARAMS, PARTS)
+    goes_on_after(crowd, tmp_path, fault, crowd.session.id, A)
+
+
+@pytest.mark.threat(44)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(each, marks=[] if each.endswith(" 9") else pytest.mark.thorough)
+        for each in COMMITS
+    ],
+)
+def test_a_party_killed_around_a_transaction_of_its_home_goes_on(
+    gather: Callable[..., Crowd], tmp_path: Path, fault: str
+) -> None:
+    crowd = gather(PARAMS, PARTS)
+    goes_on_after(crowd, tmp_path, fault, crowd.invitations[A])
+
+
+def goes_on_after(crowd: Crowd, tmp_path: Path, fault: str, *again: str) -> None:
+    """Let a party die at a place, and run it again as it is named then."""
     crowd.start(B)
     out, entropy = tmp_path / "labels.csv", tmp_path / "entropy"
     entropy.write_text(crowd.keys[A].hex())
@@ -213,17 +236,13 @@ def test_a_party_killed_around_an_upload_sends_the_same_bytes(
     common += [str(crowd.home), "--labels", str(out)]
     common += ["--accept-risk", "dummy.by-design"]
     common += ["--accept-risk", "house.open-slot", "--guard", "least_known=0"]
+    common += ["--entropy-file", str(entropy)]
     run = [*warm.command(PROGRAM), "party", "run", crowd.invitations[A], *common]
     environment = os.environ | {"COTERIE_TEST_FAULT": str(tmp_path / "fault")}
     (tmp_path / "fault").write_text(fault)
-    died = subprocess.run(
-        [*run, "--entropy-file", str(entropy)],
-        env=environment,
-        check=False,
-        capture_output=True,
-    )
+    died = subprocess.run(run, env=environment, check=False, capture_output=True)
     assert died.returncode == -signal.SIGKILL, died.stderr
-    resume = [*warm.command(COTERIE), "party", "run", crowd.session.id, A, *common]
+    resume = [*warm.command(COTERIE), "party", "run", *again, *common]
     subprocess.run(resume, check=True, capture_output=True)
     written = [int(line.split(",")[1]) for line in out.read_text().splitlines()[1:]]
     assert written == crowd.expected()[A]
