@@ -26,7 +26,7 @@ from clustering_protocols.terms import risks as known
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.captions import captions_of
 from clustering_protocols.terms.preparation import ColumnPlan
-from clustering_protocols.terms.schema import Field
+from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.session_risks import BY_DESIGN
 from clustering_protocols.terms.terms import TERMS_VERSION, SessionRequest, Terms
 from coterie_pages.models import (
@@ -232,17 +232,19 @@ def _fields(terms: Terms, column: int, *, own: bool) -> DictionaryFields:
         column=column,
         slots=terms.layout.column_group(column),
         own=own,
-        fields=tuple(_line(field, plan) for field in schema.fields),
+        fields=tuple(_line(schema, field, plan) for field in schema.fields),
     )
 
 
-def _line(field: Field, plan: ColumnPlan | None) -> FieldLine:
+def _line(schema: Schema, field: Field, plan: ColumnPlan | None) -> FieldLine:
+    codes = ", ".join(sorted(schema.missing_codes(field) - {""}))
+    values = [_range(field), f"no value is {codes}" if codes else ""]
     return FieldLine(
         name=field.name,
         title=field.title,
         unit=field.unit,
         form=_form(field),
-        range=_range(field),
+        range="; ".join(filter(None, values)),
         preparation=_preparation(field, plan),
     )
 

@@ -212,12 +212,19 @@ def key_warnings(found: Sequence[KeyValues]) -> list[str]:
     return told
 
 
-def id_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
-    """Return how many ids look like the session's, where some do not, and what mends it.
+def row_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
+    """Return which rows a table lacks for a session, in sentences, before it joins.
 
-    Also how many stand for none. Of match keys: those of which few rows have a value.
-    Nothing where nobody else holds the same rows.
+    How many rows each code of no value empties. Of ids, how many look like the session's
+    where some do not, and how many stand for none. Of match keys: those of which few
+    rows have a value.
     """
+    report = getattr(data, "report", None)
+    codes = [] if report is None else [each.codes_sentence for each in report.columns]
+    return list(filter(None, [*codes, *_id_warnings(terms, slot, data)]))
+
+
+def _id_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     params = check_terms(terms)
     if not isinstance(params, AlignedParams):
         return []
@@ -230,4 +237,4 @@ def id_warnings(terms: Terms, slot: str, data: DataSource) -> list[str]:
     if expected and data.ids is not None:
         found = id_patterns.fit(expected, data.ids, params.alignment.normalisation)
         warnings.append(found.sentence(expected))
-    return list(filter(None, warnings))
+    return warnings

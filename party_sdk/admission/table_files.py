@@ -81,7 +81,7 @@ class NamedTable:
             agreed_in,
             arrival_of,
             found_keys,
-            id_warnings,
+            row_warnings,
         )
         from party_sdk.home.policy import Policy
         from party_sdk.tables import Finding, examine
@@ -96,7 +96,7 @@ class NamedTable:
                 Policy(minimum_rows=0).check_rows(terms, arrived.n_rows)
             except (GuardRefused, InvalidData) as refused:
                 found = (Finding(what=refused.detail),)
-        said = () if read is None else id_warnings(terms, slot, read)
+        said = () if read is None else row_warnings(terms, slot, read)
         keys = [] if read is None else found_keys(terms, slot, read)
         return report.model_copy(
             update={

@@ -23,7 +23,7 @@ from clustering_protocols.terms.session_risks import OTHER_UNITS
 from clustering_protocols.terms.signed_logs import SignedLog, sign_ledger
 from clustering_protocols.terms.terms import Terms, read_terms
 from clustering_protocols.wire.states import StopReason
-from party_sdk.admission.table_admission import id_warnings
+from party_sdk.admission.table_admission import row_warnings
 from party_sdk.analyst_client.analyst import Analyst
 from party_sdk.analyst_client.http_analyst import connect
 from party_sdk.analyst_client.invitations import Invitation
@@ -252,7 +252,7 @@ class Home:
     ) -> Result:
         """Take part with a table until there are labels, and write them.
 
-        on_warning: called with what looks wrong in the table's ids.
+        on_warning: called with what looks wrong in the table's rows.
         on_progress: called with the session's status whenever something moved.
         """
         outputs.check(member.folder)
@@ -262,7 +262,7 @@ class Home:
         with member.folder.lock():
             member.keep_mapping(rows.table_mapping, data)
         if on_warning is not None:
-            for sentence in id_warnings(member.terms, member.invitation.slot, data):
+            for sentence in row_warnings(member.terms, member.invitation.slot, data):
                 on_warning(sentence)
         result = member.run(data, on_progress=on_progress)
         outputs.write(member, result, data)

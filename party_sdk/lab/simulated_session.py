@@ -26,7 +26,7 @@ from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.preparation import Preparation
 from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Layout
-from party_sdk.admission.table_admission import id_warnings
+from party_sdk.admission.table_admission import row_warnings
 from party_sdk.coordinator.option_parsing import Rule, as_list, prepare
 from party_sdk.lab.parties import (
     AgreedFields,
@@ -353,7 +353,7 @@ def _tabulate(
 def _of_ids(simulated: SimulationResult, held: Deal) -> Iterator[str]:
     for slot in held.layout.names:
         terms = simulated.trace.session.terms
-        yield from id_warnings(terms, slot, held.parts.data[slot])
+        yield from row_warnings(terms, slot, held.parts.data[slot])
 
 
 def _cautions(simulated: SimulationResult, fidelity: float | None) -> Iterator[str]:

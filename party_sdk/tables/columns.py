@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -144,6 +145,24 @@ def numbers(column: Column, cells: pa.Array) -> tuple[FloatArray, list[Bad]]:
     if codes := _numeric(column.codes):
         found = np.where(np.isin(found, codes), np.nan, found)
     return found, bad
+
+
+def count_codes(column: Column, cells: pa.Array) -> Counter[str]:
+    """Return in how many cells each code stands for no value, by the dictionary."""
+    codes = column.codes - {""}
+    if not codes or column.field is None:
+        return Counter()
+    said = compute.utf8_trim_whitespace(texts(cells)).fill_null("")
+    is_code = {
+        code: compute.equal(said, code).to_numpy(zero_copy_only=False) for code in codes
+    }
+    if column.is_numeric or column.is_date:
+        values, _ = numbers(replace(column, codes=frozenset({""})), cells)
+        read = _day if column.is_date else number_of
+        is_code = {
+            code: found | (values == read(code)) for code, found in is_code.items()
+        }
+    return Counter({code: int(found.sum()) for code, found in is_code.items()})
 
 
 def is_numeric(kind: pa.DataType) -> bool:

@@ -87,6 +87,7 @@ def _shorten(text: str) -> str:
 class ColumnReport(BaseModel):
     """How one column is read: its name, its type, and how many values it lacks.
 
+    codes: in how many rows each text that occurs stands for no value.
     least, largest: of numbers, and of dates as ISO 8601 writes them; None of a column
     that may name the rows.
     """
@@ -96,8 +97,15 @@ class ColumnReport(BaseModel):
     name: str
     type: str
     missing: int = 0
+    codes: dict[str, int] = {}
     least: float | str | None = None
     largest: float | str | None = None
+
+    @property
+    def codes_sentence(self) -> str:
+        """Return which codes stand for no value, and where; empty where none does."""
+        told = [f"{code} in {n:,} row{'s' * (n > 1)}" for code, n in self.codes.items()]
+        return f"{self.name}: no value is {', '.join(told)}." if told else ""
 
     @property
     def range(self) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from party_sdk.tables.codes import as_date, code_warnings
 from party_sdk.tables.columns import (
     Bad,
     Column,
+    count_codes,
     id_texts,
     numbers,
     texts,
@@ -150,6 +152,7 @@ class TableReading:
         self._totals: list[int] = []
         self._named_totals: dict[str, list[int]] = {}
         self._wrong: dict[tuple[int, str], str] = {}  # what is wrong with a cell
+        self._no_value = [Counter[str]() for _ in columns]
         self._more = 0
         self._gaps: list[tuple[int, str, str]] = []
 
@@ -188,6 +191,7 @@ class TableReading:
         for place, (column, piece) in enumerate(zip(self._columns, cells, strict=True)):
             X[:, place], bad = numbers(column, piece)
             self._note_all(begin, column.name, bad)
+            self._no_value[place] += count_codes(column, piece)
         return X
 
     def _note_all(self, begin: int, name: str, bad: Sequence[Bad]) -> None:
@@ -355,9 +359,12 @@ class TableReading:
                 shown = {"least": as_date(least), "largest": as_date(largest)}
             elif column.is_numeric:
                 shown = {"least": float(least), "largest": float(largest)}
-        missing = int(watch.missing[place])
         return ColumnReport(
-            name=column.name, type=column.type, missing=missing, **shown
+            name=column.name,
+            type=column.type,
+            missing=int(watch.missing[place]),
+            codes=dict(sorted((+self._no_value[place]).items())),
+            **shown,
         )
 
 

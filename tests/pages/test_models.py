@@ -18,9 +18,11 @@ from clustering_protocols.terms.agreements import read_agreement
 from clustering_protocols.terms.canonical import digest
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.risks import sentences_of
+from clustering_protocols.terms.schema import Schema
 from clustering_protocols.terms.terms import Terms, read_terms
 from coterie_pages.models import RunReport, SessionReport, TermsSheet
 from coterie_pages.terminal_text import sheet_lines
+from coterie_pages.views import terms_sheet
 from coterie_pages.views.terms_sheet import sheet_of
 
 MODELS = {
@@ -130,6 +132,23 @@ def test_an_expected_institution_has_the_name_of_its_card() -> None:
     )
     assert strangers.places[1].expected is not None
     assert not strangers.places[1].expected.known
+
+
+def test_codes_that_stand_for_no_value_are_said() -> None:
+    fields = [
+        {"name": "room", "type": "integer", "missingValues": ["", "17"]},
+        {"name": "born", "type": "date"},
+        {"name": "age", "constraints": {"minimum": 0, "maximum": 120}},
+    ]
+    schema = Schema.model_validate({"fields": fields, "missingValues": ["1900-01-01"]})
+    update = {"dictionary": (schema,), "preparation": None}
+    terms = read_terms(page_models.terms_text()).model_copy(update=update)
+    [group] = terms_sheet._dictionary(terms, "")
+    assert [field.range for field in group.fields] == [
+        "no value is 17",
+        "no value is 1900-01-01",
+        "0 to 120; no value is 1900-01-01",
+    ]
 
 
 def test_what_becomes_of_a_field_is_said() -> None:

@@ -152,5 +152,32 @@ def test_a_code_of_no_value_may_be_a_date(form: str, tmp_path: Path) -> None:
         frame["x"] = frame["x"].astype("datetime64[s]")
     field = {"name": "x", "type": "date", "missingValues": codes}
     how = How(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
-    found = matrix(read_table(frame, how))
-    assert np.isnan(found[:, 0]).tolist() == [True, False, True, False]
+    read = read_table(frame, how)
+    assert np.isnan(matrix(read)[:, 0]).tolist() == [True, False, True, False]
+    told = "x: no value is 1900-01-01 in 1 row, 9999-12-31 in 1 row."
+    assert read.report.columns[0].codes_sentence == told
+
+
+@pytest.mark.parametrize("form", ["csv", "pandas"])
+@pytest.mark.parametrize(
+    ("kind", "code", "told"),
+    [
+        ("integer", "17.0", "x: no value is 17.0 in 2 rows."),
+        ("integer", "18", ""),
+        ("string", "17", "x: no value is 17 in 2 rows."),
+    ],
+)
+def test_a_home_says_how_many_rows_a_code_empties(
+    form: str, kind: str, code: str, told: str, tmp_path: Path
+) -> None:
+    frame: Any = pd.DataFrame({"x": [17, 3, 17, 5], "y": np.arange(4.0)})
+    if form == "csv":
+        frame.to_csv(tmp_path / "rows.csv", index=False)
+        frame = tmp_path / "rows.csv"
+    field: dict[str, Any] = {"name": "x", "type": kind, "missingValues": [code]}
+    if kind == "string":
+        field["categories"] = ["3", "5"]
+    how = How(schema=Schema.model_validate({"fields": [field, {"name": "y"}]}))
+    read = read_table(frame, how)
+    assert read.report.columns[0].codes_sentence == told
+    assert np.isnan(matrix(read)[:, 0]).sum() == (2 if told else 0)
