@@ -110,7 +110,6 @@ MODULES: dict[str, Sequence[str]] = {
         "tests/engine/test_opening.py",
     ),
     "party_sdk/disclosures/known_rows.py": ("tests/sdk/test_known_rows.py", *_SHOWN),
-    "party_sdk/disclosures/hash_kernels.py": _ROW_MARKS,
     "party_sdk/disclosures/row_marks.py": (
         *_ROW_MARKS,
         *_SHOWN,

@@ -17,7 +17,7 @@ import numpy as np
 
 from clustering_protocols.records import codec
 from clustering_protocols.records.arrays import IntArray, WordArray
-from party_sdk.disclosures.row_marks import CellWords, mix
+from party_sdk.disclosures.row_marks import CellWords, mix, stretches
 from party_sdk.disclosures.store import Store
 
 _KIND: Final = "tables"
@@ -25,7 +25,6 @@ _RUNS: Final = (1, 2, 4, 7, 12, 20, 30)
 """Rows in a run: one of numbers, many where most say no."""
 
 _TELLING: Final = 0.9
-_BASE: Final = np.uint64(0x9E3779B97F4A7C15)
 
 _COMMON: Final = 0.25
 """Such a share of what occurs once is in both; of other people a tenth by chance."""
@@ -170,16 +169,6 @@ def _bits(column: CellWords) -> float:
     return float((counts * np.log2(len(column) / counts)).sum())
 
 
-def _runs(words: WordArray) -> Iterator[tuple[int, WordArray]]:
-    """Yield the length, and a word of each run, by its first row: see Rabin and Karp."""
-    powers = np.full(len(words), _BASE, np.uint64).cumprod()
-    sums = np.concatenate([np.zeros(1, np.uint64), (words * powers).cumsum()])
-    inverse = np.full(len(words), pow(int(_BASE), -1, 2**64), np.uint64).cumprod()
-    for length in _RUNS:
-        n_runs = max(len(words) - length + 1, 0)
-        yield length, (sums[length:] - sums[:n_runs]) * inverse[:n_runs]
-
-
 def _find_runs(
     words: WordArray, most: np.uint64
 ) -> Iterator[tuple[int, WordArray, IntArray]]:
@@ -187,8 +176,10 @@ def _find_runs(
 
     Of the two shortest lengths of which most runs occur once: others do by chance.
     """
-    n_found = 0
-    for length, runs in _runs(mix(words)):
+    n_found, words = 0, mix(words)
+    for length in _RUNS:
+        begins = np.arange(max(len(words) - length + 1, 0))
+        runs = stretches(words, begins, begins + length)
         rows = np.flatnonzero(runs <= most)
         values, first, counts = np.unique(
             runs[rows], return_index=True, return_counts=True

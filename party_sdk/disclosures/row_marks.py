@@ -32,6 +32,8 @@ MOST_COLUMNS: Final = 64
 _BATCH: Final = 1 << 15
 """So many words are enciphered at once."""
 
+_BASE: Final = np.uint64(0x9E3779B97F4A7C15)
+_INVERSE: Final = np.uint64(pow(int(_BASE), -1, 2**64))
 _SHIFTS: Final = (np.uint64(30), np.uint64(27), np.uint64(31))
 _FACTORS: Final = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
@@ -56,6 +58,15 @@ def mix(words: WordArray) -> WordArray:
     words ^= words >> _SHIFTS[1]
     words *= _FACTORS[1]
     return words ^ (words >> _SHIFTS[2])
+
+
+def stretches(words: WordArray, begins: IntArray, ends: IntArray) -> WordArray:
+    """Return a word of each stretch of words: a rolling hash, of Rabin and Karp."""
+    powers = np.full(len(words) + 1, _BASE, np.uint64).cumprod()
+    sums = np.concatenate([np.zeros(1, np.uint64), (words * powers[:-1]).cumsum()])
+    inverse = np.full(len(words) + 1, _INVERSE, np.uint64).cumprod()
+    found: WordArray = (sums[ends] - sums[begins]) * inverse[begins]
+    return found
 
 
 def cell_words(key: bytes, data: DataSource) -> tuple[CellWords, WordArray]:
@@ -94,22 +105,21 @@ def id_marks(key: bytes, ids: Sequence[str] | None) -> WordArray:
 
     if not isinstance(ids, ArrowIds):
         ids = ArrowIds([pa.array(ids, pa.large_string())])
-    parts = [_of_texts(key, piece) for piece in ids.arrow.chunks]
+    pieces = [
+        piece.slice(begin, _BATCH)
+        for piece in ids.arrow.chunks
+        for begin in range(0, len(piece), _BATCH)
+    ]
+    parts = [_of_texts(key, piece) for piece in pieces]
     return _encipher_words(key, "ids", np.concatenate([np.empty(0, np.uint64), *parts]))
 
 
 def _of_texts(key: bytes, texts: pa.Array) -> WordArray:
     """Return the hashes (b,) of texts."""
-    # not above: numba is imported once there are rows
-    from party_sdk.disclosures.hash_kernels import hash_texts
-
     content, ends = _bytes_of(texts)
-    n_words = -(-int(np.diff(ends).max(initial=0)) // 8)
-    names = ["length", *map(str, range(n_words))]
-    salts = np.array([_salt(key, "ids", name) for name in names])
-    found = np.empty(len(texts), dtype=np.uint64)
-    hash_texts(content, ends, salts, found)
-    return found
+    letters = _encipher_words(key, "letters", np.arange(256, dtype=np.uint64))
+    words, ends = letters[content[ends[0] : ends[-1]]], ends - ends[0]
+    return stretches(words, ends[:-1], ends[1:])
 
 
 def _bytes_of(texts: pa.Array) -> tuple[NDArray[np.uint8], IntArray]:

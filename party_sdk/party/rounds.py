@@ -25,6 +25,7 @@ from clustering_protocols.terms.signed_logs import check_receipt
 from clustering_protocols.terms.terms import Terms
 from clustering_protocols.wire.states import SessionState
 from party_sdk.analyst_client.analyst import LONG_POLL_SECONDS, Analyst
+from party_sdk.disclosures.history import Rows
 from party_sdk.disclosures.sums import degrees_in, history_of
 from party_sdk.disclosures.uses import Use
 from party_sdk.home.policy import Policy
@@ -81,6 +82,7 @@ class Responder:
     shown_together: bool
     _state: DurableState = field(init=False, repr=False)
     _recorded: tuple[Use, int] | None = field(default=None, init=False, repr=False)
+    _rows: Rows | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._state = self.folder.load_state()
@@ -168,7 +170,7 @@ class Responder:
             answered=fresh, journal=answer.journal, contribution=answer.contribution
         )
         with self.folder.store.transaction():
-            self._record(answer.memory, data, shows=shows)
+            recorded = self._record(answer.memory, data, shows=shows)
             self.folder.save_state(state, self._state)
             self.folder.ledger.note_sending(
                 fresh.place,
@@ -177,7 +179,7 @@ class Responder:
                 len(answer.contribution),
                 answer.notes,
             )
-        self._state = state
+        self._state, self._recorded = state, recorded
 
     def _let_go(self, answer: engine.TaskOutcome) -> None:
         """Ask the operator; a no stands until they are asked again, and say yes."""
@@ -197,8 +199,13 @@ class Responder:
             raise
         self.folder.hold(refused=False)
 
-    def _record(self, memory: Memory, data: DataSource, *, shows: bool) -> None:
-        """Keep what the session shows of the rows that take part, before it leaves."""
+    def _record(
+        self, memory: Memory, data: DataSource, *, shows: bool
+    ) -> tuple[Use, int] | None:
+        """Keep what the session shows of the rows that take part, before it leaves.
+
+        Returns what is kept once the transaction is: the use, and the number of sums.
+        """
         terms, folder = self.terms, self.folder
         selection, spent = memory.get(Selection), memory.get(PrivacySpending)
         chosen = None if selection is None else selection.rows
@@ -208,15 +215,16 @@ class Responder:
         if spent is not None:
             update["epsilon"] = math.inf if spent.epsilon is None else spent.epsilon
         if not shows and not summed.n_sums and not any(update.values()):
-            return
+            return self._recorded
         use = Use.of(terms, folder.attempt, folder.slot, data.columns)
         use = use.model_copy(update=update)
         if self._recorded != (use, summed.n_sums):
-            rows = folder.history.rows_of(data, chosen)
+            if self._rows is None or len(self._rows.marks) != n_rows:
+                self._rows = folder.history.rows_of(data, chosen)
             folder.history.record(
-                use, rows, self.policy, summed, allowed=self.shown_together
+                use, self._rows, self.policy, summed, allowed=self.shown_together
             )
-            self._recorded = use, summed.n_sums
+        return use, summed.n_sums
 
     def _send(self, contribution: bytes) -> bytes | None:
         """Send the last answer, which is kept; return the task that follows, if any."""

@@ -74,17 +74,6 @@ def test_an_id_has_one_mark_whatever_stands_beside_it(ids: list[str]) -> None:
     assert found.tolist() == alone
 
 
-def test_ids_keep_the_marks_that_homes_have_of_them() -> None:
-    """Known answers: of the first release with such marks."""
-    ids = ["p1", "Zoë", "", "病院 0000001 / 2024"]
-    assert id_marks(OTHER_KEY, ids).tolist() == [
-        3934937261335262779,
-        8346047422100246836,
-        9091682291971884232,
-        1190183065081477150,
-    ]
-
-
 @given(
     st.lists(st.lists(ID, max_size=5), min_size=1, max_size=4).filter(any),
     st.integers(0, 6),
