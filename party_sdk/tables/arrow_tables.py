@@ -237,7 +237,11 @@ def unpack_parquet(
     except duckdb.Error as error:
         raise duck.unreadable(path, error) from None
     all_names = tuple(name for name, _ in described)
-    in_utc = [described[place][0] for place in chosen if zones.get(place) == _UTC]
+    in_utc = [
+        described[place][0]
+        for place in chosen
+        if place in zones and zones[place].tz == "UTC"
+    ]
     return Unpacked(
         names=all_names,
         kinds=tuple(kinds),
@@ -255,12 +259,15 @@ def _zoned_types(
 ) -> dict[int, pa.DataType]:
     """Return the type of each column of instants, whose zone Arrow's schema may name."""
     kinds = [kind for _, kind in described]
-    places = [i for i, kind in enumerate(kinds) if kind == "TIMESTAMP WITH TIME ZONE"]
+    places = [place for place, kind in enumerate(kinds) if kind in _INSTANTS]
     stored = duck.arrow_schema(connection, path) if places else None
     zones: list[str | None] = [None] * len(kinds)
     if stored is not None and len(stored) == len(kinds):
         zones = [getattr(kind, "tz", None) for kind in stored.types]
-    return {place: pa.timestamp("us", zones[place] or "UTC") for place in places}
+    return {
+        place: pa.timestamp(_INSTANTS[kinds[place]], zones[place] or "UTC")
+        for place in places
+    }
 
 
 def _check_size(
@@ -318,7 +325,10 @@ def _cast(name: str) -> str:
     """Return as which type a column is written: its own, or text of another kind."""
     if _kind(name) == "words" or "HUGE" in name:
         return "VARCHAR"
+    if name == "TIMESTAMPTZ_NS":
+        return "TIMESTAMP_NS"
     return "TIMESTAMP" if name.startswith("TIMESTAMP") else name
 
 
-_UTC: Final = pa.timestamp("us", "UTC")
+_INSTANTS: Final = {"TIMESTAMP WITH TIME ZONE": "us", "TIMESTAMPTZ_NS": "ns"}
+"""DuckDB's types of instants, and the units in which they are written."""

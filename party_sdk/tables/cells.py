@@ -126,7 +126,9 @@ def is_number(cell: str, dialect: CellForm | Dialect) -> bool:
 # What a column's separators and orders of dates are
 
 
-THOUSANDS_LIKE: Final = r"[+-]?[1-9]\d{0,2}[.,]\d{3}"
+THOUSANDS_LIKE: Final = (
+    "[-+(\u2010-\u2015\u2212]?\\s*[1-9]\\d{0,2}[.,]\\d{3}\\s*[-)\u2212]?"
+)
 """A number with two readings: 9.370 is 9370, or 9.37."""
 DECIDING: Final = (
     r"[+-]?(?:\d{4,}[.,]\d*|0\d*[.,]\d*|\d*[.,](?:\d{0,2}|\d{4,})|[.,]\d*"

@@ -72,7 +72,7 @@ def at_midnight(day: date | None, zone: str) -> pd.Timestamp | None:
     return None if day is None else pd.Timestamp(day.isoformat(), tz=zone)
 
 
-def arrow_of(rows: list[Row], zone: str | None = None) -> pa.Table:
+def arrow_of(rows: list[Row], zone: str | None = None, unit: str = "us") -> pa.Table:
     kinds = [
         pa.string(),
         pa.date32(),
@@ -88,7 +88,7 @@ def arrow_of(rows: list[Row], zone: str | None = None) -> pa.Table:
     if zone is None:
         return table
     days = [at_midnight(row[0], zone) for row in rows]
-    return table.set_column(1, "born", pa.array(days, pa.timestamp("us", zone)))
+    return table.set_column(1, "born", pa.array(days, pa.timestamp(unit, zone)))
 
 
 def as_csv(rows: list[Row], folder: Path) -> Path:
@@ -99,6 +99,18 @@ def as_csv(rows: list[Row], folder: Path) -> Path:
 def as_parquet(rows: list[Row], folder: Path, zone: str | None = None) -> Path:
     parquet.write_table(arrow_of(rows, zone), folder / "rows.parquet")
     return folder / "rows.parquet"
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_instants_of_any_unit_have_the_day_of_their_zone(
+    tmp_path: Path, unit: str
+) -> None:
+    rows: list[Row] = [(date(2023, 5, 1), 1.25, 3, "f", True)] * 2
+    _, X = read(as_csv(rows, tmp_path))
+    arrow = arrow_of(rows, "Europe/Berlin", unit)
+    parquet.write_table(arrow, tmp_path / "rows.parquet")
+    for table in (tmp_path / "rows.parquet", arrow):
+        np.testing.assert_array_equal(read(table)[1], X)
 
 
 def as_sheet(rows: list[Row], folder: Path) -> Path:

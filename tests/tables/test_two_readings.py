@@ -312,6 +312,11 @@ def test_other_minus_signs_are_read_where_the_mapping_says_so(
     drafted = propose(path, How(), SCHEMA)
     assert drafted.to_mapping().columns["leuko"].minus == "any"
     assert not drafted.n_open
+    large = [form.format("9.370"), "967", form.format("12.485")]
+    path = write(tmp_path / "c.csv", age=AGES[:3], leuko=large)
+    assert read(path, {"columns": {"leuko": {"minus": "any"}}})[1] is None
+    mapping = {"columns": {"leuko": {"minus": "any", "thousands": "."}}}
+    assert values_of(read(path, mapping)[1], "leuko") == [-9370, 967, -12_485]
     german = [cell.replace(".", ",") for cell in cells]
     path = write(tmp_path / "b.csv", age=AGES[: len(cells)], leuko=german)
     _, table = read(path, {"columns": {"leuko": {"minus": "any", "factor": 2}}})
