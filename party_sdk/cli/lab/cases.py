@@ -290,11 +290,10 @@ def describe(
 
     Raises InvalidData if cells are empty, and nothing says what becomes of them.
     """
-    report, plain = examine(data, how)
-    if how.schema is None and how.columns is None:
-        is_plain = plain is None or not (plain.unfit or missing)
-        if not is_plain:
-            how = look(data, how, () if truth is None else (truth,)).how
+    report, plain = examine(data, _without(data, how, truth))
+    is_plain = plain is not None and not (plain.unfit or missing)
+    if how.schema is None and how.columns is None and not is_plain:
+        how = look(data, how, () if truth is None else (truth,)).how
     schemas = None if how.schema is None else [how.schema]
     prepared = read_preparation(preparation_files, missing, schemas)
     clustered = how.columns if schemas is None else schemas[0].clustered_part.names
