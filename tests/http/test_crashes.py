@@ -200,6 +200,7 @@ def table(folder: Path, slot: str) -> Path:
     return path
 
 
+ONLY = pytest.mark.thorough(only=True)
 COMMITS = [f"{when} commit {n}" for n in range(1, 21) for when in ("before", "after")]
 
 
@@ -215,10 +216,7 @@ def test_a_party_killed_around_an_upload_sends_the_same_bytes(
 @pytest.mark.threat(44)
 @pytest.mark.parametrize(
     "fault",
-    [
-        pytest.param(each, marks=[] if each.endswith(" 9") else pytest.mark.thorough)
-        for each in COMMITS
-    ],
+    [pytest.param(each, marks=[] if each.endswith(" 9") else ONLY) for each in COMMITS],
 )
 def test_a_party_killed_around_a_transaction_of_its_home_goes_on(
     gather: Callable[..., Crowd], tmp_path: Path, fault: str
