@@ -376,11 +376,6 @@ class PartyOrder:
                 (self.folder.id,),
             )
 
-    @property
-    def version(self) -> int:
-        """Return how often order or status were written, to see whether there is news."""
-        return int(self._get("version") or 0)
-
     def _get(self, column: str) -> Any:
         found = self.store.row(
             f"SELECT {column} FROM orders WHERE party = ?",  # noqa: S608  our names
@@ -391,11 +386,16 @@ class PartyOrder:
 
 def orders_in(home: Path) -> Iterator[PartyOrder]:
     """Yield the orders of a home, by session and slot."""
-    for session, slot in store_of(home).rows(
-        "SELECT session, slot FROM orders JOIN parties ON id = party "
+    yield from (PartyOrder(home, *key) for key in order_versions(home))
+
+
+def order_versions(home: Path) -> dict[tuple[str, str], int]:
+    """Return how often each order or its status was written, by session and slot."""
+    found = store_of(home).rows(
+        "SELECT session, slot, version FROM orders JOIN parties ON id = party "
         "ORDER BY session, slot"
-    ):
-        yield PartyOrder(home, session, slot)
+    )
+    return {(session, slot): version for session, slot, version in found}
 
 
 class Orders:
@@ -438,11 +438,6 @@ class Orders:
             at = now()
             fresh = {"trouble": None, "question": None, "ended_at": None, "restarts": 0}
             return files.tell(state=OrderState.QUEUED, placed_at=at, **fresh)
-
-    def all(self) -> Iterator[OrderStatus]:
-        """Yield where each order stands, by session and slot."""
-        for files in orders_in(self.home):
-            yield files.status()
 
     def status(self, session: str, slot: str) -> OrderStatus:
         """Return where an order stands; :class:`NotReady` if there is none."""

@@ -21,7 +21,7 @@ from party_sdk.supervisor.orders import (
     OrderStatus,
     PartyOrder,
     Trouble,
-    orders_in,
+    order_versions,
 )
 
 PROGRAM = [sys.executable, "-P", "-m", "party_sdk.supervisor.order_runner"]
@@ -123,14 +123,15 @@ class Supervisor:
 
     def _read(self) -> None:
         """Read what has moved since the last look; let go of what was forgotten."""
-        found = {(each.session, each.slot): each for each in orders_in(self._home)}
-        for key in self._works.keys() - found.keys():
+        versions = order_versions(self._home)
+        for key in self._works.keys() - versions.keys():
             if self._works[key].process is None:
                 del self._works[key]
-        for key, files in found.items():
-            version, known = files.version, self._works.get(key)
+        for key, version in versions.items():
+            known = self._works.get(key)
             if known is not None and known.version == version:
                 continue
+            files = PartyOrder(self._home, *key)
             status, order = files.status(), files.order()
             work = self._works.setdefault(key, _Work(files, status, order))
             if work.status.state is not status.state:
