@@ -70,11 +70,11 @@ MODULES: dict[str, Sequence[str]] = {
         *_LLF,
         "tests/algorithms/test_kmeans.py",
     ),
-    "clustering_protocols/protocols/dc/collaboration.py": (
+    "clustering_protocols/protocols/dc/common_space.py": (
         "tests/dc/test_mathematics.py",
     ),
-    "clustering_protocols/protocols/dc/kernels.py": ("tests/dc/test_mathematics.py",),
-    "clustering_protocols/protocols/fccm/kernels.py": (
+    "clustering_protocols/protocols/dc/maths.py": ("tests/dc/test_mathematics.py",),
+    "clustering_protocols/protocols/fccm/maths.py": (
         "tests/fccm/test_results.py",
         "tests/fccm/test_lanes.py",
     ),
@@ -98,10 +98,8 @@ MODULES: dict[str, Sequence[str]] = {
         *_CLOSING,
     ),
     "clustering_protocols/numerics/blocks.py": ("tests/engine/test_blocks.py",),
-    "clustering_protocols/protocols/omnifc/lagrange.py": _OMNIFC,
-    "clustering_protocols/protocols/pqmds/kernels.py": _PQMDS,
-    "clustering_protocols/protocols/pqmds/lloyd.py": _PQMDS,
-    "clustering_protocols/protocols/pqmds/one_dimension.py": _PQMDS,
+    "clustering_protocols/protocols/omnifc/maths.py": _OMNIFC,
+    "clustering_protocols/protocols/pqmds/maths.py": _PQMDS,
     "clustering_protocols/terms/roster_entries.py": ("tests/secrecy/test_rosters.py",),
     "clustering_protocols/records/hash_chain.py": _TRANSCRIPT,
     "clustering_protocols/terms/signed_logs.py": ("tests/sdk/test_proofs.py",),
@@ -225,10 +223,6 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     "clustering_protocols/protocols/llf/starts.py": _ROUNDS,
     "clustering_protocols/protocols/omnifc/party.py": (
-        "tests/omnifc/test_session.py",
-        "tests/omnifc/test_secrecy.py",
-    ),
-    "clustering_protocols/protocols/omnifc/sharing.py": (
         "tests/omnifc/test_session.py",
         "tests/omnifc/test_secrecy.py",
     ),

@@ -32,8 +32,8 @@ from clustering_protocols.numerics.scores import (
 )
 from clustering_protocols.protocols.pqmds import (
     ProductQuantisation,
-    kernels,
-    selfcheck,
+    maths,
+    party,
     subspaces,
 )
 from clustering_protocols.terms.terms import Layout
@@ -151,9 +151,9 @@ def recovery() -> None:
                 params = ProductQuantisation(
                     n_clusters=2, sub_dim=sub_dim, codebook_size=size
                 )
-                codes = kernels.encode(params, X, KeyedStream(bytes(32))).codes
+                codes = maths.encode(params, X, KeyedStream(bytes(32))).codes
                 cells = subspaces.of(params, X.shape[1])
-                r2 = selfcheck.compute_recovery(X, codes, cells)
+                r2 = party.compute_recovery(X, codes, cells)
                 line += f"  dim {sub_dim}: {np.median(r2):5.2f} {r2.max():5.2f}"
             print(line)
 

@@ -34,9 +34,8 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.data_source import SparseSource
 from clustering_protocols.protocols.fccm import (
     CoClustering,
-    kernels,
+    maths,
     messages,
-    shifts,
     site_state,
 )
 from clustering_protocols.protocols.fccm.params import FccmContext
@@ -121,8 +120,8 @@ def _products(
     W = np.array(known.weights)
 
     def both_products() -> None:
-        kernels.item_exponents(R, known.objects, view.session.params.lambda_w)
-        kernels.aggregation(R, W)
+        maths.item_exponents(R, known.objects, view.session.params.lambda_w)
+        maths.aggregation(R, W)
 
     return both_products
 
@@ -157,13 +156,13 @@ def _parts(
     view = views["r1c3"]
     both_products = _products(view, R, known)
     params, order = view.session.params, view.recall(RowOrder).order
-    sums = kernels.aggregation(R, known.weights)
-    of_sums, _ = shifts.encodings(view.session)
+    sums = maths.aggregation(R, known.weights)
+    of_sums, _ = site_state.encodings(view.session)
     later, asked = _after_a_total(views, known, R)
     source = SparseSource(R)
     parts: dict[str, Callable[[], object]] = {
-        "R'U": lambda: kernels.item_exponents(R, known.objects, params.lambda_w),
-        "R·e": lambda: kernels.aggregation(R, known.weights),
+        "R'U": lambda: maths.item_exponents(R, known.objects, params.lambda_w),
+        "R·e": lambda: maths.aggregation(R, known.weights),
         "weights": lambda: site_state.under_way(
             view, known, R, known.shifts, repeats=0
         ),

@@ -29,13 +29,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.omnifc import (
-    OmniFC,
-    coding,
-    decoding,
-    lagrange,
-    zero_sum,
-)
+from clustering_protocols.protocols.omnifc import OmniFC, analyst, maths, party
 from clustering_protocols.protocols.omnifc.distances import field_distances
 from clustering_protocols.protocols.omnifc.limits import n_pairs
 from clustering_protocols.secrecy.prime import P
@@ -86,7 +80,7 @@ def decode(n: int, *, answers: int, hidden: bool, goal: float | None) -> bool:
     given = {slot: np.zeros(n_pairs(n), dtype=np.uint64) for slot in slots}
     for answer in given.values():
         answer.fill(0)
-    decoder = decoding.DistanceDecoder.of(params, slots, given, 20)
+    decoder = analyst.DistanceDecoder.of(params, slots, given, 20)
     found = ratio(
         lambda: decoder.read(slice(n_pairs(n))),
         lambda: [answer.max() for answer in given.values()],
@@ -98,11 +92,11 @@ def decode(n: int, *, answers: int, hidden: bool, goal: float | None) -> bool:
 def encode(size: int, goal: float) -> bool:
     """Measure six parts and ten shares."""
     parts = list(residues(6, size))
-    matrix = lagrange.build_encoding_matrix(3, 3, 10)
+    matrix = maths.build_encoding_matrix(3, 3, 10)
     source = np.ones(16 * size, dtype=np.uint64)
     target = np.ones_like(source)
     found = ratio(
-        lambda: coding.encode(matrix, parts), lambda: np.copyto(target, source)
+        lambda: maths.encode(matrix, parts), lambda: np.copyto(target, source)
     )
     return reached(f"encoding, 6 parts to 10 shares of {size}", found, "a copy", goal)
 
@@ -115,7 +109,7 @@ def hide(n: int) -> bool:
         return [KeyedStream(bytes([peer] * 32)) for peer in range(6)]
 
     def ours() -> None:
-        zero_sum.hide(values, 12345, [(1, stream) for stream in streams()])
+        party.hide(values, 12345, [(1, stream) for stream in streams()])
 
     block = np.empty(1 << 16, dtype=np.uint64)
 

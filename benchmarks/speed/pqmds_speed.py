@@ -29,9 +29,8 @@ from clustering_protocols import simulation
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import (
     ProductQuantisation,
-    kernels,
-    lloyd,
-    selfcheck,
+    maths,
+    party,
     subspaces,
 )
 from clustering_protocols.terms.terms import Layout
@@ -54,8 +53,8 @@ def pixels(n_rows: int) -> NDArray[np.float64]:
 
 def party_side(X: NDArray[np.float64]) -> None:
     """Do what a party does for its upload."""
-    codes = kernels.encode(PARAMS, X, KeyedStream(bytes(32))).codes
-    selfcheck.compute_recovery(X, codes, subspaces.of(PARAMS, WIDTH))
+    codes = maths.encode(PARAMS, X, KeyedStream(bytes(32))).codes
+    party.compute_recovery(X, codes, subspaces.of(PARAMS, WIDTH))
 
 
 def products(X: NDArray[np.float64]) -> None:
@@ -65,7 +64,7 @@ def products(X: NDArray[np.float64]) -> None:
     for features in subspaces.cut(WIDTH, PARAMS.sub_dim):
         rows = np.ascontiguousarray(X[:, features])
         centres = np.ascontiguousarray(rows[:size].T)
-        for _ in range(lloyd.MAX_ITERATIONS):
+        for _ in range(maths.MAX_ITERATIONS):
             np.matmul(rows, centres, out=out)
 
 
@@ -75,9 +74,9 @@ def column(name: str, x: NDArray[np.float64]) -> float:
     stream = KeyedStream(bytes(32))
     theirs = KMeans(size, n_init=1, random_state=0)
     faster = ratio(
-        lambda: theirs.fit(x), lambda: kernels.quantise(x, size, stream), 5, cpu_seconds
+        lambda: theirs.fit(x), lambda: maths.quantise(x, size, stream), 5, cpu_seconds
     )
-    found = kernels.quantise(x, size, stream)
+    found = maths.quantise(x, size, stream)
     inertia = float(((x - found.centres[found.codes]) ** 2).sum())
     print(
         f"column  {name:8} {faster:6.0f} times faster; inertia {inertia:.4g}, "
@@ -109,7 +108,7 @@ def main() -> int:
     cost = spent / cpu_seconds(lambda: products(X))
     print(f"party   {len(X)} rows: {cost:.2f} of the products; goal {GOAL_PARTY}")
     busiest = X[:, [int(X.std(axis=0).argmax())]]
-    kernels.quantise(busiest[:100], 8, KeyedStream(bytes(32)))
+    maths.quantise(busiest[:100], 8, KeyedStream(bytes(32)))
     faster = column("pixel", busiest)
     column("normal", np.random.default_rng(0).normal(size=(len(X), 1)))
     sizes()

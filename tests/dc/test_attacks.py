@@ -19,12 +19,7 @@ from support.attacks import (
 
 from clustering_protocols import simulation
 from clustering_protocols.common.errors import GuardRefused
-from clustering_protocols.protocols.dc import (
-    Anchor,
-    DataCollaboration,
-    anchors,
-    selfcheck,
-)
+from clustering_protocols.protocols.dc import Anchor, DataCollaboration, anchors, party
 from clustering_protocols.terms.terms import Layout
 
 SETS = {"wine": load_wine, "breast cancer": load_breast_cancer}
@@ -109,19 +104,19 @@ def test_the_self_check_reports_the_known_anchor_attack(
 def eavesdrop(parts: simulation.Split) -> tuple[dict[str, Any], Any]:
     """Return a party's notes, and the anchors that a colluder would hand over."""
     kept: dict[str, Any] = {}
-    rebuild, notes = selfcheck.rebuild, selfcheck.Rebuilt.notes
+    rebuild, notes = party.rebuild, party.Rebuilt.notes
 
     def subscribe(anchors: Any, images: Any, rows: Any) -> Any:
         kept.setdefault("anchors", anchors)
         return rebuild(anchors, images, rows)
 
-    def noting(self: selfcheck.Rebuilt) -> dict[str, Any]:
+    def noting(self: party.Rebuilt) -> dict[str, Any]:
         kept.setdefault("notes", notes(self))
         return notes(self)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(selfcheck, "rebuild", subscribe)
-        patch.setattr(selfcheck.Rebuilt, "notes", noting)
+        patch.setattr(party, "rebuild", subscribe)
+        patch.setattr(party.Rebuilt, "notes", noting)
         simulation.run(DataCollaboration(n_clusters=2), parts.layout, parts.data, SEED)
     return kept["notes"], kept["anchors"]
 
@@ -131,8 +126,8 @@ def test_the_known_anchor_attack_fails_without_anchors(name: str) -> None:
     upload = upload_of(name)
     rng = np.random.default_rng(SEED)
     guessed = rng.normal(size=(len(upload.anchors), upload.truth.shape[1]))
-    guess = selfcheck.rebuild(guessed, upload.anchors, upload.rows)
-    assert selfcheck.score(upload.truth, guess).median_r2 < 0.1
+    guess = party.rebuild(guessed, upload.anchors, upload.rows)
+    assert party.score(upload.truth, guess).median_r2 < 0.1
 
 
 def test_full_width_would_hand_out_every_row() -> None:
@@ -142,7 +137,7 @@ def test_full_width_would_hand_out_every_row() -> None:
         rng.normal(size=(80, 4)),
         rng.normal(size=(4, 4)),
     )
-    rebuilt = selfcheck.score(X, selfcheck.rebuild(anchors, anchors @ F, X @ F))
+    rebuilt = party.score(X, party.rebuild(anchors, anchors @ F, X @ F))
     assert rebuilt.close_rows == 1.0
     assert rebuilt.median_r2 == pytest.approx(1.0)
 

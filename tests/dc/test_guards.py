@@ -18,13 +18,7 @@ from clustering_protocols.common.errors import (
 )
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.protocols.dc import (
-    Anchor,
-    DataCollaboration,
-    messages,
-    party,
-    selfcheck,
-)
+from clustering_protocols.protocols.dc import Anchor, DataCollaboration, messages, party
 from clustering_protocols.protocols.dc.shared_anchors import AnchorRows
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.simulation import Session, number_rows
@@ -208,9 +202,9 @@ def test_two_shares_are_counted_and_the_larger_one_limits() -> None:
     X = np.column_stack([np.arange(-5.0, 5.0), np.linspace(3.0, -2.0, 10) ** 2])
     guess = X.copy()
     guess[:, 1] += 10 * X[:, 1].std()
-    found = selfcheck.score(X, guess)
+    found = party.score(X, guess)
     assert (found.close_rows, found.close_values, found.worst) == (0.0, 1.0, 1.0)
-    assert selfcheck.score(X, X + 10 * X.std(axis=0)).worst == 0.0
+    assert party.score(X, X + 10 * X.std(axis=0)).worst == 0.0
 
 
 # Attempts

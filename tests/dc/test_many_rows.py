@@ -15,7 +15,7 @@ from clustering_protocols.common import limits
 from clustering_protocols.contract.sizing import Extent
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.scores import adjusted_rand
-from clustering_protocols.protocols.dc import DataCollaboration, analyst, needs
+from clustering_protocols.protocols.dc import DataCollaboration, analyst, protocol
 from clustering_protocols.terms.terms import Layout
 
 SEED = 4
@@ -111,5 +111,5 @@ def test_a_step_stays_below_the_stated_memory(
     session.to_the_end()
     extent = Extent(rows=n, features=width, layout=LAYOUT)
     of_blocks = 10 * 8 * row_blocks.BLOCK_ITEMS
-    assert session.most < needs.DcSizes().memory_bytes(SPECTRAL, extent) + of_blocks
+    assert session.most < protocol.DcSizes().memory_bytes(SPECTRAL, extent) + of_blocks
     assert session.most < 8 * n * width

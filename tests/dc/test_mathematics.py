@@ -24,9 +24,8 @@ from clustering_protocols.protocols.dc import (
     DataCollaboration,
     analyst,
     anchors,
-    collaboration,
-    factors,
-    kernels,
+    common_space,
+    maths,
     messages,
 )
 from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
@@ -92,9 +91,9 @@ def test_principal_axes_do_not_depend_on_the_batches(
     rows = rng.normal(3.0, scale, (sum(sizes), width))
     mean = rows.mean(axis=0)
     source = cut(rows, *np.cumsum(sizes)[:-1].tolist())
-    R = kernels.triangular_factor(source, mean, scale)
+    R = maths.triangular_factor(source, mean, scale)
     shift = float(np.linalg.norm(mean / scale))
-    axes, rank = kernels.principal_axes(R, len(rows), shift)
+    axes, rank = maths.principal_axes(R, len(rows), shift)
     centred = (rows - mean) / scale
     values = np.linalg.svd(centred, compute_uv=False)
     assert np.array_equal(R, np.triu(R))
@@ -108,8 +107,8 @@ def test_principal_axes_do_not_depend_on_the_batches(
 def test_dependent_columns_lower_the_rank() -> None:
     rows = np.random.default_rng(0).normal(size=(50, 5))
     rows[:, 3] = rows[:, 0] - 2.0 * rows[:, 1]
-    R = kernels.triangular_factor(cut(rows, 20), rows.mean(axis=0), np.ones(5))
-    assert kernels.principal_axes(R, 50)[1] == 4
+    R = maths.triangular_factor(cut(rows, 20), rows.mean(axis=0), np.ones(5))
+    assert maths.principal_axes(R, 50)[1] == 4
 
 
 @pytest.mark.parametrize(
@@ -119,19 +118,19 @@ def test_dependent_columns_lower_the_rank() -> None:
 def test_one_dimension_fewer_is_sent_but_at_least_one(
     rank: int, n_rows: int, width: int
 ) -> None:
-    assert kernels.reduced_width(rank, n_rows) == width
+    assert maths.reduced_width(rank, n_rows) == width
 
 
 def test_only_a_spread_of_nought_counts_as_one() -> None:
     spread = np.array([0.0, 1e-9, 0.5, 3.0])
-    assert kernels.spread_or_one(spread).tolist() == [1.0, 1e-9, 0.5, 3.0]
+    assert maths.spread_or_one(spread).tolist() == [1.0, 1e-9, 0.5, 3.0]
 
 
 def test_an_affine_map_of_batches_equals_that_of_the_matrix() -> None:
     rng = np.random.default_rng(0)
     offset, scale, F = rng.normal(size=4), rng.uniform(1, 2, 4), rng.normal(size=(4, 2))
     rows = rng.normal(size=(11, 4))
-    mapping = kernels.Affine(offset=offset, scale=scale, F=F)
+    mapping = maths.Affine(offset=offset, scale=scale, F=F)
     found = mapping.rows(cut(rows, 3, 4))
     expected = rows @ (F / scale[:, None]) - (offset / scale) @ F
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -221,7 +220,7 @@ def test_isometric_maps_are_the_least_squares_solution(
     blocks = narrow_blocks(widths)
     T = target(blocks, n_features)
     ones = [np.ones((60, 1))] if form == "affine" else []
-    maps = collaboration.isometric_maps(blocks, n_features, affine=form == "affine")
+    maps = common_space.isometric_maps(blocks, n_features, affine=form == "affine")
     for block, found in zip(blocks, maps, strict=True):
         A = np.hstack([block, *ones])
         expected = np.linalg.lstsq(A, T, rcond=None)[0]
@@ -236,7 +235,7 @@ def test_maps_of_dependent_projections_fit_as_least_squares_does(form: Any) -> N
     (block,) = narrow_blocks([3])
     doubled = np.hstack([block, block[:, :1] + block[:, 1:2]])
     T = target([doubled], 4)
-    found, *_ = collaboration.isometric_maps([doubled], 4, affine=form == "affine")
+    found, *_ = common_space.isometric_maps([doubled], 4, affine=form == "affine")
     A = np.hstack([doubled, np.ones((60, 1))]) if form == "affine" else doubled
     expected = A @ np.linalg.lstsq(A, T, rcond=None)[0]
     assert found.G.shape == (4, 3)
@@ -251,21 +250,21 @@ def test_a_factor_folded_over_blocks_is_that_of_the_whole(
     Q, _ = np.linalg.qr(rng.normal(size=(200, 10)))
     spread = np.logspace(0, -8, 10)  # a Gram matrix loses the last three
     W = Q * spread @ np.linalg.qr(rng.normal(size=(10, 10)))[0]
-    monkeypatch.setattr(factors, "_LEAST_ROWS", n_rows)
+    monkeypatch.setattr(maths, "_LEAST_ROWS", n_rows)
     columns = np.split(W, [3, 4], axis=1)
-    R = factors.factor_groups([columns], 0, ONE_THREAD)
+    R = maths.factor_groups([columns], 0, ONE_THREAD)
     values = np.linalg.svd(R, compute_uv=False)
     np.testing.assert_allclose(values, spread, rtol=1e-6)
     np.testing.assert_allclose(R.T @ R, W.T @ W, atol=1e-14)
     for n_threads in (2, 3):
-        again = factors.factor_groups([columns], 0, LocalEngine(n_threads))
+        again = maths.factor_groups([columns], 0, LocalEngine(n_threads))
         assert again.tobytes() == R.tobytes()
 
 
 def test_anchors_that_are_all_constant_end_the_session() -> None:
     blocks = [np.ones((10, 2)), np.full((10, 1), 3.0)]
     with pytest.raises(ProtocolFailed, match="constant"):
-        collaboration.isometric_maps(blocks, 3, affine=True)
+        common_space.isometric_maps(blocks, 3, affine=True)
 
 
 @pytest.mark.parametrize("form", ["affine", "linear"])

@@ -16,7 +16,7 @@ from clustering_protocols.contract import Params
 from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.dc import DataCollaboration, factors
+from clustering_protocols.protocols.dc import DataCollaboration, maths
 from clustering_protocols.protocols.omnifc import OmniFC, distances
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.secrecy import field
@@ -127,7 +127,7 @@ def test_threads_do_not_change_the_bytes_of_a_result(
     monkeypatch.setattr(lloyd, "WORTH_A_THREAD", 0)
     monkeypatch.setattr(limits, "MANY_ROWS", 500)
     monkeypatch.setattr(row_blocks, "BLOCK_ITEMS", 700)
-    monkeypatch.setattr(factors, "_LEAST_ROWS", 64)
+    monkeypatch.setattr(maths, "_LEAST_ROWS", 64)
     kept = []
     for n_threads in THREADS:
         data = simulation.split(X, layout, 0).data

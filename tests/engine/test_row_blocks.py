@@ -18,8 +18,11 @@ from clustering_protocols.numerics import row_blocks
 from clustering_protocols.numerics.blocks import LocalEngine
 from clustering_protocols.numerics.row_blocks import RowBlocks, SideBySide, whole
 from clustering_protocols.protocols.dc import DataCollaboration, analyst, messages
-from clustering_protocols.protocols.dc.collaboration import CollaborationMap
-from clustering_protocols.protocols.dc.common_space import Cells, CommonSpace
+from clustering_protocols.protocols.dc.common_space import (
+    Cells,
+    CollaborationMap,
+    CommonSpace,
+)
 from clustering_protocols.quality.clusterings import of_clustering
 from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.shared_stages.statistics import magnitudes

@@ -25,7 +25,7 @@ from clustering_protocols.common import limits
 from clustering_protocols.common.errors import Unavailable
 from clustering_protocols.contract import Params
 from clustering_protocols.numerics import row_blocks
-from clustering_protocols.protocols.dc import DataCollaboration, factors
+from clustering_protocols.protocols.dc import DataCollaboration, maths
 from clustering_protocols.protocols.pqmds import ProductQuantisation
 from clustering_protocols.terms.terms import Layout
 from tests.engines.stepped import Stepped
@@ -51,7 +51,7 @@ def small_blocks() -> Iterator[None]:
         patch.setattr(lloyd, "WORTH_A_THREAD", 0)
         patch.setattr(limits, "MANY_ROWS", 500)
         patch.setattr(row_blocks, "BLOCK_ITEMS", 3000)
-        patch.setattr(factors, "_LEAST_ROWS", 64)
+        patch.setattr(maths, "_LEAST_ROWS", 64)
         patch.setattr(limits, "MANY_IN_A_GRAPH", 500)
         patch.setattr(limits, "N_REPRESENTATIVES", 100)
         yield

@@ -16,10 +16,10 @@ from clustering_protocols import simulation
 from clustering_protocols.engine import packets
 from clustering_protocols.protocols.fccm import (
     CoClustering,
-    kernels,
+    maths,
     messages,
     reference as pooled,
-    shifts,
+    site_state,
     starts,
 )
 from clustering_protocols.records.arrays import FloatArray
@@ -53,7 +53,7 @@ def alone(s: Session, lane: int) -> Iterator[tuple[FloatArray, FloatArray]]:
     U = U / U.sum(axis=1, keepdims=True)
     parts = [csr_array(s.X[s.order][:, own]) for own in columns_of(GROUPS)]
     step = in_fixed_point if s.params.is_global else at_each_site
-    B = shifts.safe(s.session, U)
+    B = site_state.safe(s.session, U)
     while True:
         U, W, B = step(s, parts, U, B)
         yield U, W
@@ -62,31 +62,31 @@ def alone(s: Session, lane: int) -> Iterator[tuple[FloatArray, FloatArray]]:
 def in_fixed_point(
     s: Session, parts: Sequence[csr_array], U: FloatArray, B: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    of_sums, of_Z = shifts.encodings(s.session)
+    of_sums, of_Z = site_state.encodings(s.session)
     while True:
         with np.errstate(over="ignore"):
             e = [np.exp((R.T @ U) / s.params.lambda_w - B) for R in parts]
-        if any(shifts.overflows(s.session, each).any() for each in e):
-            B = shifts.safe(s.session, U)
+        if any(site_state.exceeds_share(s.session, each).any() for each in e):
+            B = site_state.safe(s.session, U)
             continue
         words = [of_sums.encode(R @ each) for R, each in zip(parts, e, strict=True)]
         Z = of_Z.decode(np.sum([of_Z.encode(w.sum(axis=0)) for w in e], axis=0))
-        if not shifts.too_coarse(s.session, Z).any():
+        if not site_state.too_coarse(s.session, Z).any():
             break
-        B = shifts.lower_shifts(s.session, B, Z)
+        B = site_state.lower_shifts(s.session, B, Z)
     sums = of_sums.decode(np.sum(words, axis=0)) / Z
-    U = kernels.object_memberships(sums, s.params.lambda_u)
-    return U, np.vstack(e) / Z, shifts.track_shifts(B, Z)
+    U = maths.object_memberships(sums, s.params.lambda_u)
+    return U, np.vstack(e) / Z, site_state.track_shifts(B, Z)
 
 
 def at_each_site(
     s: Session, parts: Sequence[csr_array], U: FloatArray, B: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    of_sums, _ = shifts.encodings(s.session)
-    W = [kernels.item_memberships((R.T @ U) / s.params.lambda_w) for R in parts]
+    of_sums, _ = site_state.encodings(s.session)
+    W = [maths.item_memberships((R.T @ U) / s.params.lambda_w) for R in parts]
     words = [of_sums.encode(R @ each) for R, each in zip(parts, W, strict=True)]
     sums = of_sums.decode(np.sum(words, axis=0))
-    return kernels.object_memberships(sums, s.params.lambda_u), np.vstack(W), B
+    return maths.object_memberships(sums, s.params.lambda_u), np.vstack(W), B
 
 
 SETTINGS: list[dict[str, Any]] = [
@@ -116,7 +116,7 @@ def test_every_start_goes_as_it_would_alone_bit_for_bit(
 def test_shares_that_overflow_disturb_no_other_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(shifts, "HEADROOM", 1.0)
+    monkeypatch.setattr(site_state, "HEADROOM", 1.0)
     s = Session(made(lambda_w=0.3, lambda_u=0.05), X, GROUPS).follow()
     over = [each["overflows"] for each in said(s)]
     assert any(0 < len(each) < 4 for each in over)

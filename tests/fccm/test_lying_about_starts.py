@@ -22,7 +22,7 @@ from clustering_protocols.protocols.fccm import (
     CoClustering,
     analyst,
     messages,
-    shifts,
+    site_state,
     starts,
 )
 
@@ -180,7 +180,7 @@ def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without that share, the total would be taken for everybody's."""
-    monkeypatch.setattr(shifts, "HEADROOM", 1.0)
+    monkeypatch.setattr(site_state, "HEADROOM", 1.0)
     s = at(1, lambda_w=0.3)
     while not any(overflows(s, slot) for slot in s.data):
         s.turn()
@@ -197,7 +197,9 @@ def test_a_hidden_overflow_is_refused_by_the_site_it_concerns(
 def overflows(s: Session, slot: str) -> bool:
     """Return whether the share that a site sent last was too large."""
     known = s.memories[slot].get(messages.Memberships)
-    return known is not None and bool(shifts.overflows(s.session, known.weights).any())
+    return known is not None and bool(
+        site_state.exceeds_share(s.session, known.weights).any()
+    )
 
 
 # A leader that lies, and machines that round otherwise

@@ -28,10 +28,10 @@ from clustering_protocols.numerics.data_source import (
 from clustering_protocols.numerics.randomness import KeyedStream, public_stream
 from clustering_protocols.protocols.fccm import (
     CoClustering,
-    kernels,
+    maths,
     messages,
     reference as pooled,
-    shifts,
+    site_state,
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.terms import Layout
@@ -125,10 +125,10 @@ def test_the_kernels_are_the_equations_where_numbers_are_extreme() -> None:
     """Exponents of 1e5: neither overflow nor a sum that is not 1."""
     rng = np.random.default_rng(0)
     sums = rng.random((7, 3))
-    U = kernels.object_memberships(sums, 1e-5)
+    U = maths.object_memberships(sums, 1e-5)
     assert np.array_equal(U.argmax(axis=1), sums.argmax(axis=1))
     np.testing.assert_allclose(U.sum(axis=1), 1.0)
-    W = kernels.item_memberships(1e5 * rng.random((9, 3)))
+    W = maths.item_memberships(1e5 * rng.random((9, 3)))
     np.testing.assert_allclose(W.sum(axis=0), 1.0)
 
 
@@ -167,7 +167,7 @@ def test_stopping_after_n_iterations_gives_the_nth_iteration() -> None:
         objects = reference.objects[:, numbers]
         for each in outcomes:
             assert np.abs(each.memberships[order] - objects).max() <= CLOSE
-            alike = n_alike(reference.objects, kernels.TIE)
+            alike = n_alike(reference.objects, maths.TIE)
             assert each.report["n_iterations"] == n
             assert each.report["n_coinciding"] == alike
 
@@ -245,7 +245,7 @@ def test_a_share_that_overflows_is_asked_for_again(
     lambda_w: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No more room than all items need with the safe shift."""
-    monkeypatch.setattr(shifts, "HEADROOM", 1.0)
+    monkeypatch.setattr(site_state, "HEADROOM", 1.0)
     session = Session(made(lambda_w=lambda_w), X, GROUPS)
     equal_after_every_iteration(session)
     assert session.overflowed() > 0

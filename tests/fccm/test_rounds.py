@@ -28,9 +28,9 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.fccm import (
     CoClustering,
     analyst,
-    kernels,
+    maths,
     messages,
-    shifts,
+    site_state,
     starts,
 )
 from clustering_protocols.records import codec
@@ -101,7 +101,7 @@ def test_items_that_are_too_crisp_end_the_session() -> None:
     s = session(lambda_w=0.001)
     with pytest.raises(ProtocolFailed, match="choose a larger lambda_w"):
         s.follow()
-    assert s.kinds().count("share") == 4 * (shifts.MAX_REPEATS + 2)
+    assert s.kinds().count("share") == 4 * (site_state.MAX_REPEATS + 2)
     assert not s.found
 
 
@@ -146,13 +146,13 @@ def test_sums_and_normalisers_have_each_a_bound_of_their_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With fewer bits for the normalisers the sums still fit theirs."""
-    encodings = shifts.encodings
+    encodings = site_state.encodings
 
     def coarse(plan: Any) -> tuple[FixedPoint, FixedPoint]:
         of_sums, of_Z = encodings(plan)
         return of_sums, FixedPoint.of(of_Z.bound, 40)
 
-    monkeypatch.setattr(shifts, "encodings", coarse)
+    monkeypatch.setattr(site_state, "encodings", coarse)
     assert max(session(max_iter=3).follow().found) == 3
 
 
@@ -315,8 +315,8 @@ class Plain:
         s = self.session
         R = csr_array(np.vstack(list(s.data[slot].batches()))[s.order])
         known = s.recall(slot, messages.Memberships)
-        sums = kernels.aggregation(R, known.weights).reshape(-1)
-        of_sums, of_beside = shifts.encodings(s.session)
+        sums = maths.aggregation(R, known.weights).reshape(-1)
+        of_sums, of_beside = site_state.encodings(s.session)
         beside = known.weights.sum(axis=0)
         if not s.params.is_global:
             beside = known.shifts.reshape(-1, s.params.n_clusters).sum(axis=1)
@@ -360,7 +360,7 @@ def test_every_share_is_noise(normalisation: Any) -> None:
 
 
 def test_a_share_that_overflows_is_noise_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shifts, "HEADROOM", 1.0)
+    monkeypatch.setattr(site_state, "HEADROOM", 1.0)
     s = large(lambda_w=1.0, lambda_u=0.05).follow()
     assert s.overflowed() > 0
     for words in sent_shares(s):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.omnifc import coding, distances, lagrange, zero_sum
+from clustering_protocols.protocols.omnifc import distances, maths, party
 from clustering_protocols.secrecy import field
 
 Words = NDArray[np.uint64]
@@ -23,10 +23,10 @@ def shares(
     rows: Words, segments: int, noise: int, parties: int, source: KeyedStream
 ) -> list[Words]:
     """Return each party's share (n, width) of all rows."""
-    parts = coding.cut(rows, segments)
+    parts = maths.cut(rows, segments)
     parts += [field.draw(source, len(parts[0])) for _ in range(noise)]
-    matrix = lagrange.build_encoding_matrix(segments, noise, parties)
-    return [share.reshape(len(rows), -1) for share in coding.encode(matrix, parts)]
+    matrix = maths.build_encoding_matrix(segments, noise, parties)
+    return [share.reshape(len(rows), -1) for share in maths.encode(matrix, parts)]
 
 
 def answers(held: Sequence[Words]) -> list[Words]:
@@ -37,7 +37,7 @@ def answers(held: Sequence[Words]) -> list[Words]:
 def hidden(plain: Sequence[Words], segments: int, session: int = 0) -> list[Words]:
     """Return each party's weighted and masked answer."""
     parties = len(plain)
-    weights = lagrange.build_decoding_weights(segments, lagrange.share_points(parties))
+    weights = maths.build_decoding_weights(segments, maths.share_points(parties))
     masked = [answer.copy() for answer in plain]
     for own, answer in enumerate(masked):
         streams = [
@@ -45,7 +45,7 @@ def hidden(plain: Sequence[Words], segments: int, session: int = 0) -> list[Word
             for peer in range(parties)
             if peer != own
         ]
-        zero_sum.hide(answer, weights[own], streams)
+        party.hide(answer, weights[own], streams)
     return masked
 
 

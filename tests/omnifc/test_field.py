@@ -13,12 +13,7 @@ from support.repeats import thorough
 
 from clustering_protocols.common.errors import InvalidParameters
 from clustering_protocols.numerics.randomness import KeyedStream
-from clustering_protocols.protocols.omnifc import (
-    coding,
-    distances,
-    lagrange,
-    quantisation,
-)
+from clustering_protocols.protocols.omnifc import distances, maths, units
 from clustering_protocols.secrecy import field
 from clustering_protocols.secrecy.prime import P
 from tests.omnifc.shares import answers, hidden, integer_distances, shares, stream
@@ -40,7 +35,7 @@ def test_sums_differences_and_multiples_are_those_of_integers(
         (lambda t: field.add(t, b), [(x + y) % P for x, y in pairs]),
         (lambda t: field.subtract(t, b), [(x - y) % P for x, y in pairs]),
         (
-            lambda t: coding.add_combination(t, [weight], [b]),
+            lambda t: maths.add_combination(t, [weight], [b]),
             [(x + weight * y) % P for x, y in pairs],
         ),
     ):
@@ -62,7 +57,7 @@ def test_long_sums_of_the_largest_products_do_not_overflow(
     terms: int, length: int
 ) -> None:
     part = np.full(length, P - 1, dtype=np.uint64)
-    total = coding.combine([P - 1] * terms, [part] * terms)
+    total = maths.combine([P - 1] * terms, [part] * terms)
     assert total.tolist() == [terms % P] * length  # (p - 1)² = 1
 
 
@@ -70,7 +65,7 @@ def test_combinations_longer_than_a_block_have_no_seam() -> None:
     size = field.BLOCK + 5
     parts = [field.draw(stream(k), size) for k in range(3)]
     weights = [1, P - 1, 12345]
-    total = coding.combine(weights, parts)
+    total = maths.combine(weights, parts)
     for at in (0, field.BLOCK - 1, field.BLOCK, size - 1):
         expected = sum(
             w * int(part[at]) for w, part in zip(weights, parts, strict=True)
@@ -107,33 +102,33 @@ def test_draws_are_uniform() -> None:
 @pytest.mark.parametrize("segments", range(1, 5))
 @pytest.mark.parametrize("noise", range(1, 4))
 def test_no_share_point_is_a_data_point(segments: int, noise: int) -> None:
-    parties = lagrange.count_needed_values(segments, noise) + 3
-    data = lagrange.data_points(segments + noise)
-    shared = lagrange.share_points(parties)
+    parties = maths.count_needed_values(segments, noise) + 3
+    data = maths.data_points(segments + noise)
+    shared = maths.share_points(parties)
     assert len({*data, *shared}) == segments + noise + parties
 
 
 @given(st.data())
 def test_decoding_weights_recover_the_sum_over_data_points(data: st.DataObject) -> None:
     segments, noise = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
-    needed = lagrange.count_needed_values(segments, noise)
+    needed = maths.count_needed_values(segments, noise)
     parties = data.draw(st.integers(needed, needed + 3))
-    points = data.draw(st.permutations(lagrange.share_points(parties)))
+    points = data.draw(st.permutations(maths.share_points(parties)))
     used = points[: data.draw(st.integers(needed, parties))]
     polynomial = data.draw(st.lists(residues, min_size=needed, max_size=needed))
 
     def value(at: int) -> int:
         return sum(c * pow(at, power, P) for power, c in enumerate(polynomial)) % P
 
-    weights = lagrange.build_decoding_weights(segments, used)
+    weights = maths.build_decoding_weights(segments, used)
     found = sum(w * value(x) for w, x in zip(weights, used, strict=True)) % P
-    assert found == sum(map(value, lagrange.data_points(segments))) % P
-    for row in lagrange.checks(used, needed):
+    assert found == sum(map(value, maths.data_points(segments))) % P
+    for row in maths.checks(used, needed):
         assert sum(w * value(x) for w, x in zip(row, used, strict=True)) % P == 0
 
 
 def test_a_weight_may_be_zero() -> None:
-    assert 0 in lagrange.build_decoding_weights(2, lagrange.share_points(6))
+    assert 0 in maths.build_decoding_weights(2, maths.share_points(6))
 
 
 @given(
@@ -159,11 +154,11 @@ def test_tiles_of_the_distances_have_no_seams(n: int, width: int) -> None:
 def coded(draw: st.DrawFn) -> tuple[Any, int, int, int]:
     """Rows of quantised numbers, and l, t, M."""
     segments, noise = draw(st.integers(1, 4)), draw(st.integers(1, 3))
-    parties = lagrange.count_needed_values(segments, noise) + draw(st.integers(0, 3))
+    parties = maths.count_needed_values(segments, noise) + draw(st.integers(0, 3))
     n, d = draw(st.integers(1, 6)), draw(st.integers(1, 9))
-    bits = draw(st.integers(0, quantisation.largest_bits(np.ones(d))))
+    bits = draw(st.integers(0, units.largest_bits(np.ones(d))))
     X = draw(hnp.arrays(np.float64, (n, d), elements=st.floats(0, 1)))
-    return quantisation.quantise(X, bits), segments, noise, parties
+    return units.quantise(X, bits), segments, noise, parties
 
 
 @given(coded())
@@ -175,12 +170,12 @@ def test_decoded_distances_equal_integer_arithmetic(
     expected = integer_distances(rows)
     plain = answers(shares(rows, segments, noise, parties, stream(2)))
     masked = hidden(plain, segments)
-    assert coding.combine([1] * parties, masked).tolist() == expected
-    needed = lagrange.count_needed_values(segments, noise)
-    points = lagrange.share_points(parties)
+    assert maths.combine([1] * parties, masked).tolist() == expected
+    needed = maths.count_needed_values(segments, noise)
+    points = maths.share_points(parties)
     for used in list(combinations(range(parties), needed))[:20]:
-        weights = lagrange.build_decoding_weights(segments, [points[j] for j in used])
-        decoded = coding.combine(weights, [plain[j] for j in used])
+        weights = maths.build_decoding_weights(segments, [points[j] for j in used])
+        decoded = maths.combine(weights, [plain[j] for j in used])
         assert decoded.tolist() == expected
 
 
@@ -196,9 +191,9 @@ def test_decoded_distances_equal_integer_arithmetic(
 )
 def test_corners_decode_exactly(rows: Any, segments: int) -> None:
     rows = rows.astype(np.uint64)
-    parties = lagrange.count_needed_values(segments, 1)
+    parties = maths.count_needed_values(segments, 1)
     plain = answers(shares(rows, segments, 1, parties, stream(3)))
-    assert coding.combine([1] * parties, hidden(plain, segments)).tolist() == (
+    assert maths.combine([1] * parties, hidden(plain, segments)).tolist() == (
         integer_distances(rows)
     )
 
@@ -211,10 +206,10 @@ def test_the_largest_bits_leave_no_distance_to_wrap_around(
     ranges: list[float], random: Any
 ) -> None:
     R = np.array(ranges)
-    bits = quantisation.largest_bits(R)
+    bits = units.largest_bits(R)
     X = np.array([[random.random() * r for r in R], np.zeros_like(R), R])
     if bits >= 0:
-        assert max(integer_distances(quantisation.quantise(X, bits))) < P
+        assert max(integer_distances(units.quantise(X, bits))) < P
     if bits < 25:  # one more may wrap around
         steps = sum((int(r * 2.0 ** (bits + 1)) + 2) ** 2 for r in R)
         assert steps >= P
@@ -222,10 +217,10 @@ def test_the_largest_bits_leave_no_distance_to_wrap_around(
 
 def test_bits_that_do_not_fit_are_refused_with_those_that_do() -> None:
     ranges = np.full(16, 100.0)
-    most = quantisation.largest_bits(ranges)
-    assert quantisation.bits_for(None, ranges) == most
-    assert quantisation.bits_for(3, ranges) == 3
+    most = units.largest_bits(ranges)
+    assert units.bits_for(None, ranges) == most
+    assert units.bits_for(3, ranges) == 3
     with pytest.raises(InvalidParameters, match=f"at most {most}"):
-        quantisation.bits_for(most + 1, ranges)
+        units.bits_for(most + 1, ranges)
     with pytest.raises(InvalidParameters, match="too wide"):
-        quantisation.bits_for(None, np.array([1e10]))
+        units.bits_for(None, np.array([1e10]))

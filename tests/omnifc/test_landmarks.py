@@ -24,12 +24,11 @@ from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
     clustering,
-    coding,
-    lagrange,
     landmarks,
     limits,
+    maths,
     messages,
-    quantisation,
+    units,
 )
 from clustering_protocols.protocols.omnifc.analyst import figures_of
 from clustering_protocols.secrecy.prime import P
@@ -84,7 +83,7 @@ def boxes(draw: st.DrawFn) -> tuple[Any, int, int]:
     """Ranges of features, bits that fit, and a seed."""
     width = st.one_of(st.just(0.0), st.floats(1e-9, 1e8))
     ranges = np.array(draw(st.lists(width, min_size=1, max_size=9)))
-    bits = draw(st.integers(0, quantisation.largest_bits(ranges)))
+    bits = draw(st.integers(0, units.largest_bits(ranges)))
     return ranges, bits, draw(st.integers(0, 255))
 
 
@@ -96,7 +95,7 @@ def test_landmark_distances_do_not_wrap_and_determine_the_rows(
     ranges, bits, seed = box
     corners = np.array([np.zeros_like(ranges), ranges])
     inside = np.random.default_rng(seed).random((6, len(ranges))) * ranges
-    rows = quantisation.quantise(np.concatenate([corners, inside]), bits)
+    rows = units.quantise(np.concatenate([corners, inside]), bits)
     marks = landmarks.draw(ranges, bits, stream(seed))
     assert marks.shape == (len(ranges) + 1, len(ranges))
     assert marks.max() < P
@@ -110,7 +109,7 @@ def test_landmark_distances_do_not_wrap_and_determine_the_rows(
 
 
 def test_equal_rows_get_equal_coordinates_wherever_they_stand() -> None:
-    rows = np.tile(quantisation.quantise(SETS["iris"][0][:5], 20), (1000, 1))
+    rows = np.tile(units.quantise(SETS["iris"][0][:5], 20), (1000, 1))
     marks = landmarks.draw(np.full(4, 8.0), 20, stream(1))
     squared = np.array([np.square(steps(m) - rows.astype(float)).sum(1) for m in marks])
     between = in_order(steps(marks), squared)
@@ -234,20 +233,20 @@ def test_answers_are_masked_and_add_up_to_distances_to_landmarks() -> None:
     marks = 4
     for slot, weight in zip(
         parts.layout.names,
-        lagrange.build_decoding_weights(1, lagrange.share_points(4)),
+        maths.build_decoding_weights(1, maths.share_points(4)),
         strict=True,
     ):
         held = run.trace.memories[slot].get(messages.HeldShares)
         assert held is not None
         # the rows' shares are known to this test alone: unmasked they would show here
         squares = answers([held.shares])[0]
-        bare = coding.combine([weight], [squares])
+        bare = maths.combine([weight], [squares])
         assert not np.isin(sent[slot], bare).any()
         high = (sent[slot] >> np.uint64(57)).astype(int)
         counts = np.bincount(high, minlength=16)
         expected = len(high) / 16
         assert float((np.square(counts - expected) / expected).sum()) < 45
-    total = coding.combine([1] * 4, list(sent.values())).astype(float)
+    total = maths.combine([1] * 4, list(sent.values())).astype(float)
     side = total[: marks - 1]
     np.testing.assert_allclose(side, side[0], rtol=1e-6)
 
@@ -305,7 +304,7 @@ def test_each_session_has_landmarks_of_its_own(
 
 def test_known_landmarks_locate_all_rows() -> None:
     """The residual risk, as its sentence says: a party that tells them opens all rows."""
-    rows = quantisation.quantise(np.random.default_rng(0).random((9, 3)), 20)
+    rows = units.quantise(np.random.default_rng(0).random((9, 3)), 20)
     marks = steps(landmarks.draw(np.ones(3), 20, stream(5)))
     squared = np.array([np.square(m - rows.astype(float)).sum(1) for m in marks])
     A = 2.0 * (marks[0] - marks[1:])
@@ -318,7 +317,7 @@ def test_known_landmarks_locate_all_rows() -> None:
 @pytest.mark.threat(84)
 def test_a_corrupt_answer_that_breaks_the_simplex_is_found() -> None:
     """Masked answers of all rows cannot be checked; landmarks are known to be regular."""
-    rows = quantisation.quantise(np.random.default_rng(0).random((9, 3)), 20)
+    rows = units.quantise(np.random.default_rng(0).random((9, 3)), 20)
     squared = np.array(measured(landmarks.draw(np.ones(3), 20, stream(6)), rows), float)
     assert landmarks.coordinates(squared.__getitem__, 9, 3).shape == (9, 3)
     squared[0] = 12345.0

@@ -14,7 +14,7 @@ from support.tables import within
 from clustering_protocols import catalogue, simulation
 from clustering_protocols.engine import packets
 from clustering_protocols.numerics.data_source import MatrixSource
-from clustering_protocols.protocols.omnifc import OmniFC, coding, lagrange, messages
+from clustering_protocols.protocols.omnifc import OmniFC, maths, messages
 from clustering_protocols.records import codec
 from clustering_protocols.secrecy import envelopes
 from clustering_protocols.secrecy.prime import P
@@ -28,7 +28,7 @@ def seen(
     segments: int, noise: int, parties: int, p: int, row: tuple[int, ...], who: Any
 ) -> Counter[tuple[int, ...]]:
     """Count what some parties hold of a row over all values of the noise."""
-    matrix = lagrange.build_encoding_matrix(segments, noise, parties, p)
+    matrix = maths.build_encoding_matrix(segments, noise, parties, p)
     return Counter(
         tuple(
             sum(w * s for w, s in zip(matrix[j], (*row, *drawn), strict=True)) % p
@@ -69,7 +69,7 @@ def test_shares_of_more_parties_tell_rows_apart(
 
 def test_a_share_point_on_a_data_point_reveals_the_segment() -> None:
     """The control of the disjoint points."""
-    on_data = lagrange.basis(lagrange.data_points(2), lagrange.data_points(1)[0])
+    on_data = maths.basis(maths.data_points(2), maths.data_points(1)[0])
     assert on_data == [1, 0]
 
 
@@ -122,7 +122,7 @@ def test_a_session_s_answers_are_masked_and_add_up() -> None:
     X = np.random.default_rng(2).normal(size=(60, 3))
     parts = simulation.split(X, Layout.lattice(4), seed=0)
     run = simulation.run(OmniFC(n_clusters=2), parts.layout, parts.data, 0)
-    weights = lagrange.build_decoding_weights(1, lagrange.share_points(4))
+    weights = maths.build_decoding_weights(1, maths.share_points(4))
     uploads = {
         message.sender: packet.arrays["distances"]
         for message in run.sent
@@ -132,19 +132,19 @@ def test_a_session_s_answers_are_masked_and_add_up() -> None:
     for slot, weight in zip(parts.layout.names, weights, strict=True):
         held = run.trace.memories[slot].get(messages.HeldShares)
         assert held is not None
-        bare[slot] = coding.combine([weight], answers([held.shares]))
+        bare[slot] = maths.combine([weight], answers([held.shares]))
         assert not (uploads[slot] == bare[slot]).any()
         masks = (uploads[slot] - bare[slot]) >> np.uint64(59)
         assert len(np.unique(masks)) > 1
     ones = [1] * 4
-    total = coding.combine(ones, [uploads[slot] for slot in parts.layout.names])
-    assert np.array_equal(total, coding.combine(ones, list(bare.values())))
+    total = maths.combine(ones, [uploads[slot] for slot in parts.layout.names])
+    assert np.array_equal(total, maths.combine(ones, list(bare.values())))
 
 
 def read_out(values: list[int], segments: int, parties: int, at: int) -> int:
     """Return a pair polynomial's value at a data point, interpolated from answers."""
-    points = lagrange.share_points(parties)
-    weights = lagrange.basis(points, lagrange.data_points(segments)[at])
+    points = maths.share_points(parties)
+    weights = maths.basis(points, maths.data_points(segments)[at])
     return sum(w * v for w, v in zip(weights, values, strict=True)) % P
 
 
@@ -156,11 +156,11 @@ def test_masked_answers_hide_the_distances_within_segments(
     segments, parties = 2, 5
     rows = np.arange(2, 82).reshape(20, 4).astype(np.uint64) ** np.uint64(2)
     plain = answers(shares(rows, segments, 1, parties, stream(5)))
-    weights = lagrange.build_decoding_weights(segments, lagrange.share_points(parties))
+    weights = maths.build_decoding_weights(segments, maths.share_points(parties))
     unweighted = [pow(weight, -1, P) for weight in weights] if mask else [1] * parties
     uploads = hidden(plain, segments) if mask else plain
     seen_ = [
-        coding.combine([factor], [upload])
+        maths.combine([factor], [upload])
         for factor, upload in zip(unweighted, uploads, strict=True)
     ]
     truth = integer_distances(rows[:, :2])

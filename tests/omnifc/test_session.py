@@ -26,14 +26,14 @@ from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.omnifc import (
     OmniFC,
+    analyst,
     clustering,
-    decoding,
-    feature_scale,
-    lagrange,
     limits,
+    maths,
     messages,
     reference as pooled,
     scaling as scales,
+    units,
 )
 from clustering_protocols.protocols.omnifc.analyst import figures_of
 from clustering_protocols.secrecy.prime import P
@@ -169,9 +169,9 @@ def test_pooled_ranges_have_to_hold_own_rows() -> None:
     params = params_of("kmeans", 3, scaling="minmax")
     data = MatrixSource(IRIS, list("abcd"))
     low, high = IRIS.min(axis=0), IRIS.max(axis=0)
-    fits = feature_scale.build_declared_scale("minmax", Ranges(low, high))
+    fits = units.build_declared_scale("minmax", Ranges(low, high))
     assert scales.scaled_rows(params, fits, data).max() == 1.0
-    narrow = feature_scale.build_declared_scale("minmax", Ranges(low + 0.1, high))
+    narrow = units.build_declared_scale("minmax", Ranges(low + 0.1, high))
     with pytest.raises(ProtocolFailed, match="leave out values of this party"):
         scales.scaled_rows(params, narrow, data)
 
@@ -190,7 +190,7 @@ def plain_answers(segments: int, noise: int, parties: int) -> tuple[Any, Any, An
 
 
 def decode(params: OmniFC, slots: Any, given: Any) -> list[float]:
-    decoder = decoding.DistanceDecoder.of(params, slots, given, 0)
+    decoder = analyst.DistanceDecoder.of(params, slots, given, 0)
     whole = decoder.read(slice(len(next(iter(given.values())))))
     assert decoder.read(slice(1, 3)).tolist() == whole[1:3].tolist()
     return whole.tolist()
@@ -204,7 +204,7 @@ def open_params(segments: int, noise: int) -> OmniFC:
 def test_any_enough_answers_decode_alike_and_fewer_are_refused(
     segments: int, noise: int
 ) -> None:
-    needed = lagrange.count_needed_values(segments, noise)
+    needed = maths.count_needed_values(segments, noise)
     slots, all_, expected = plain_answers(segments, noise, needed + 2)
     params = open_params(segments, noise)
     for count in range(needed, needed + 3):

@@ -21,7 +21,7 @@ from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
-    kernels,
+    maths,
     messages,
     party,
     release,
@@ -57,7 +57,7 @@ def test_all_coordinates_keep_the_distances_between_centres(
 ) -> None:
     rows = RNG.normal(size=(300, d)) * np.arange(1, d + 1) + 10
     params = several(d, d, codebook_size=size, weights=weights)
-    book = kernels.codebook(params, rows, stream(), d)
+    book = maths.codebook(params, rows, stream(), d)
     assert book.coordinates.shape == (size, d)
     np.testing.assert_allclose(
         pdist(book.coordinates), pdist(book.centres), rtol=0, atol=1e-12
@@ -68,14 +68,14 @@ def test_all_coordinates_keep_the_distances_between_centres(
 def test_coordinates_are_those_of_classical_scaling(width: int) -> None:
     centres = RNG.normal(size=(40, 4)) * [4.0, 3.0, 2.0, 1.0]
     expected = ClassicalMDS(n_components=width).fit_transform(centres)
-    found = kernels.coordinates(centres, np.ones(40), width)
+    found = maths.coordinates(centres, np.ones(40), width)
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-9)
 
 
 @pytest.mark.parametrize("far", [0.0, 1e6])
 def test_what_centres_do_not_span_is_zero(far: float) -> None:
     line = far + np.outer(RNG.normal(size=20), [1.0, 2.0, -1.0])
-    found = kernels.coordinates(line, np.ones(20), 3)
+    found = maths.coordinates(line, np.ones(20), 3)
     assert found[:, 0].any()
     assert not found[:, 1:].any()
     np.testing.assert_allclose(pdist(found), pdist(line), atol=1e-8)
@@ -84,9 +84,9 @@ def test_what_centres_do_not_span_is_zero(far: float) -> None:
 def test_minmax_scales_a_subspace_by_one_factor() -> None:
     rows = RNG.normal(size=(400, 2)) * [1.0, 7.0]
     kept = several(2, 2, codebook_size=32, scaling="none")
-    given = kernels.codebook(kept, rows, stream(), 2)
+    given = maths.codebook(kept, rows, stream(), 2)
     minmax = kept.model_copy(update={"normalise": "minmax"})
-    found = kernels.codebook(minmax, rows, stream(), 2).coordinates
+    found = maths.codebook(minmax, rows, stream(), 2).coordinates
     assert found.min(axis=0).tolist() == [0.0, 0.0]
     assert found.max() == 1.0
     ratios = pdist(found) / pdist(given.centres)
@@ -192,7 +192,7 @@ def test_the_terms_bring_a_risk_of_their_own() -> None:
 
 
 def codes_of(name: str, coordinates: int, sub_dim: int) -> FloatArray:
-    return kernels.encode(several(coordinates, sub_dim), SETS[name], stream()).codes
+    return maths.encode(several(coordinates, sub_dim), SETS[name], stream()).codes
 
 
 def known_rows(name: str, coordinates: int, sub_dim: int, known: int) -> FloatArray:

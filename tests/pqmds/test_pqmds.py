@@ -18,11 +18,9 @@ from clustering_protocols.numerics.data_source import MatrixSource, matrix
 from clustering_protocols.numerics.randomness import KeyedStream
 from clustering_protocols.protocols.pqmds import (
     ProductQuantisation,
-    kernels,
-    lloyd,
+    maths,
     messages,
-    one_dimension,
-    selfcheck,
+    party,
     subspaces,
 )
 from clustering_protocols.records.arrays import FloatArray, IntArray
@@ -74,7 +72,7 @@ def test_intervals_are_the_best_of_all(drawn: list[int], data: st.DataObject) ->
     n = len(values)
     weights = np.array(data.draw(st.lists(weight, min_size=n, max_size=n)))
     for size in range(1, n + 1):
-        begins = one_dimension.optimal_intervals(values, weights, size)
+        begins = maths.optimal_intervals(values, weights, size)
         assert len(begins) == size + 1
         assert (np.diff(begins) > 0).all()
         found = inertia(values, weights, begins)
@@ -86,7 +84,7 @@ def test_intervals_are_the_best_of_all(drawn: list[int], data: st.DataObject) ->
 def test_even_steps_where_one_penalty_gives_many_sizes(n: int, size: int) -> None:
     """No penalty gives this number of links: two paths are joined, at any place."""
     values, weights = np.arange(float(n)), np.ones(n)
-    begins = one_dimension.optimal_intervals(values, weights, size)
+    begins = maths.optimal_intervals(values, weights, size)
     assert len(begins) == size + 1
     assert inertia(values, weights, begins) == pytest.approx(
         least_inertia(values, weights, size)
@@ -94,13 +92,13 @@ def test_even_steps_where_one_penalty_gives_many_sizes(n: int, size: int) -> Non
 
 
 def test_more_clusters_than_values_are_the_values() -> None:
-    begins = one_dimension.optimal_intervals(np.arange(3.0), np.ones(3), 8)
+    begins = maths.optimal_intervals(np.arange(3.0), np.ones(3), 8)
     assert begins.tolist() == [0, 1, 2, 3]
 
 
 def test_a_feature_is_quantised_better_than_by_scikit_learn() -> None:
     x = np.random.default_rng(1).lognormal(size=(3000, 1))
-    found = kernels.quantise(x, 16, stream())
+    found = maths.quantise(x, 16, stream())
     ours = float(((x - found.centres[found.codes]) ** 2).sum())
     theirs = KMeans(16, n_init=10, random_state=0).fit(x).inertia_
     assert ours <= theirs * (1 + 1e-9)
@@ -111,8 +109,8 @@ def test_a_feature_is_quantised_better_than_by_scikit_learn() -> None:
 def test_a_mean_far_from_zero_costs_no_digits() -> None:
     x = np.random.default_rng(2).normal(size=400)
     ones = np.ones(400)
-    near = one_dimension.optimal_intervals(np.sort(x), ones, 9)
-    far = one_dimension.optimal_intervals(np.sort(x) + 1e8, ones, 9)
+    near = maths.optimal_intervals(np.sort(x), ones, 9)
+    far = maths.optimal_intervals(np.sort(x) + 1e8, ones, 9)
     assert np.array_equal(near, far)
 
 
@@ -122,7 +120,7 @@ def test_a_mean_far_from_zero_costs_no_digits() -> None:
 @pytest.mark.parametrize("d", [2, 3, 4, 5, 8])
 def test_a_codebook_is_as_good_as_scikit_learn_s(d: int) -> None:
     X = np.random.default_rng(d).normal(size=(1500, d))
-    found = lloyd.quantise(X, 32, stream().uniform(32))
+    found = maths.quantise_points(X, 32, stream().uniform(32))
     ours = float(((X - found.centres[found.codes]) ** 2).sum())
     theirs = KMeans(32, n_init=1, random_state=0).fit(X).inertia_
     assert ours <= 1.05 * theirs
@@ -133,21 +131,21 @@ def test_a_codebook_is_as_good_as_scikit_learn_s(d: int) -> None:
 
 def test_codes_of_converged_centres_are_their_means() -> None:
     X = np.repeat(RNG.normal(size=(40, 3)), 5, axis=0) + 0.0
-    found = lloyd.quantise(X, 4, stream().uniform(4))
+    found = maths.quantise_points(X, 4, stream().uniform(4))
     for number, centre in enumerate(found.centres):
         assert centre == pytest.approx(X[found.codes == number].mean(axis=0))
 
 
 def test_fewer_different_rows_than_centres_are_the_centres() -> None:
     X = RNG.normal(size=(5, 3))[np.arange(60) % 5]
-    found = lloyd.quantise(X, 16, stream().uniform(16))
+    found = maths.quantise_points(X, 16, stream().uniform(16))
     assert len(found.centres) == 5
     assert np.array_equal(found.centres[found.codes], X)
 
 
 def test_equal_rows_get_equal_codes() -> None:
     X = RNG.integers(0, 3, size=(500, 4)).astype(np.float64)
-    found = lloyd.quantise(X, 8, stream().uniform(8))
+    found = maths.quantise_points(X, 8, stream().uniform(8))
     _, which = np.unique(X, axis=0, return_inverse=True)
     for row in range(which.max() + 1):
         assert len(np.unique(found.codes[which == row])) == 1
@@ -160,8 +158,8 @@ def test_a_weight_counts_as_so_many_points() -> None:
     centres = RNG.normal(size=(12, 3))
     often = RNG.integers(1, 9, size=12)
     points = np.repeat(centres, often, axis=0)
-    found = kernels.coordinates(centres, often.astype(np.float64), 3)
-    expected = kernels.coordinates(points, np.ones(len(points)), 3)
+    found = maths.coordinates(centres, often.astype(np.float64), 3)
+    expected = maths.coordinates(points, np.ones(len(points)), 3)
     assert np.repeat(found, often, axis=0) == pytest.approx(expected)
 
 
@@ -170,7 +168,7 @@ def test_a_constant_subspace_is_zero() -> None:
     X = np.column_stack([np.full((30, 2), 7.0), RNG.normal(size=(30, 2))])
     for normalise in ("scale", "minmax"):
         chosen = params.model_copy(update={"normalise": normalise})
-        found = kernels.encode(chosen, X, stream())
+        found = maths.encode(chosen, X, stream())
         assert not found.codes[:, 0].any()
         assert found.sizes[0] == 1
 
@@ -178,10 +176,10 @@ def test_a_constant_subspace_is_zero() -> None:
 def test_minmax_codes_run_from_0_to_1_and_scale_keeps_spreads() -> None:
     X = RNG.normal(size=(400, 4)) * [1.0, 1.0, 9.0, 9.0]
     params = ProductQuantisation(n_clusters=1, scaling="none")
-    kept = kernels.encode(params, X, stream()).codes
+    kept = maths.encode(params, X, stream()).codes
     assert kept[:, 1].std() / kept[:, 0].std() == pytest.approx(9.0, rel=0.2)
     minmax = params.model_copy(update={"normalise": "minmax"})
-    codes = kernels.encode(minmax, X, stream()).codes
+    codes = maths.encode(minmax, X, stream()).codes
     assert codes.min(axis=0).tolist() == [0.0, 0.0]
     assert codes.max(axis=0).tolist() == [1.0, 1.0]
 
@@ -190,7 +188,7 @@ def test_scaled_features_have_one_spread_and_a_constant_one_none() -> None:
     X = np.random.default_rng(0).normal(size=(50, 2)) * [1e-3, 1e3] + 7
     X = np.column_stack([X, np.full(50, 5.0)])
     params = ProductQuantisation(n_clusters=2, scaling="standard")
-    scaled = kernels.scale_rows(params, X)
+    scaled = maths.scale_rows(params, X)
     assert scaled.mean(axis=0) == pytest.approx(0, abs=1e-9)
     assert scaled.std(axis=0) == pytest.approx([1, 1, 0])
 
@@ -204,7 +202,7 @@ def test_centres_count_by_their_rows_or_alike_as_the_terms_say() -> None:
         n_clusters=2, scaling="none", sub_dim=2, codebook_size=40, normalise="scale"
     )
     codes = {
-        weights: kernels.encode(
+        weights: maths.encode(
             params.model_copy(update={"weights": weights}), X, KeyedStream(bytes(32))
         ).codes[:, 0]
         for weights in ("rows", "centres")
@@ -218,7 +216,7 @@ def test_subspaces_of_one_feature_keep_distances_up_to_cells() -> None:
     params = ProductQuantisation(
         n_clusters=1, sub_dim=1, codebook_size=256, scaling="none"
     )
-    codes = kernels.encode(params, X, stream()).codes
+    codes = maths.encode(params, X, stream()).codes
     moved = codes - codes.mean(axis=0)
     centred = X - X.mean(axis=0)
     assert np.abs(np.abs(moved) - np.abs(centred)).max() < 0.1
@@ -291,12 +289,12 @@ def test_subspaces_of_one_feature_are_a_risk_and_a_warning() -> None:
     assert "single-feature-codes" not in risks(PARAMS, Layout.lattice(1, 2))
     found = {}
     for params in (single, single.model_copy(update={"sub_dim": 4})):
-        codes = kernels.encode(params, WINE, stream()).codes
+        codes = maths.encode(params, WINE, stream()).codes
         cells = subspaces.of(params, WINE.shape[1])
-        found[params.sub_dim] = selfcheck.compute_recovery(WINE, codes, cells)
+        found[params.sub_dim] = party.compute_recovery(WINE, codes, cells)
     assert np.median(found[1]) > 0.9
     assert np.median(found[4]) < 0.5
-    told = selfcheck.notes(single, found[1], 16, len(WINE))
+    told = party.notes(single, found[1], 16, len(WINE))
     assert "sub_dim is 1" in told["warning"]
     assert told["small cells"].startswith("178 rows share 16 centres")
-    assert "warning" not in selfcheck.notes(PARAMS, found[4], 4, len(WINE))
+    assert "warning" not in party.notes(PARAMS, found[4], 4, len(WINE))

@@ -20,8 +20,7 @@ from clustering_protocols.numerics.data_source import MatrixSource
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
-    declared_codes,
-    kernels,
+    maths,
     messages,
     party,
     release,
@@ -123,7 +122,7 @@ def upload(
     view: PartyContext,
     data: MatrixSource,
     number: int,
-    expected: list[kernels.EncodedRows],
+    expected: list[maths.EncodedRows],
 ) -> Seen:
     plan = replace(view.session, agreement_digest=f"{number:064x}")
     again = replace(view, session=plan)
@@ -156,11 +155,11 @@ def measured(
     monkeypatch: pytest.MonkeyPatch,
     tables: str,
     *,
-    encoding: Callable[..., Any] = declared_codes.encode,
+    encoding: Callable[..., Any] = release.encode,
     scale: Callable[..., float] = noise_scale,
 ) -> float:
     """Return the ε, at least, of two tables under a budget of 1."""
-    monkeypatch.setattr(declared_codes, "encode", once(encoding))
+    monkeypatch.setattr(release, "encode", once(encoding))
     monkeypatch.setattr(release, "noise_scale", cache(scale))
     return told_apart(*NEIGHBOURS[tables], epsilon=1.0)
 
@@ -178,17 +177,17 @@ def less_noise(mechanism: Any, sensitivity: int, cost: Any) -> float:
 
 def own_codebooks(
     params: Any, _: Any, X: FloatArray, stream: Any, units: Any
-) -> kernels.EncodedRows:
+) -> maths.EncodedRows:
     """As without noise: scale and codebooks come from the rows."""
     del units
-    return kernels.encode(params, X, stream)
+    return maths.encode(params, X, stream)
 
 
 def own_steps(
-    params: Any, *others: Any, encode: Any = declared_codes.encode
-) -> kernels.EncodedRows:
+    params: Any, *others: Any, encode: Any = release.encode
+) -> maths.EncodedRows:
     """Steps of the range of the codes that are in use; a constant column has none."""
-    made: kernels.EncodedRows = encode(params, *others)
+    made: maths.EncodedRows = encode(params, *others)
     ends = [(column.min(), column.max() + 1e-9) for column in made.codes.T]
     return replace(made, bounds=np.array(ends))
 
@@ -245,11 +244,11 @@ def test_one_row_moves_its_own_codes_alone() -> None:
     params = noisy(1.0, sub_dim=3, codebook_size=16)
     ranges = Ranges(np.full(7, -3.0), np.full(7, 3.0))
     stream = standing(params).lasting_stream
-    before = declared_codes.encode(params, ranges, X, stream("codebooks"))
+    before = release.encode(params, ranges, X, stream("codebooks"))
     for value in (-3.0, 3.0, 1e300, -1e300):
         moved = X.copy()
         moved[5] = value
-        after = declared_codes.encode(params, ranges, moved, stream("codebooks"))
+        after = release.encode(params, ranges, moved, stream("codebooks"))
         others = np.arange(40) != 5
         assert np.array_equal(after.codes[others], before.codes[others])
         assert np.array_equal(after.bounds, before.bounds)

@@ -20,7 +20,7 @@ from clustering_protocols.numerics.scores import adjusted_rand
 from clustering_protocols.protocols.pqmds import (
     Privacy,
     ProductQuantisation,
-    kernels,
+    maths,
     release,
 )
 from clustering_protocols.records.arrays import IntArray
@@ -222,7 +222,7 @@ def view(privacy: Privacy = TWO, session: str = "s") -> PartyContext:
     return replace(agreed.context("r1c1"), stage="upload", round=3)
 
 
-ENCODED = kernels.EncodedRows(
+ENCODED = maths.EncodedRows(
     codes=X[:, :2].copy(), sizes=np.array([9, 9]), bounds=np.array([[-5.0, 11.0]] * 2)
 )
 

@@ -23,9 +23,8 @@ from clustering_protocols.records.arrays import FloatArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.statistics import magnitudes
 
-from . import collaboration, layouts, messages
-from .collaboration import CollaborationMap
-from .common_space import Cells, CommonSpace
+from . import common_space, messages, shared_anchors
+from .common_space import Cells, CollaborationMap, CommonSpace
 from .params import DataCollaboration, DcSession
 
 
@@ -34,7 +33,7 @@ class Collaborator(AnalystRole[DataCollaboration, messages.Projections]):
 
     def start(self, session: DcSession) -> Ask | Finish:
         """Ask everybody for projections."""
-        r = layouts.n_anchors(session)
+        r = shared_anchors.n_anchors(session)
         return Ask.everybody(
             session,
             messages.Project(),
@@ -113,17 +112,17 @@ def fit_maps(
         anchors = [
             [cells[column].anchors for column in sorted(cells)] for cells in row_groups
         ]
-        return collaboration.orthonormal_maps(anchors, affine=affine, engine=engine)
+        return common_space.orthonormal_maps(anchors, affine=affine, engine=engine)
     found: list[dict[int, CollaborationMap]] = [{} for _ in row_groups]
     dims: list[int] = []
     for column, width in enumerate(widths):
         present = [row for row, cells in enumerate(row_groups) if column in cells]
         blocks = [row_groups[row][column].anchors for row in present]
-        maps = collaboration.isometric_maps(blocks, width, affine=affine, engine=engine)
+        maps = common_space.isometric_maps(blocks, width, affine=affine, engine=engine)
         dims.append(maps[0].G.shape[1])
         for row, mapping in zip(present, maps, strict=True):
             found[row][column] = mapping
-    return [collaboration.side_by_side(maps_of_row, dims) for maps_of_row in found]
+    return [common_space.side_by_side(maps_of_row, dims) for maps_of_row in found]
 
 
 def _row_groups(

@@ -1,6 +1,15 @@
-"""The party role: reduce the rows and the anchors by a private map, send both."""
+"""A party: its private map f_ij (equations 5 and 6), the self-check, and what it sends.
+
+The self-check is what an analyst with one colluding party of the column group could
+rebuild. A colluder hands over the anchors. The analyst then holds input and output of f_ij,
+regresses one on the other and applies it to the reduced rows: the known-anchor attack.
+The party runs the same attack on its own upload before it is sent.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,20 +24,275 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages import dominance
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_stream
-from clustering_protocols.shared_stages.statistics.by_leader import PooledMoments
+from clustering_protocols.shared_stages.statistics.by_leader import (
+    PooledMoments,
+    measure,
+)
 from clustering_protocols.terms.preparation import Ranges
 
-from . import (
-    anchors,
-    dimension_checks,
-    kernels,
-    layouts,
-    messages,
-    private_map,
-    selfcheck,
-)
+from . import anchors, maths, messages, shared_anchors
 from .params import DataCollaboration, DcContext
 from .shared_anchors import AnchorRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedMap:
+    """A private map, the dimensions that it sends and those that the data have.
+
+    ``scale`` (m,): by what columns are divided before they are reduced.
+    """
+
+    function: maths.RowMap
+    width: int
+    rank: int
+    scale: FloatArray
+
+
+def fit(context: DcContext, params: DataCollaboration, data: DataSource) -> FittedMap:
+    """Return f_ij.
+
+    Raises GuardRefused if a dimension has to be left out and the data have one only, or
+        the party's own transformer leaves none out or adds some.
+    """
+    own = measure(data, moments=True, ranges=False)
+    own_spread = np.sqrt(own.deviations / own.n_rows)
+    offset, scale = _find_offset_and_scale(context, params, own.mean, own_spread)
+    R = maths.triangular_factor(data, own.mean, scale)
+    shift = float(np.linalg.norm(own.mean / scale))
+    axes, rank = maths.principal_axes(R, data.n_rows, shift)
+    if params.leaves_one_out:
+        _check_rank(context, rank)
+    if "transformer" in context.choices:
+        return _own_transformer(context, data, rank)
+    width = len(own.mean)
+    if params.leaves_one_out:
+        width = maths.reduced_width(rank, data.n_rows)
+    rotation = context.lasting_stream("rotation").rotation(width)
+    if params.reduction == "autoencoder":
+        rows = (matrix(data) - offset) / scale
+        seed = int(context.lasting_stream("network").words(1)[0] >> np.uint64(33))
+        encode = maths.autoencoder(rows, width, seed)
+        function: maths.RowMap = maths.TransformedRows(
+            function=lambda X: encode((X - offset) / scale), rotation=rotation
+        )
+        return FittedMap(function=function, width=width, rank=rank, scale=scale)
+    if not params.leaves_one_out:
+        # Every reduction to all columns is a rotation. To the rank alone would not do:
+        # anchors vary in all columns, and what they lose differs from party to party.
+        axes = np.eye(width)
+    elif params.reduction == "svd":
+        R = maths.triangular_factor(data, offset, scale)
+        axes, _ = maths.principal_axes(R, data.n_rows)
+    elif params.reduction == "random":
+        axes = maths.random_axes(len(own.mean), width, context.lasting_stream("axes"))
+    elif params.reduction == "lpp" and rank:
+        rows = (matrix(data) - own.mean) / scale
+        axes = maths.locality_preserving_axes(rows, width)
+    linear = maths.Affine(offset=offset, scale=scale, F=axes[:, :width] @ rotation)
+    return FittedMap(function=linear, width=width, rank=rank, scale=scale)
+
+
+def _check_rank(context: DcContext, rank: int) -> None:
+    if rank == 1 and not context.choices.get("allow_full_width"):
+        raise GuardRefused(
+            "The data have one dimension: whatever the map, they would be sent as they "
+            "are; the choice 'allow_full_width' overrides this."
+        )
+
+
+def _own_transformer(context: DcContext, data: DataSource, rank: int) -> FittedMap:
+    """Return the party's own fitted transformer, which takes rows as they are."""
+    transform = context.choices["transformer"].transform
+
+    def function(X: FloatArray) -> FloatArray:
+        image = np.asarray(transform(X), dtype=np.float64)
+        return image.reshape(len(X), -1)
+
+    width = function(next(iter(data.batches()))[:1]).shape[1]
+    if width > len(data.columns):
+        raise GuardRefused(
+            f"The transformer makes {width} dimensions of {len(data.columns)} features; "
+            "the analyst takes no more than there are features."
+        )
+    if width >= max(rank, 2) and not context.choices.get("allow_full_width"):
+        raise GuardRefused(
+            f"The transformer sends {width} of {rank} dimensions and leaves none out; "
+            "the choice 'allow_full_width' overrides this."
+        )
+    rotation = context.lasting_stream("rotation").rotation(width)
+    mapped = maths.TransformedRows(function=function, rotation=rotation)
+    as_they_are = np.ones(len(data.columns))
+    return FittedMap(function=mapped, width=width, rank=rank, scale=as_they_are)
+
+
+def _find_offset_and_scale(
+    context: DcContext,
+    params: DataCollaboration,
+    mean: FloatArray,
+    spread: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return offset and scale of the features, as ``scaling`` says."""
+    ones = np.ones_like(mean)
+    if params.scaling == "none":
+        return np.zeros_like(mean), ones
+    if params.scaling == "center":
+        return mean, ones
+    slot = context.slot.name
+    if params.scaling == "local":
+        return mean, context.session.units(slot, spread)
+    shared = context.recall(PooledMoments)
+    return shared.mean, context.session.units(slot, shared.spread)
+
+
+_CLOSE = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """How well rows come out.
+
+    largest_r2, median_r2: share of a feature's variance that is rebuilt, over the
+        features that vary.
+    close_rows: share of rows whose distance from the truth is at most a tenth of their
+        distance from the mean, in standardised units.
+    close_values: share of rows whose value of one feature is within a tenth of that
+        feature's spread, for the feature of which most are.
+    """
+
+    largest_r2: float
+    median_r2: float
+    close_rows: float
+    close_values: float
+
+    @property
+    def worst(self) -> float:
+        """Return the larger share: a single feature may be what must not come out."""
+        return max(self.close_rows, self.close_values)
+
+    @property
+    def sentence(self) -> str:
+        """Return the shares in words."""
+        return (
+            f"{self.close_rows:.1%} of your rows within 10 %, and one feature of "
+            f"{self.close_values:.1%}"
+        )
+
+    def notes(self) -> dict[str, Any]:
+        """Return the numbers in the words in which the operator reads them."""
+        return {
+            "self-check": "what an analyst with one party of your column group rebuilds",
+            "  features, largest R²": self.largest_r2,
+            "  features, median R²": self.median_r2,
+            "  rows within 10 %, share": self.close_rows,
+            "  best feature within 10 %, share": self.close_values,
+        }
+
+
+def rebuild(anchors: FloatArray, images: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the attack's guess (n, m) of rows from their images (n, width).
+
+    anchors: float64 (r, m).
+    images: float64 (r, width); of the anchors, under the private map.
+    rows: float64 (n, width); images of the rows.
+    """
+    center, middle = images.mean(axis=0), anchors.mean(axis=0)
+    B = np.linalg.lstsq(images - center, anchors - middle, rcond=None)[0]
+    guess: FloatArray = middle + (rows - center) @ B
+    return guess
+
+
+def score(X: FloatArray, guess: FloatArray) -> Rebuilt:
+    """Return how well a guess (n, m) meets the rows X (n, m)."""
+    spread = X.std(axis=0)
+    varies = spread > 0
+    Z = (X - X.mean(axis=0))[:, varies] / spread[varies]
+    error = (guess - X)[:, varies] / spread[varies]
+    r2 = 1.0 - np.mean(np.square(error), axis=0)
+    close = np.linalg.norm(error, axis=1) <= _CLOSE * np.linalg.norm(Z, axis=1)
+    return Rebuilt(
+        largest_r2=float(r2.max(initial=0.0)),
+        median_r2=float(np.median(r2)) if r2.size else 0.0,
+        close_rows=float(np.mean(close)),
+        close_values=float((np.abs(error) <= _CLOSE).mean(axis=0).max(initial=0.0)),
+    )
+
+
+_LIMIT: Final = 0.5  # above it an upload of all dimensions is asked about
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DimensionReport:
+    """Sentences for the operator, and why they have to agree before it is sent."""
+
+    notes: dict[str, str] = field(default_factory=dict)
+    asks: str = ""
+
+
+def compare(
+    context: DcContext,
+    data: DataSource,
+    drawn: FloatArray,
+    fitted: FittedMap,
+    rebuilt: Rebuilt,
+) -> DimensionReport:
+    """Return what is rebuilt with this end of the dial, beside the other end.
+
+    drawn: float64 (r, m); the anchors.
+    fitted, rebuilt: of the upload that is about to be sent.
+    """
+    if "transformer" in context.choices:
+        return DimensionReport()  # the party's own, whatever the terms say
+    if context.session.params.leaves_one_out:
+        # of one dimension, which its party let go, nothing is left out
+        return (
+            _one_less(context, rebuilt)
+            if fitted.width < fitted.rank
+            else DimensionReport()
+        )
+    less = _with_one_less(context, data, drawn)
+    other = (
+        f"with 'all_but_one' it would be {less.sentence}"
+        if less
+        else "with 'all_but_one' such data would be refused: they have one dimension"
+    )
+    found = (
+        f"an analyst with one party of your column group rebuilds {rebuilt.sentence}"
+    )
+    notes = {"  left out": f"nothing (dimensions 'all'): {found}; {other}."}
+    if rebuilt.worst <= _LIMIT or "rebuild_limit" in context.choices:
+        return DimensionReport(notes=notes)
+    asks = (
+        f"The terms leave no dimension out: {found}; {other}. Nothing of this was sent. "
+        "Run again with --choice rebuild_limit=1 if it may leave."
+    )
+    return DimensionReport(notes=notes, asks=asks)
+
+
+def _one_less(context: DcContext, rebuilt: Rebuilt) -> DimensionReport:
+    linear = context.session.params.reduction != "autoencoder"
+    other = "; with 'all' it would be every row" if linear else ""
+    return DimensionReport(
+        notes={
+            "  left out": "one dimension (dimensions 'all_but_one'): an analyst with one "
+            f"party of your column group rebuilds {rebuilt.sentence}{other}."
+        }
+    )
+
+
+def _with_one_less(
+    context: DcContext, data: DataSource, drawn: FloatArray
+) -> Rebuilt | None:
+    """Return what would be rebuilt of rows less one dimension; None where none is left."""
+    if len(data.columns) < shared_anchors.LEAST_WIDTH:
+        return None
+    given = {"dimensions": "all_but_one"}
+    params = context.session.params.model_copy(update=given)
+    try:
+        fitted = fit(context, params, data)
+    except GuardRefused:
+        return None
+    rows, images = fitted.function.rows(data), fitted.function(drawn)
+    return score(matrix(data), rebuild(drawn, images, rows))
 
 
 class Projector(
@@ -49,12 +313,12 @@ class Projector(
         if context.memory.get(messages.Reduction) is not None:
             raise ProtocolFailed("The analyst asks for a second upload.")
         params = context.session.params
-        fitted = private_map.fit(context, params, data)
+        fitted = fit(context, params, data)
         drawn = _anchors(context, params)
         rows, images = fitted.function.rows(data), fitted.function(drawn)
-        rebuilt = selfcheck.score(matrix(data), selfcheck.rebuild(drawn, images, rows))
+        rebuilt = score(matrix(data), rebuild(drawn, images, rows))
         _check_limit(context, rebuilt)
-        compared = dimension_checks.compare(context, data, drawn, fitted, rebuilt)
+        compared = compare(context, data, drawn, fitted, rebuilt)
         asked = dominance.check(
             context,
             data.columns,
@@ -111,7 +375,7 @@ class _Predictor:
     """Places new rows at home: f_ij, then g_i, then the distances to the centroids."""
 
     def __init__(self, kept: messages.KeptMap, model: messages.RowGroupModel) -> None:
-        self._map = kernels.Affine(offset=kept.offset, scale=kept.scale, F=kept.axes)
+        self._map = maths.Affine(offset=kept.offset, scale=kept.scale, F=kept.axes)
         self._model = model
 
     def __call__(self, data: DataSource) -> Placement:
@@ -129,7 +393,7 @@ class _Predictor:
 def _anchors(context: DcContext, params: DataCollaboration) -> FloatArray:
     if params.synthesises_anchors:
         return context.recall(AnchorRows).rows
-    n_rows = layouts.n_anchors(context.session)
+    n_rows = shared_anchors.n_anchors(context.session)
     stream = group_stream(context, "column", "anchors")
     if params.anchor.kind == "uniform":
         return anchors.uniform(_ranges(context, params), n_rows, stream)
@@ -144,7 +408,7 @@ def _ranges(context: DcContext, params: DataCollaboration) -> Ranges:
     return Ranges(pooled.minimum, pooled.maximum)
 
 
-def _check_limit(context: DcContext, rebuilt: selfcheck.Rebuilt) -> None:
+def _check_limit(context: DcContext, rebuilt: Rebuilt) -> None:
     limit = context.choices.get("rebuild_limit")
     if limit is not None and rebuilt.worst > float(limit):
         raise GuardRefused(
@@ -153,8 +417,8 @@ def _check_limit(context: DcContext, rebuilt: selfcheck.Rebuilt) -> None:
         )
 
 
-def _kept_map(fitted: private_map.FittedMap) -> list[Record]:
-    if not isinstance(fitted.function, kernels.Affine):
+def _kept_map(fitted: FittedMap) -> list[Record]:
+    if not isinstance(fitted.function, maths.Affine):
         raise GuardRefused(
             "The terms ask for a predictor, which needs a linear reduction; this party "
             "brought a transformer of its own."

@@ -25,8 +25,8 @@ from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 
-from . import kernels, messages
-from .factors import qr_r
+from . import maths, messages
+from .maths import qr_r
 from .params import Anchor, DataCollaboration, DcSession
 
 
@@ -63,7 +63,7 @@ def scale(params: DataCollaboration, X: FloatArray) -> FloatArray:
     """
     if params.scaling in {"none", "center"}:
         return X
-    scaled: FloatArray = (X - X.mean(axis=0)) / kernels.spread_or_one(X.std(axis=0))
+    scaled: FloatArray = (X - X.mean(axis=0)) / maths.spread_or_one(X.std(axis=0))
     return scaled
 
 
@@ -92,8 +92,8 @@ def _leave_dimensions_out(session: DcSession, Z: FloatArray) -> FloatArray:
             last = first + session.member(slot).n_columns
             own = Z[begin:end, first:last]
             mean = own.mean(axis=0)
-            axes, rank = kernels.principal_axes(qr_r(own - mean), len(own))
-            F = axes[:, : kernels.reduced_width(rank, len(own))]
+            axes, rank = maths.principal_axes(qr_r(own - mean), len(own))
+            F = axes[:, : maths.reduced_width(rank, len(own))]
             reduced[begin:end, first:last] = mean + (own - mean) @ F @ F.T
             first = last
         begin = end

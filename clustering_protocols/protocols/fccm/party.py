@@ -17,7 +17,7 @@ from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 from clustering_protocols.shared_stages.secrets import group_mark
 
-from . import kernels, messages, round_bound, shifts, site_state, starts
+from . import maths, messages, round_bound, site_state, starts
 from .messages import Memberships
 from .params import CoClustering, FccmContext
 
@@ -65,7 +65,7 @@ class FccmParty(
         sizes = _sizes(U)
         large = _list_told(params, sizes)
         return Outcome(
-            labels=strongest(U, kernels.TIE),
+            labels=strongest(U, maths.TIE),
             cluster_sizes=sizes,
             memberships=U,
             item_memberships=np.ascontiguousarray(W.T),
@@ -73,7 +73,7 @@ class FccmParty(
                 "n_init": params.n_init,
                 "start": best,
                 "n_iterations": int(known.n_iterations[best]),
-                "n_coinciding": n_alike(U, kernels.TIE),
+                "n_coinciding": n_alike(U, maths.TIE),
             },
             figures=(_figures(context, known, best),),
             order=order_told_first(len(sizes), large, sizes[large]),
@@ -131,7 +131,7 @@ def _figures(context: FccmContext, known: Memberships, best: int) -> Figures:
 
 def _sizes(U: FloatArray) -> IntArray:
     """Return how many objects belong most to each cluster (C,)."""
-    return np.bincount(strongest(U, kernels.TIE), minlength=U.shape[1])
+    return np.bincount(strongest(U, maths.TIE), minlength=U.shape[1])
 
 
 def _in_travelling_order(context: FccmContext, data: DataSource) -> csr_array:
@@ -167,8 +167,8 @@ def _share(
 def encode_share(context: FccmContext, R: csr_array, known: Memberships) -> WordArray:
     """Return the ring elements of a share: sums, and what stands beside them."""
     params = context.session.params
-    of_sums, of_beside = shifts.encodings(context.session)
-    sums = of_sums.encode(kernels.aggregation(R, known.weights).reshape(-1))
+    of_sums, of_beside = site_state.encodings(context.session)
+    sums = of_sums.encode(maths.aggregation(R, known.weights).reshape(-1))
     if params.is_global:
         beside = known.weights.sum(axis=0)
     else:  # the logarithms of this site's normalisers

@@ -24,7 +24,7 @@ from clustering_protocols.shared_stages.alignment.params import Alignment
 from clustering_protocols.terms.evaluation import Evaluation
 from clustering_protocols.terms.terms import Layout
 
-from . import kernels, messages, starts as lanes
+from . import maths, messages, starts as lanes
 from .params import CoClustering
 
 _N_INIT: Final = 10
@@ -44,7 +44,7 @@ def cluster_pooled(
     params: CoClustering, X: FloatArray, trace: Trace[CoClustering] | None
 ) -> IntArray:
     """Return the clusters of the objects from the same U(0)."""
-    return strongest(run(params, X, trace).objects, kernels.TIE)
+    return strongest(run(params, X, trace).objects, maths.TIE)
 
 
 def run(
@@ -57,7 +57,7 @@ def run(
     R = csr_array(X)
     found = [run_from(params, R, U) for U in starts(params, len(X), trace)]
     criteria = np.array([[each.criterion for each in found]])
-    return found[int(strongest(criteria, kernels.TIE)[0])]
+    return found[int(strongest(criteria, maths.TIE)[0])]
 
 
 def starts(
@@ -71,7 +71,7 @@ def starts(
         return trace.session.public_stream("fccm", "start", lane)
 
     return [
-        kernels.first_memberships(n_rows, params.n_clusters, stream(lane))
+        maths.first_memberships(n_rows, params.n_clusters, stream(lane))
         for lane in range(params.n_init)
     ]
 
@@ -80,9 +80,9 @@ def run_from(params: CoClustering, R: csr_array, U: FloatArray) -> PooledCoclust
     """Return FCCM on R (n, m) from U(0) (n, C)."""
     n_iterations, (lambda_u, lambda_w) = 0, params.fuzziness
     while n_iterations < params.max_iter:
-        W = kernels.item_memberships(kernels.item_exponents(R, U, lambda_w))
-        sums = kernels.aggregation(R, W)
-        before, U = U, kernels.object_memberships(sums, lambda_u)
+        W = maths.item_memberships(maths.item_exponents(R, U, lambda_w))
+        sums = maths.aggregation(R, W)
+        before, U = U, maths.object_memberships(sums, lambda_u)
         n_iterations += 1
         if np.abs(U - before).max() <= params.tol:
             break

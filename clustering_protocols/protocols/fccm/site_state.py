@@ -1,7 +1,17 @@
-"""A site between totals: memberships from the last, weights of the next sums."""
+"""A site between totals: memberships from the last, weights of the next sums, and shifts.
+
+Σ_j exp(exponent) over all sites is what the exponents of equation 3 are divided by; it
+may be as large as e^1000. So all sites take the same shift B_c off the exponents of a
+cluster, chosen so that the sum lies between a coarse and an overflowing one. They all
+know U and the totals, so all choose alike and nothing is said about it, but for the
+lanes of which a site's own share would overflow.
+
+Arrays hold C clusters of each lane, side by side.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
@@ -11,12 +21,105 @@ from scipy.special import logsumexp
 
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
+from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.checked_sums import CheckedSum
 from clustering_protocols.shared_stages.masked_sums import MaskedSum
 
-from . import kernels, messages, shifts, starts
+from . import maths, messages, starts
 from .messages import Memberships
-from .params import FccmContext
+from .params import CoClustering, FccmContext, FccmSession
+from .starts import Mask
+
+HEADROOM: Final = 512.0
+"""How much larger than before Σ exp may become without a repeat."""
+
+FINE_BITS: Final = 40
+"""Σ exp has at least so many bits; a smaller one is asked for again."""
+
+MAX_REPEATS: Final = 64
+
+
+def most_sums(params: CoClustering) -> int:
+    """Return how often sums may be asked for: each iteration's with all its repeats."""
+    return (params.max_iter + 1) * (MAX_REPEATS + 1)
+
+
+def n_items(session: FccmSession) -> int:
+    """Return the number of items of all sites."""
+    return sum(session.member(slot).n_columns for slot in session.slots)
+
+
+def encodings(session: FccmSession) -> tuple[FixedPoint, FixedPoint]:
+    """Return the encodings of the sums over items, and of the normalisers.
+
+    ``site``: of their logarithms, added up over the clusters of a lane.
+    """
+    params = session.params
+    if not params.is_global:  # weights of a site sum to 1
+        of_sums = FixedPoint.of(1.001 * len(session.slots) * params.r_max)
+        return of_sums, FixedPoint.of(1.001 * _largest_logarithm(session))
+    largest = largest_normaliser(session)
+    return FixedPoint.of(1.001 * largest * params.r_max), FixedPoint.of(1.001 * largest)
+
+
+def largest_normaliser(session: FccmSession) -> float:
+    """Return the bound on Σ exp over all sites."""
+    return max(float(n_items(session)), HEADROOM)
+
+
+def _largest_logarithm(session: FccmSession) -> float:
+    """Return the bound on Σ_t Σ_c log Σ_j exp(exponent_cj): no exponent is below 0."""
+    params = session.params
+    exponents = session.n_rows(session.slots[0]) / params.lambda_w
+    widths = np.array([session.member(slot).n_columns for slot in session.slots])
+    logarithms = float(np.log(widths).sum())
+    return len(widths) * exponents + params.n_clusters * logarithms
+
+
+def safe(session: FccmSession, U: FloatArray) -> FloatArray:
+    """Return shifts (C,) with which no exponent is above 0: Σ_i u_ci / λ_w."""
+    params = session.params
+    bound: FloatArray = U.sum(axis=0) / params.lambda_w
+    return bound * (1.0 + 1e-9)  # sites round U differently
+
+
+def exceeds_share(session: FccmSession, weights: FloatArray) -> Mask:
+    """Return of which lanes (A,) a site's weights (m_t, A·C) exceed its part of the bound.
+
+    Its part is that of its items: with the safe shift no weight is above 1.
+    """
+    share = largest_normaliser(session) * len(weights) / n_items(session)
+    fit = (weights.sum(axis=0) <= share).reshape(-1, session.params.n_clusters)
+    over: Mask = ~fit.all(axis=1)
+    return over
+
+
+def too_coarse(session: FccmSession, Z: FloatArray) -> Mask:
+    """Return of which lanes (A,) normalisers (A·C,) have too few bits in some cluster."""
+    params = session.params
+    unit = float(encodings(session)[1].unit)
+    # bits with which memberships agree to 1e-6: sums are divided by lambda_u
+    needed = math.log2(1.0 / (1e-6 * params.lambda_u)) + 4
+    finest = 2.0 ** min(max(FINE_BITS, needed), math.log2(unit) - 3)
+    few = (Z * unit < finest).reshape(-1, params.n_clusters)
+    coarse: Mask = few.any(axis=1)
+    return coarse
+
+
+def lower_shifts(session: FccmSession, shifts: FloatArray, Z: FloatArray) -> FloatArray:
+    """Return shifts with which Σ exp is at most 1, given a coarse total.
+
+    Rounding may have lost half a unit of each item and site.
+    """
+    unit = float(encodings(session)[1].unit)
+    lost = (n_items(session) + len(session.slots)) / unit
+    return shifts + np.log(np.maximum(Z, 0.0) + lost)
+
+
+def track_shifts(shifts: FloatArray, Z: FloatArray) -> FloatArray:
+    """Return shifts with which Σ exp would be 1 if nothing moved."""
+    return shifts + np.log(Z)
+
 
 A = TypeVar("A", FloatArray, IntArray)
 
@@ -45,7 +148,7 @@ def first(context: FccmContext, R: csr_array) -> Memberships:
     n_rows, width = R.shape
     every, k = list(range(params.n_init)), params.n_clusters
     drawn = [session.public_stream("fccm", "start", lane) for lane in every]
-    U = np.hstack([kernels.first_memberships(n_rows, k, each) for each in drawn])
+    U = np.hstack([maths.first_memberships(n_rows, k, each) for each in drawn])
     nothing = np.zeros((width, U.shape[1]))
     known = Memberships(
         number=0,
@@ -60,7 +163,7 @@ def first(context: FccmContext, R: csr_array) -> Memberships:
         weights=nothing,
         shifts=np.zeros(U.shape[1]),
     )
-    return under_way(context, known, R, shifts.safe(session, U), repeats=0)
+    return under_way(context, known, R, safe(session, U), repeats=0)
 
 
 def follow_total(
@@ -71,7 +174,7 @@ def follow_total(
     if asked.number != known.number + 1 or not asked.lanes:
         raise ProtocolFailed("The analyst asks for sums out of order.")
     total = check_total(context, asked, known)
-    if known.repeats > shifts.MAX_REPEATS:
+    if known.repeats > MAX_REPEATS:
         raise ProtocolFailed(
             "Item memberships are too crisp for the sums: choose a larger lambda_w."
         )
@@ -82,13 +185,13 @@ def follow_total(
         known = _iterate(context, known, total)
         return under_way(context, known, R, known.shifts, repeats=0)
     Z = total.beside
-    coarse = shifts.too_coarse(context.session, Z)
+    coarse = too_coarse(context.session, Z)
     if coarse.any():
-        lower = shifts.lower_shifts(context.session, known.shifts, Z)
+        lower = lower_shifts(context.session, known.shifts, Z)
         chosen = _choose_columns(context, coarse, lower, known.shifts)
         return _repeat_sums(context, known, R, chosen)
     known = _iterate(context, known, total)
-    return under_way(context, known, R, shifts.track_shifts(known.shifts, Z), repeats=0)
+    return under_way(context, known, R, track_shifts(known.shifts, Z), repeats=0)
 
 
 def check_total(
@@ -113,7 +216,7 @@ def overflows(context: FccmContext, known: Memberships) -> starts.Mask:
     """Return of which lanes (A,) this site's own share cannot be encoded."""
     if not context.session.params.is_global:  # weights sum to 1
         return np.zeros(len(known.lanes), dtype=bool)
-    return shifts.overflows(context.session, known.weights)
+    return exceeds_share(context.session, known.weights)
 
 
 def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> ItemTotals:
@@ -121,7 +224,7 @@ def _read(context: FccmContext, asked: messages.Add, known: Memberships) -> Item
     n_rows, n_columns = len(known.objects), len(known.shifts)
     asked.require({"before": starts.n_words(params, n_rows, len(known.lanes))})
     of = sum_of(context, known.number, known.transcript)
-    of_sums, of_beside = shifts.encodings(session)
+    of_sums, of_beside = encodings(session)
     n_sums = n_rows * n_columns
 
     def fits(words: WordArray) -> bool:
@@ -165,7 +268,7 @@ def _iterate(
     blocks = (len(known.objects), len(on), params.n_clusters)
     sums = (total.sums / Z).reshape(blocks)
     before = starts.part(known.objects, on, params.n_clusters).reshape(blocks)
-    U = kernels.object_memberships(sums, params.fuzziness[0])
+    U = maths.object_memberships(sums, params.fuzziness[0])
     taken = known.n_iterations[on] + 1
     moved = np.abs(U - before).max(axis=(0, 2))
     criteria = np.zeros(len(on))
@@ -173,7 +276,7 @@ def _iterate(
     if rest.any():
         logarithms = _logarithms(context, known, total)[rest]
         steps = (sums[:, rest], before[:, rest], U[:, rest])
-        criteria[rest] = kernels.criteria(*steps, logarithms, params.fuzziness)
+        criteria[rest] = maths.criteria(*steps, logarithms, params.fuzziness)
     columns = starts.columns(on, params.n_clusters)
     changes = {
         "n_iterations": _replace_at(known.n_iterations, on, taken),
@@ -201,7 +304,7 @@ def _safe_again(
 ) -> FloatArray:
     U = starts.part(known.objects, known.lanes, context.session.params.n_clusters)
     over = np.isin(known.lanes, asked.overflowed)
-    return _choose_columns(context, over, shifts.safe(context.session, U), known.shifts)
+    return _choose_columns(context, over, safe(context.session, U), known.shifts)
 
 
 def _repeat_sums(
@@ -221,13 +324,13 @@ def under_way(
     """Return the same with the weights from which the next sums come."""
     params = context.session.params
     U = starts.part(known.objects, known.lanes, params.n_clusters)
-    exponents = kernels.item_exponents(R, U, params.fuzziness[1])
+    exponents = maths.item_exponents(R, U, params.fuzziness[1])
     if params.is_global:
         with np.errstate(over="ignore"):  # a share that overflows says so
             weights = np.exp(exponents - taken_off)
         weights = np.minimum(weights, 1e300)
     else:
-        weights = kernels.item_memberships(exponents)
+        weights = maths.item_memberships(exponents)
         taken_off = logsumexp(exponents, axis=0)
     changes = {
         "number": known.number + 1,

@@ -19,7 +19,7 @@ from clustering_protocols.algorithms.coincidence import strongest
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, IntArray
 
-from . import kernels
+from . import maths
 from .messages import Memberships
 from .params import CoClustering, FccmContext
 
@@ -111,4 +111,4 @@ def _is_last(
 
 def best(known: Memberships) -> int:
     """Return the lane with the largest criterion; of equals the lowest."""
-    return int(strongest(known.criteria[None], kernels.TIE)[0])
+    return int(strongest(known.criteria[None], maths.TIE)[0])

@@ -23,7 +23,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.prime import P
 from clustering_protocols.shared_stages.secrets import group_stream
 
-from . import coding, lagrange, limits, scaling
+from . import limits, maths, scaling
 from .params import OmniContext
 
 _RADIUS: Final = 0.45  # of the diagonal; see `draw`
@@ -40,13 +40,13 @@ def shares(context: OmniContext, bits: int) -> WordArray:
     params, session = context.session.params, context.session
     ranges = scaling.build_agreed_scale(context, params).ranges
     drawn = draw(ranges, bits, group_stream(context, "column", "landmarks"))
-    segments = coding.cut(drawn, params.segments)
+    segments = maths.cut(drawn, params.segments)
     silent = [np.zeros_like(segments[0])] * params.noise
-    matrix = lagrange.build_encoding_matrix(
+    matrix = maths.build_encoding_matrix(
         params.segments, params.noise, len(session.slots)
     )
     own = matrix[session.slots.index(context.slot.name)]
-    return coding.encode([own], segments + silent)[0].reshape(len(drawn), -1)
+    return maths.encode([own], segments + silent)[0].reshape(len(drawn), -1)
 
 
 def draw(ranges: FloatArray, bits: int, stream: KeyedStream) -> WordArray:

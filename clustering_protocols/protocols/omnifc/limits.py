@@ -1,4 +1,4 @@
-"""What fits: refused when a session is created, or when all have joined.
+"""What fits: refused when a session is created, or when all have joined; what it takes.
 
 Numbers of parties, segments and noise are known from the terms, those of rows and
 features from the roster. Memory is a function of n.
@@ -10,10 +10,27 @@ from collections.abc import Callable
 
 from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
 from clustering_protocols.common.limits import graph_rows
+from clustering_protocols.contract.sizing import WORD, Extent, Sizes
 from clustering_protocols.terms.terms import Layout
 
-from . import lagrange, rosters
+from . import maths
 from .params import OmniFC, OmniSession
+
+
+def n_rows(session: OmniSession) -> int:
+    """Return n."""
+    return sum(session.row_counts)
+
+
+def n_features(session: OmniSession) -> int:
+    """Return d."""
+    return session.member(session.slots[0]).n_columns
+
+
+def width(session: OmniSession) -> int:
+    """Return the number of features of a segment, ⌈d / l⌉."""
+    return -(-n_features(session) // session.params.segments)
+
 
 _PROCESS = 1 << 28  # the interpreter and its libraries, and blocks of fixed size
 _WORD = 8
@@ -36,14 +53,14 @@ def check(params: OmniFC, layout: Layout) -> None:
 
 
 def _check_parties(params: OmniFC, parties: int) -> None:
-    needed = lagrange.count_needed_values(params.segments, params.noise)
+    needed = maths.count_needed_values(params.segments, params.noise)
     if parties >= needed:
         return
     most = (parties + 1) // 2
     with_these = (
         f"{parties} parties suffice for segments + noise of at most {most}."
         if most >= 2
-        else f"The least, segments = noise = 1, takes {lagrange.MIN_PARTIES}."
+        else f"The least, segments = noise = 1, takes {maths.MIN_PARTIES}."
     )
     raise InvalidParameters(
         f"segments = {params.segments} and noise = {params.noise} need {needed} parties; "
@@ -65,7 +82,7 @@ def _check_memory(params: OmniFC) -> None:
 def check_roster(session: OmniSession) -> None:
     """Refuse rows, features or clusters that the terms have no room for."""
     params = session.params
-    n, d = rosters.n_rows(session), rosters.n_features(session)
+    n, d = n_rows(session), n_features(session)
     if n > params.max_rows:
         raise ProtocolFailed(f"{n} rows came together; max_rows is {params.max_rows}.")
     needed = analyst_bytes(params, n, d)
@@ -165,3 +182,33 @@ def neighbor_pairs(params: OmniFC, n: int, n_features: int) -> int:
     """Return how many neighbours dbscan of rows may list: what else is left for, twice."""
     left = params.memory_limit - analyst_bytes(params, n, n_features)
     return max(0, left) // (2 * _WORD)
+
+
+class OmniFcSizes(Sizes[OmniFC]):
+    """What a session of OmniFC takes."""
+
+    def upload_bytes(self, params: OmniFC, extent: Extent) -> int:
+        """Return the bytes of shares of own rows for each other party, and of distances."""
+        width = -(-extent.features // params.segments)
+        shares = WORD * extent.party_rows * width * (extent.parties - 1)
+        return shares + upload_bytes(params, extent.rows, extent.features)
+
+    def memory_bytes(self, params: OmniFC, extent: Extent) -> int:
+        """Return the analyst's memory as :mod:`.limits` bounds it."""
+        return analyst_bytes(params, extent.rows, extent.features)
+
+    def most_rows(self, params: OmniFC, n_features: int) -> int:
+        """Return max_rows, or fewer where their distances exceed memory_limit."""
+        fit = most_rows(
+            lambda n: analyst_bytes(params, n, n_features), params.memory_limit
+        )
+        return min(params.max_rows, fit)
+
+    def beyond(self, params: OmniFC) -> str:
+        """Return which of landmarks, max_rows and memory_limit help."""
+        if params.distances == "all":
+            return (
+                "Distances between all rows grow with the square of their number: take "
+                "distances 'landmarks', or raise max_rows and memory_limit."
+            )
+        return "Raise max_rows, and memory_limit where it takes more."

@@ -10,7 +10,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, Word
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.prime import P
 
-from .quantisation import MAX_BITS
+from .units import MAX_BITS
 
 
 class EncodeRows(Record):

@@ -20,8 +20,8 @@ from clustering_protocols.numerics import fuzziness
 from clustering_protocols.terms.preparation import ColumnPlan, Ranges, check_bounded
 from clustering_protocols.terms.schema import Schema
 
-from . import feature_scale, quantisation
-from .quantisation import MAX_BITS
+from . import units
+from .units import MAX_BITS
 
 
 class OmniFC(Params):
@@ -198,10 +198,10 @@ class OmniFC(Params):
         """Refuse fields without ranges, and more digits than these allow."""
         if self.ranges == "declared":
             check_bounded(dictionary, "ranges 'declared'")
-            declared = feature_scale.build_declared_scale(
+            declared = units.build_declared_scale(
                 self.scaling, Ranges.of(dictionary[0])
             )
-            quantisation.bits_for(self.bits, declared.ranges)
+            units.bits_for(self.bits, declared.ranges)
 
     @property
     def k(self) -> int:

@@ -1,20 +1,152 @@
-"""The party role of the last stage: distances between shares out, labels back."""
+"""A party: shares of its rows to all others, then distances between the shares it holds.
+
+The stage of shares:
+
+| round | task → contribution | envelopes |
+|---|---|---|
+| 1 | `share` → `shared` | `row-shares` to every other party |
+
+μ_a = Σ_{b > a} PRG(k_ab) - Σ_{b < a} PRG(k_ab): each pair's stream is added by one and
+subtracted by the other. Anyone who sees all answers but knows no pair's key sees uniform
+residues with the right sum.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
-from clustering_protocols.common.limits import told_of_groups
-from clustering_protocols.contract import Outcome, PartyRole, Reply
+from clustering_protocols.common.errors import GuardRefused, ProtocolFailed
+from clustering_protocols.common.limits import MINIMUM_MEMBERS, told_of_groups
+from clustering_protocols.contract import Outcome, PartyRole, PeerMessage, Reply
 from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
+from clustering_protocols.secrecy import field
+from clustering_protocols.shared_stages import dominance, masked_sums
 from clustering_protocols.shared_stages.alignment.digests import RowOrder
 
-from . import lagrange, landmarks, messages, rosters, zero_sum
+from . import landmarks, limits, maths, messages, scaling, units
 from .distances import field_distances
+from .maths import add_combination, blocks
 from .params import OmniContext, OmniFC
+
+
+class SharingParty(PartyRole[OmniFC, messages.EncodeRows, messages.RowShares]):
+    """Scales, quantises and encodes its rows."""
+
+    def reply(
+        self, context: OmniContext, task: messages.EncodeRows, data: DataSource
+    ) -> Reply:
+        """Seal f_x(β_j) of each row x to party j; keep the party's own."""
+        if context.memory.get(messages.OwnShares) is not None:
+            raise ProtocolFailed("The analyst asks for shares a second time.")
+        params, session = context.session.params, context.session
+        _check_memory(context)
+        scale = scaling.build_agreed_scale(context, params)
+        bits = units.bits_for(params.bits, scale.ranges)
+        order = context.recall(RowOrder).order
+        rows = scaling.scaled_rows(params, scale, data)[order]
+        asked = dominance.check(context, data.columns, lambda: [rows])
+        segments = maths.cut(units.quantise(rows, bits), params.segments)
+        noise = _noise(context, segments)
+        matrix = maths.build_encoding_matrix(
+            params.segments, params.noise, len(session.slots)
+        )
+        encoded = maths.encode(matrix, segments + noise)
+        shares = {
+            slot: share.reshape(len(rows), -1)
+            for slot, share in zip(session.slots, encoded, strict=True)
+        }
+        own = shares.pop(context.slot.name)
+        return Reply(
+            contribution=messages.SharesSent(),
+            envelopes=[
+                PeerMessage(peer=slot, content=messages.RowShares(shares=share))
+                for slot, share in shares.items()
+            ],
+            remember=[messages.OwnShares(shares=own, bits=bits)],
+            notes={"binary digits after the point": bits, **asked.notes},
+            asks=asked.asks,
+        )
+
+    def receive(
+        self, context: OmniContext, envelopes: Sequence[PeerMessage[messages.RowShares]]
+    ) -> Sequence[Record]:
+        """Stack the shares of all rows in slot order."""
+        session = context.session
+        own = context.recall(messages.OwnShares)
+        shares: dict[str, WordArray] = {context.slot.name: own.shares}
+        for envelope in envelopes:
+            content = envelope.content
+            n = session.n_rows(envelope.peer)
+            content.require({"n": n, "width": limits.width(session)})
+            shares[envelope.peer] = content.shares
+        if set(shares) != set(session.slots):
+            raise ProtocolFailed("The shares of a party's rows are missing.")
+        stacked = np.concatenate([shares[slot] for slot in session.slots])
+        return [messages.HeldShares(shares=stacked, bits=own.bits)]
+
+
+def _noise(context: OmniContext, segments: Sequence[WordArray]) -> list[WordArray]:
+    """Return t noise segments that follow from the rows, whatever the attempt.
+
+    Two attempts seal the same shares, so that a second one tells nothing, anyone who holds
+    shares of which. Of other rows the noise would be independent: the difference of two
+    sharings with the same noise is that of the rows.
+    """
+    rows = sha256(b"".join(segment.tobytes() for segment in segments)).hexdigest()
+    stream = context.lasting_stream(f"noise/{rows}")
+    return [
+        field.draw(stream, len(segments[0]))
+        for _ in range(context.session.params.noise)
+    ]
+
+
+def _check_memory(context: OmniContext) -> None:
+    """Refuse before any share leaves: the round after this one is the large one."""
+    params, session = context.session.params, context.session
+    n, d = limits.n_rows(session), limits.n_features(session)
+    limit = int(context.choices.get("memory_limit", limits.PARTY_LIMIT))
+    needed = limits.party_bytes(params, n, d)
+    if needed > limit:
+        most = limits.most_rows(lambda rows: limits.party_bytes(params, rows, d), limit)
+        raise GuardRefused(
+            f"{n} rows of {d} features take {needed} bytes here; the choice "
+            f"'memory_limit' is {limit}, room for {most} rows."
+        )
+
+
+Streams = Sequence[tuple[int, KeyedStream]]
+"""One stream per other party, with its sign."""
+
+
+def pairwise_streams(context: OmniContext) -> Streams:
+    """Return the streams of this attempt: +1 where the other party comes later, else -1.
+
+    Raises GuardRefused if there are fewer than three parties: each could subtract
+        itself.
+    """
+    slots = context.session.slots
+    if len(slots) < MINIMUM_MEMBERS:
+        raise GuardRefused(f"Masks hide nothing among {len(slots)} parties.")
+    return list(masked_sums.pairwise_streams(context, slots, "coterie/field-mask/2"))
+
+
+def hide(values: WordArray, weight: int, streams: Streams) -> None:
+    """Replace values (settled) by weight · values + mask mod p, in place."""
+    for _, block in blocks(values):
+        own = block.copy()
+        block[:] = np.uint64(0)
+        add_combination(block, [weight], [own])
+        for sign, stream in streams:
+            mask = field.draw(stream, len(block))
+            (field.add if sign > 0 else field.subtract)(block, mask)
+        field.settle(block)
 
 
 class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabels]):
@@ -36,8 +168,8 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         else:
             distances = field_distances(held.shares, context.engine)
         if params.hide_segments:
-            streams = zero_sum.pairwise_streams(context)
-            zero_sum.hide(distances, _weight(context), streams)
+            streams = pairwise_streams(context)
+            hide(distances, _weight(context), streams)
         return Reply(
             contribution=messages.EncodedDistances(bits=held.bits, distances=distances)
         )
@@ -54,7 +186,7 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
         report: dict[str, Any] = {
             "binary digits after the point": context.recall(messages.OwnShares).bits
         }
-        n_rows = rosters.n_rows(context.session)
+        n_rows = limits.n_rows(context.session)
         if context.session.params.samples_rows(n_rows):
             report |= told_of_groups(n_rows)
         memberships = None
@@ -72,6 +204,6 @@ class Comparer(PartyRole[OmniFC, messages.Compare, Record, messages.RowGroupLabe
 def _weight(context: OmniContext) -> int:
     """Return w_j, where all parties are interpolation nodes."""
     session = context.session
-    points = lagrange.share_points(len(session.slots))
-    weights = lagrange.build_decoding_weights(session.params.segments, points)
+    points = maths.share_points(len(session.slots))
+    weights = maths.build_decoding_weights(session.params.segments, points)
     return weights[session.slots.index(context.slot.name)]

@@ -17,7 +17,7 @@ from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.terms.schema import numbers
 from clustering_protocols.terms.terms import Layout
 
-from . import clustering, feature_scale, messages
+from . import clustering, messages, units
 from .params import OmniFC, OmniSession
 
 
@@ -52,17 +52,17 @@ def scale(
     Without a session, declared ranges are those of X.
     """
     if params.scaling == "unit_norm":
-        return feature_scale.by_length(X)
+        return units.by_length(X)
     if params.ranges == "declared" and session is not None:
         return (
             X
-            * feature_scale.build_declared_scale(
+            * units.build_declared_scale(
                 params.scaling, session.bounds(session.slots[0])
             ).factor
         )
     ranges = X.max(axis=0) - X.min(axis=0)
     spread = np.where(ranges > 0, X.std(axis=0), 0.0)
-    return X * feature_scale.factors(params.scaling, spread, ranges)
+    return X * units.factors(params.scaling, spread, ranges)
 
 
 def objectives(

@@ -11,8 +11,8 @@ from clustering_protocols.shared_stages.statistics.by_leader import PooledMoment
 from clustering_protocols.shared_stages.statistics.moments import PooledReach
 from clustering_protocols.terms.preparation import Ranges
 
-from .feature_scale import Scale, build_declared_scale, factors
 from .params import OmniContext, OmniFC
+from .units import Scale, build_declared_scale, factors
 
 
 def build_agreed_scale(context: OmniContext, params: OmniFC) -> Scale:

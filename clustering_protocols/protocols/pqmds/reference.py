@@ -21,7 +21,7 @@ from clustering_protocols.terms.preparation import Preparation, Treatment
 from clustering_protocols.terms.schema import Constraints, Field, Schema, numbers
 from clustering_protocols.terms.terms import Layout
 
-from . import kernels, messages
+from . import maths, messages
 from .params import Privacy, ProductQuantisation
 
 
@@ -32,7 +32,7 @@ def cluster_pooled(
 
     Whatever ``normalise`` says: what `minmax` does to distances counts as lost.
     """
-    Z = kernels.scale_rows(params, X)
+    Z = maths.scale_rows(params, X)
     summary = trace.summary_as(messages.Summary) if trace else None
     if summary is None:
         rng = generator(0, "pqmds", "pooled")
@@ -50,7 +50,7 @@ def objectives(
 ) -> Objectives | None:
     """Return the inertia of k-means on the features."""
     del trace
-    Z = kernels.scale_rows(params, X)
+    Z = maths.scale_rows(params, X)
     return pooled_objectives.of_kmeans(Z, clustered[0], params.n_clusters)
 
 

@@ -1,0 +1,298 @@
+"""What a party's map f_ij (equation 13) is made of: factors, reductions, images of rows.
+
+X is n × m, one party's rows. Rows are read in batches; nothing of the size of X is
+formed but the reduced rows.
+
+A triangular factor R of QR is folded of blocks in their order. It has the singular values
+and right singular vectors of the whole; a Gram matrix would square the condition, and
+lose the rank of nearly dependent columns.
+
+Images of rows are no matrix product: its last bits depend on how many rows it is given,
+and on the machine. A row's image has the same bits in whichever block it is computed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from clustering_protocols.numerics.blocks import Engine
+from clustering_protocols.numerics.compilation import compile_once
+from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray
+
+_LEAST_ROWS: Final = 4096
+
+
+def qr_r(matrix: FloatArray) -> FloatArray:
+    """Return the triangular factor alone."""
+    return np.asarray(np.linalg.qr(matrix, mode="r"))
+
+
+def fold_factors(factors: Iterable[FloatArray]) -> FloatArray:
+    """Return R of rows whose blocks have these factors (r_b, m): at least one."""
+    remaining = iter(factors)
+    R = next(remaining)
+    for factor in remaining:
+        R = qr_r(np.vstack([R, factor]))
+    return R
+
+
+def factor_centred(
+    columns: Sequence[FloatArray], means: Sequence[FloatArray], engine: Engine
+) -> FloatArray:
+    """Return R of arrays (r, m_i) less their means (m_i,), side by side.
+
+    A block of their rows at a time: no array of all their rows is formed. What a block
+    gives depends on nothing but its rows, and how long blocks are on the width: the same
+    bits on any engine.
+    """
+    width = sum(column.shape[1] for column in columns)
+    blocks = (
+        tuple(column[rows] for column in columns)
+        for rows in _slices(len(columns[0]), width)
+    )
+    return fold_factors(
+        engine.map(partial(_factor_centred_block, tuple(means)), blocks)
+    )
+
+
+def factor_groups(
+    groups: Sequence[Sequence[FloatArray]], ones: int, engine: Engine
+) -> FloatArray:
+    """Return R of groups of arrays (r, m_i), and of columns of ones behind each group.
+
+    In blocks, as :func:`factor_centred`.
+    """
+    width = sum(column.shape[1] for group in groups for column in group)
+    width += ones * len(groups)
+    blocks = (
+        tuple(tuple(column[rows] for column in group) for group in groups)
+        for rows in _slices(len(groups[0][0]), width)
+    )
+    return fold_factors(engine.map(partial(_factor_group_block, ones), blocks))
+
+
+def _factor_centred_block(
+    means: Sequence[FloatArray], block: Sequence[FloatArray]
+) -> FloatArray:
+    moved = [column - mean for column, mean in zip(block, means, strict=True)]
+    return qr_r(np.hstack(moved))
+
+
+def _factor_group_block(ones: int, block: Sequence[Sequence[FloatArray]]) -> FloatArray:
+    beside = np.ones((len(block[0][0]), ones))
+    return qr_r(np.hstack([each for group in block for each in (*group, beside)]))
+
+
+def _slices(n_rows: int, width: int) -> Iterator[slice]:
+    """Yield blocks of many more rows than columns: a factor is as large as its columns."""
+    size = max(_LEAST_ROWS, 4 * width)
+    for begin in range(0, n_rows, size):
+        yield slice(begin, begin + size)
+
+
+RowFunction = Callable[[FloatArray], FloatArray]
+
+_LPP_NEIGHBORS = 10
+_HIDDEN = 32
+_EPOCHS = 500
+
+
+def random_axes(n_columns: int, width: int, stream: KeyedStream) -> FloatArray:
+    """Return orthonormal axes in random directions, independent of the data."""
+    return np.ascontiguousarray(stream.rotation(n_columns)[:, :width])
+
+
+def locality_preserving_axes(Z: FloatArray, width: int) -> FloatArray:
+    """Return the axes that keep neighbouring rows near each other.
+
+    X. He and P. Niyogi, "Locality preserving projections", 2003: the smallest
+    generalised eigenvectors of Z'LZ a = λ Z'DZ a, with the graph of nearest neighbours
+    (weight 1), D its degrees and L its Laplacian. Directions in which the data do not
+    vary are left out first: there both sides are zero.
+
+    Z: float64 (n, m); centred rows.
+    width: at most the rank of Z.
+    """
+    from scipy.linalg import eigh
+    from sklearn.neighbors import kneighbors_graph
+
+    _, values, Vt = np.linalg.svd(Z, full_matrices=False)
+    kept = Vt[values > max(Z.shape) * np.finfo(np.float64).eps * values[0]].T
+    Y = Z @ kept
+    n_neighbors = min(_LPP_NEIGHBORS, len(Y) - 1)
+    graph = kneighbors_graph(Y, n_neighbors)
+    weights = graph.maximum(graph.T)
+    degree = np.asarray(weights.sum(axis=1))
+    YDY = (Y * degree.reshape(-1, 1)).T @ Y
+    YLY = YDY - Y.T @ (weights @ Y)
+    _, vectors = eigh((YLY + YLY.T) / 2, (YDY + YDY.T) / 2)
+    axes: FloatArray = kept @ vectors[:, :width]
+    unit: FloatArray = axes / np.linalg.norm(axes, axis=0)
+    return unit
+
+
+def autoencoder(Z: FloatArray, width: int, seed: int) -> RowFunction:
+    """Return the encoder of a network that was trained to reproduce its input.
+
+    One hidden layer on either side of a layer of ``width`` units; hyperbolic tangent;
+    trained by Adam (scikit-learn's MLPRegressor) on one thread, so that a seed repeats.
+
+    Z: float64 (n, m); scaled rows.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPRegressor
+
+    spread = float(np.sqrt(np.mean(np.square(Z)))) or 1.0
+    network = MLPRegressor(
+        hidden_layer_sizes=(_HIDDEN, width, _HIDDEN),
+        activation="tanh",
+        max_iter=_EPOCHS,
+        random_state=seed,
+    )
+    target = Z / spread
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the epochs are a budget
+        network.fit(Z / spread, target.ravel() if target.shape[1] == 1 else target)
+    (W1, W2), (b1, b2) = network.coefs_[:2], network.intercepts_[:2]
+
+    def encode(rows: FloatArray) -> FloatArray:
+        code: FloatArray = np.tanh(np.tanh(rows / spread @ W1 + b1) @ W2 + b2)
+        return code
+
+    return encode
+
+
+class RowMap(ABC):
+    """A private map f_ij of rows."""
+
+    @abstractmethod
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return the images (n, width) of rows (n, m)."""
+
+    def rows(self, data: DataSource) -> FloatArray:
+        """Return the images of all rows of a source."""
+        return np.concatenate([self(batch) for batch in data.batches()])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransformedRows(RowMap):
+    """Any function of rows, then a rotation.
+
+    function: from rows (n, m) to images (n, width).
+    rotation: float64 (width, width).
+    """
+
+    function: RowFunction = field(repr=False)
+    rotation: FloatArray = field(repr=False)
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return the images (n, width) of rows (n, m)."""
+        return self.function(X) @ self.rotation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Affine(RowMap):
+    """The map x -> ((x - offset) / scale) F.
+
+    offset, scale: float64 (m,).
+    F: float64 (m, width).
+    """
+
+    offset: FloatArray = field(repr=False)
+    scale: FloatArray = field(repr=False)
+    F: FloatArray = field(repr=False)
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Return the images (n, width) of rows (n, m)."""
+        return ((X - self.offset) / self.scale) @ self.F
+
+
+def triangular_factor(
+    data: DataSource, mean: FloatArray, scale: FloatArray
+) -> FloatArray:
+    """Return R (m × m) of a QR factorisation of (X - mean) / scale, batch by batch."""
+    m = len(mean)
+    R: FloatArray = np.zeros((0, m))
+    for batch in data.batches():
+        R = qr_r(np.vstack([R, (batch - mean) / scale]))
+    return R
+
+
+def principal_axes(
+    R: FloatArray, n_rows: int, shift: float = 0.0
+) -> tuple[FloatArray, int]:
+    """Return all right singular vectors (m × m) by falling value, and the rank.
+
+    R: float64 array; a triangular factor of the centred data.
+    n_rows: of the data, for the threshold below which a singular value counts as zero.
+    shift: norm of what was subtracted from each row: x - mean is rounded relative to x.
+        Rounding is no dimension; counted as one it would be what is left out.
+    """
+    _, values, Vt = np.linalg.svd(R)
+    rounding = np.finfo(np.float64).eps * max(values[0], shift)
+    threshold = max(n_rows, R.shape[1]) * rounding
+    rank = int(np.count_nonzero(values > threshold)) if values[0] > 0 else 0
+    return Vt.T, rank
+
+
+def reduced_width(rank: int, n_rows: int) -> int:
+    """Return m̃: one dimension less than the data have, at least one.
+
+    A column that is constant adds no rank: 'one less than the number of columns' would
+    then leave nothing out.
+    """
+    return max(1, min(rank, n_rows) - 1)
+
+
+def spread_or_one(spread: FloatArray) -> FloatArray:
+    """Return spreads with 1 in place of 0: a constant feature is only shifted."""
+    return np.where(spread > 0, spread, 1.0)
+
+
+_BLOCK: Final = 256  # rows that stay in the cache, features first
+
+
+@compile_once(2)
+def add_products(X: FloatArray, G: FloatArray, first: int, image: FloatArray) -> None:
+    """Add X G to some columns of images.
+
+    X: float64 (n, width).
+    G: float64 (width, m), C-contiguous.
+    first: the first of the columns.
+    image: float64 (n, m̂), C-contiguous, added to.
+    """
+    n, width = X.shape
+    whole = width - width % 4
+    block = np.empty((width, _BLOCK))
+    added = np.empty((G.shape[1], _BLOCK))
+    for begin in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - begin)
+        for i in range(size):
+            for j in range(width):
+                block[j, i] = X[begin + i, j]
+        for f in range(G.shape[1]):
+            for i in range(size):
+                added[f, i] = 0.0
+            for j in range(0, whole, 4):  # a quarter of the loads and stores
+                a, b, c, d = G[j, f], G[j + 1, f], G[j + 2, f], G[j + 3, f]
+                for i in range(size):
+                    added[f, i] += (block[j, i] * a + block[j + 1, i] * b) + (
+                        block[j + 2, i] * c + block[j + 3, i] * d
+                    )
+            for j in range(whole, width):
+                a = G[j, f]
+                for i in range(size):
+                    added[f, i] += block[j, i] * a
+        for i in range(size):
+            for f in range(G.shape[1]):
+                image[begin + i, first + f] += added[f, i]

@@ -1,0 +1,232 @@
+"""Fuzzy co-clustering: what a session needs, shows and risks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from clustering_protocols.common.errors import InvalidParameters, ProtocolFailed
+from clustering_protocols.common.limits import MINIMUM_MEMBERS
+from clustering_protocols.common.suitability import Method, RoundBudget
+from clustering_protocols.contract import (
+    ClusteringProtocol,
+    Disclosure,
+    Exchange,
+    Kind,
+    PooledReference,
+    Reader,
+    Stage,
+    roles_of,
+    to,
+)
+from clustering_protocols.contract.sizing import WORD, Extent, Sizes
+from clustering_protocols.shared_stages.alignment import row_alignment
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
+from clustering_protocols.terms.terms import Layout
+
+from .params import CoClustering, FccmSession
+
+LEARNS: Final = {
+    "analyst": (
+        "Numbers of objects and items, how far the memberships move in each "
+        "iteration and which starts have come to rest; of the best start the sizes "
+        "of clusters that are large enough, the criterion and the partition "
+        "coefficient."
+    ),
+    "party": (
+        "In every iteration of every start the memberships of all objects and the "
+        "totals from which they come; the memberships of its own items."
+    ),
+    "coordinator": "What the analyst learns of the result.",
+}
+RISKS: Final[Mapping[str, Risk]] = {
+    "by-design": Risk(
+        level=RiskLevel.DESIGN,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="Every site reads the memberships of all objects, and exact sums over "
+        "the items of all sites in every iteration.",
+        remedy="Fewer starts (n_init) and iterations show fewer sums.",
+        detail="Less a site's own share, a sum is over the items of others. By default a "
+        "session is refused where sums could be solved for these items. Nearly crisp "
+        "item memberships (a small lambda_w) make a sum a single item.",
+        readers=tuple(LEARNS.items()),
+    ),
+    "collusion": Risk(
+        level=RiskLevel.COLLUSION,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="If all other sites collude, they subtract their shares and read your "
+        "sums over items in every iteration.",
+        remedy="More sites that you know; fewer starts (n_init) and iterations.",
+        detail="They read these in every iteration of every start (n_init), and each "
+        "start adds as many equations. With many iterations and known rows they can "
+        "rebuild your matrix. So can an analyst that colludes with a site: the two "
+        "read the totals, and can falsify them.",
+    ),
+}
+
+
+_TOTALS = 6  # the total, shares on their way to it, and both as bytes
+
+
+class CoClusteringSizes(Sizes[CoClustering]):
+    """What a session of fuzzy co-clustering takes."""
+
+    def upload_bytes(self, params: CoClustering, extent: Extent) -> int:
+        """Return the bytes of all updates, if no start rests before the last."""
+        from . import starts
+
+        words = starts.n_words(params, extent.rows, params.n_init)
+        return WORD * words * (params.max_iter + 1)
+
+    def memory_bytes(self, params: CoClustering, extent: Extent) -> int:
+        """Return the bytes of a total and the shares on their way to it."""
+        from . import starts
+
+        return WORD * _TOTALS * starts.n_words(params, extent.rows, params.n_init)
+
+
+METHODS = (
+    Method(
+        name="fccm",
+        partitionings=("vertical",),
+        shapes=("co-clusters", "fuzzy"),
+        data="counts",
+        rounds=RoundBudget.MANY,
+        params={"small_cohorts": "allow"},
+        agreement={"vertical": (1.0, 1.0)},
+    ),
+)
+
+
+_role = roles_of(__package__)
+
+
+class CoClusteringProtocol(ClusteringProtocol[CoClustering]):
+    """Columns split; sums per iteration; equal to the pooled result of the best start."""
+
+    title = "Collaborative fuzzy co-clustering"
+    version = 2
+    summary = (
+        "Sites hold co-occurrences of the same objects with different items. Objects "
+        "and items are clustered together by masked sums; item memberships stay at "
+        "their site."
+    )
+    params = CoClustering
+    paper = (
+        "Honda, K., Oda, T., Tanaka, D., Notsu, A. (2015). A collaborative "
+        "framework for privacy preserving fuzzy co-clustering of vertically"
+        " distributed cooccurrence matrices."
+    )
+    partitionings = ("vertical",)
+    learns: ClassVar = LEARNS
+    risks: ClassVar = RISKS
+
+    methods: ClassVar = METHODS
+
+    in_simulations: ClassVar = {"small_cohorts": "allow"}
+
+    apart: ClassVar = "Make counts binary, or try other lambda_u and lambda_w."
+
+    def check(self, params: CoClustering, layout: Layout) -> None:
+        """Refuse split rows, and fewer than three sites."""
+        if layout.n_row_groups > 1:
+            raise InvalidParameters(
+                "fccm takes split columns: sites that hold different items of the same "
+                "objects."
+            )
+        if len(layout.slots) < MINIMUM_MEMBERS:
+            raise InvalidParameters(
+                f"fccm needs {MINIMUM_MEMBERS} sites: of two, each could take its own "
+                "share off every total."
+            )
+        row_alignment.check(params, layout)
+
+    def check_roster(self, session: FccmSession) -> None:
+        """Refuse so few items that totals of so many rounds could be solved for them."""
+        from . import round_bound
+
+        k = sum(run.n_clusters for run in session.runs)
+        widths = [session.member(slot).n_columns for slot in session.slots]
+        excess = round_bound.excess(session.params, k, widths)
+        if excess:
+            raise ProtocolFailed(excess)
+
+    def figures(self, params: CoClustering, layout: Layout) -> frozenset[str]:
+        """Return those that need no centroids."""
+        return frozenset({"criterion", "partition_coefficient"})
+
+    def risks_of(self, params: CoClustering, layout: Layout) -> Sequence[str]:
+        """Return the risk codes that parameters and layout bring."""
+        solvable = params.small_cohorts == "allow"
+        return [
+            "by-design",
+            "collusion",
+            *([session_risks.SOLVABLE] if solvable else []),
+            *row_alignment.risks(params, layout),
+            session_risks.BY_DESIGN,
+        ]
+
+    def readers(self, params: CoClustering, layout: Layout) -> Mapping[str, str]:
+        """Return who learns what."""
+        return {
+            "analyst": (
+                "Numbers of objects and items, how far memberships move, and of the best "
+                "start the sizes of large clusters and two quality measures."
+            ),
+            "party": LEARNS["party"],
+            "coordinator": "What the analyst learns of the result.",
+        }
+
+    def personal_data(self, layout: Layout) -> str:
+        """Say that the upload is of single people."""
+        return (
+            "Masked sums over your variables leave for each person; parties read "
+            "the totals over all sites."
+        )
+
+    def shows(self, params: CoClustering, layout: Layout) -> frozenset[Disclosure]:
+        """Return sums of items, which span the columns where nothing bounds the rounds."""
+        shown = to(Reader.ALL, Kind.SUMS, Kind.LABELS)
+        if params.small_cohorts == "allow":
+            shown |= to(Reader.ALL, Kind.GEOMETRY, Kind.VALUES)
+        return shown
+
+    def stages(self, params: CoClustering, layout: Layout) -> Sequence[Stage]:
+        """Return secrets, alignment, the iterations."""
+        from clustering_protocols.shared_stages import secrets
+
+        from . import messages, site_state
+
+        iterations = Stage(
+            name=messages.UPDATES,
+            analyst=_role("analyst:FccmAnalyst"),
+            party=_role("party:FccmParty"),
+            exchanges=(
+                Exchange(
+                    messages.Add, messages.SiteShare, 1, site_state.most_sums(params)
+                ),
+                Exchange(messages.ReportSizes, messages.SizeReport),
+            ),
+            results=(messages.Done, messages.Summary),
+            results_to="all",
+            each_run=True,
+        )
+        return (
+            secrets.stage("row", "column"),
+            *row_alignment.stages(params, layout),
+            iterations,
+        )
+
+    def sizes(self) -> Sizes[CoClustering]:
+        """Return bytes, memory and work."""
+        return CoClusteringSizes()
+
+    def reference(self) -> PooledReference[CoClustering]:
+        """Return examples, and the pooled run."""
+        from . import reference
+
+        return reference
+
+
+PROTOCOL = CoClusteringProtocol()

@@ -1,0 +1,248 @@
+"""OmniFC: what a session shows and risks, and what it is good for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from clustering_protocols.common.suitability import Method, RoundBudget, Shape
+from clustering_protocols.contract import (
+    USUAL_FIGURES,
+    ClusteringProtocol,
+    Disclosure,
+    Exchange,
+    Kind,
+    PooledReference,
+    Reader,
+    Relay,
+    Stage,
+    roles_of,
+    to,
+)
+from clustering_protocols.contract.sizing import Sizes
+from clustering_protocols.shared_stages.statistics import pooling
+from clustering_protocols.terms import session_risks
+from clustering_protocols.terms.risks import Harm, Risk, RiskLevel
+from clustering_protocols.terms.terms import Layout
+
+from .params import OmniFC, OmniSession
+
+LEARNS: Final = {
+    "analyst": (
+        "Numbers of rows and features, the distances between all rows, and with them "
+        "the rows up to a rotation, a reflection and a shift; rounded features as they "
+        "are, up to sign and offset. It alone computes the clusters, which no party "
+        "can check."
+    ),
+    "party": (
+        "The cluster of each of its rows, the sizes of all clusters and, where "
+        "parties pool them, mean and standard deviation (minmax: range) of each "
+        "feature over all parties."
+    ),
+    "as many parties as `noise` says, together": "Nothing more.",
+    "coordinator": "Cluster sizes, positions of the starts, the precision.",
+}
+RISKS: Final[Mapping[str, Risk]] = {
+    "by-design": Risk(
+        level=RiskLevel.DESIGN,
+        harm=Harm.GEOMETRY,
+        sentence="The analyst learns the distances between all rows: the data up to "
+        "rotation, reflection and shift.",
+        measured="In rounded numbers a search found all 27 features of three tables, "
+        "and none of 34 of two.",
+        remedy="A method that sends no rows, such as llf over split rows.",
+        detail="Features of two values (yes or no) and imputed missing values show "
+        "there. Where numbers are rounded, as measurements are, the analyst may find "
+        "the features in the distances alone, but for signs and an offset.",
+        readers=tuple(LEARNS.items()),
+    ),
+    "collusion": Risk(
+        level=RiskLevel.COLLUSION,
+        harm=Harm.ROWS_JOINTLY,
+        sentence="Parties beyond `noise` that collude learn about your rows; an analyst "
+        "with enough known rows, or one party's, computes all others.",
+        remedy="A larger `noise`, which needs more parties.",
+        detail="If as many collude as `segments` and `noise` together, they rebuild "
+        "your rows. One row more than there are features is enough for who has the "
+        "distances, of any party, and so are the landmarks where these are drawn. An "
+        "analyst that colludes with a party also reads pooled totals, and can falsify "
+        "them.",
+    ),
+    "analyst-learns-segments-distances": Risk(
+        level=RiskLevel.OPTION,
+        harm=Harm.ROWS,
+        sentence="The analyst also learns the distances within each segment; a segment "
+        "of one feature shows its values up to sign and shift.",
+        remedy="hide_segments true, the default.",
+        detail="It learns combinations of segments too.",
+    ),
+}
+
+
+def _way(name: str, *shapes: Shape) -> Method:
+    return Method(
+        name=name,
+        partitionings=("horizontal",),
+        shapes=shapes,
+        rounds=RoundBudget.FEW,
+        params={} if name == "kmeans" else {"algorithm": name},
+        counted=name != "dbscan",
+        agreement={"horizontal": (1.0, 1.0)},
+    )
+
+
+METHODS = (
+    _way("kmeans", "spherical"),
+    _way("fuzzy_cmeans", "fuzzy"),
+    _way("kmedoids", "spherical"),
+    _way("spectral", "arbitrary"),
+    _way("dbscan", "arbitrary"),
+    _way("hierarchical", "spherical", "arbitrary"),
+)
+
+
+_role = roles_of(__package__)
+
+
+class OmniFCProtocol(ClusteringProtocol[OmniFC]):
+    """Shares of rows among the parties; distances between shares to the analyst."""
+
+    title = "OmniFC: distances by Lagrange coded computing"
+    version = 2
+    summary = (
+        "Rows split. Each party shares its rows out among all parties, mixed with noise; "
+        "each uploads the distances between the shares that it holds; the analyst "
+        "decodes the exact distances between all rows and clusters."
+    )
+    params = OmniFC
+    paper = (
+        "Yan, J., Liu, X., Zhang, Z.-Y. OmniFC: Rethinking federated "
+        "clustering via lossless and secure distance reconstruction."
+    )
+    partitionings = ("horizontal",)
+    learns: ClassVar = LEARNS
+    risks: ClassVar = RISKS
+    choices: ClassVar = {
+        "memory_limit": "Bytes that a round may take here; 3 GiB unless you say else.",
+    }
+
+    methods: ClassVar = METHODS
+
+    apart: ClassVar = "Lower fuzziness, to 1.1 say, or ask for fewer clusters."
+
+    def check(self, params: OmniFC, layout: Layout) -> None:
+        """Refuse parties, segments, noise, digits and rows that do not fit together."""
+        from . import limits
+
+        limits.check(params, layout)
+
+    def check_roster(self, session: OmniSession) -> None:
+        """Refuse rows, features or clusters that the terms have no room for."""
+        from . import limits
+
+        limits.check_roster(session)
+
+    def quorum(self, params: OmniFC, layout: Layout) -> int:
+        """Return how many answers suffice: all, where segments are hidden."""
+        from . import maths
+
+        if params.hide_segments:
+            return len(layout.slots)
+        return maths.count_needed_values(params.segments, params.noise)
+
+    def figures(self, params: OmniFC, layout: Layout) -> frozenset[str]:
+        """Return the usual ones, the silhouette of few rows, those of memberships."""
+        from . import limits
+
+        fuzzy = {"partition_coefficient", "xie_beni"}
+        several = fuzzy if params.algorithm == "fuzzy_cmeans" else set()
+        silhouette = {"silhouette"} if limits.measures_silhouette(params) else set()
+        return USUAL_FIGURES | silhouette | several
+
+    def risks_of(self, params: OmniFC, layout: Layout) -> Sequence[str]:
+        """Return the risk codes that parameters and layout bring."""
+        codes = ["by-design", "collusion"]
+        if not params.hide_segments:
+            codes.append("analyst-learns-segments-distances")
+        codes += pooling.risks(layout, **_pooled_statistics(params))
+        return [*codes, session_risks.BY_DESIGN]
+
+    def personal_data(self, layout: Layout) -> str:
+        """Say that the upload is of single people."""
+        return (
+            "The analyst reads the distances between all people: data of single "
+            "people, without names or ids."
+        )
+
+    def shows(self, params: OmniFC, layout: Layout) -> frozenset[Disclosure]:
+        """Return rows up to a motion, outside, where coarse steps show single features."""
+        shown = to(Reader.OUTSIDE, Kind.GEOMETRY, Kind.VALUES, Kind.LABELS)
+        shown |= to(Reader.GROUP, Kind.LABELS)
+        return shown | pooling.shows(layout, **_pooled_statistics(params))
+
+    def stages(self, params: OmniFC, layout: Layout) -> Sequence[Stage]:
+        """Return secrets, alignment, statistics if needed, shares, distances."""
+        from clustering_protocols.shared_stages import secrets
+        from clustering_protocols.shared_stages.alignment import digests
+
+        from . import messages
+
+        shares = Stage(
+            name="shares",
+            analyst=lambda: Relay(messages.EncodeRows()),
+            party=_role("party:SharingParty"),
+            exchanges=(Exchange(messages.EncodeRows, messages.SharesSent),),
+            envelopes=(messages.RowShares,),
+        )
+        least = 1 if params.hide_segments else 0  # fewer answers may suffice
+        distances = Stage(
+            name="distances",
+            analyst=_role("analyst:Decoder"),
+            party=_role("party:Comparer"),
+            exchanges=(
+                Exchange(
+                    messages.Compare, messages.EncodedDistances, least, shows=True
+                ),
+            ),
+            results=(
+                messages.RowGroupLabels,
+                messages.RowGroupMemberships,
+                messages.Summary,
+            ),
+            results_to="row",
+        )
+        return (
+            secrets.stage("row", "column"),
+            digests.stage(),
+            *pooling.stages(layout, **_pooled_statistics(params)),
+            shares,
+            distances,
+        )
+
+    def sizes(self) -> Sizes[OmniFC]:
+        """Return bytes, memory and work."""
+        from .limits import OmniFcSizes
+
+        return OmniFcSizes()
+
+    def reference(self) -> PooledReference[OmniFC]:
+        """Return examples, and the pooled run."""
+        from . import reference
+
+        return reference
+
+
+def _pooled_statistics(params: OmniFC) -> dict[str, bool]:
+    """Return which statistics parties pool: those that no dictionary tells.
+
+    Unscaled features take moments too, as bounds of their values. Ranges take
+    envelopes to the leader, so minmax alone asks for them.
+    """
+    pooled = params.ranges == "pooled"
+    return {
+        "moments": pooled and params.scaling in {"standard", "none"},
+        "ranges": pooled and params.scaling == "minmax",
+    }
+
+
+PROTOCOL = OmniFCProtocol()

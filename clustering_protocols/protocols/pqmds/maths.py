@@ -1,0 +1,468 @@
+"""What a party's codes are made of: scaling, a codebook per subspace, its coordinates.
+
+Clusters of sorted values are intervals, so k-means of one feature is exact: the shortest
+path with k links from 0 to m, where the link (i, j) costs the squared deviations of the
+values i … j-1, three prefix sums. These costs satisfy the quadrangle inequality, and so
+
+- with a penalty per link and the number of links left free, one pass with a queue of
+  candidates finds the shortest path (Z. Galil and K. Park, "A linear-time algorithm for
+  concave one-dimensional dynamic programming", 1990);
+- the least cost is convex in the number of links, so some penalty gives k links, and
+  where it gives fewer and more at once, two such paths can be joined to one of k links
+  (A. Aggarwal, B. Schieber, T. Tokuyama, "Finding a minimum-weight k-link path in graphs
+  with the concave Monge property", 1994).
+
+O(m log m) per penalty; a handful of penalties.
+
+Of more features it is Lloyd's. Rows are compared with all centres in blocks that stay in
+the cache: no matrix of rows by centres is written, which is what a product followed by a
+search waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from clustering_protocols.numerics.compilation import compile_kernel, inline_helper
+from clustering_protocols.numerics.randomness import KeyedStream
+from clustering_protocols.records.arrays import FloatArray, IntArray
+
+from . import subspaces
+from .params import ProductQuantisation
+
+MAX_ITERATIONS: Final = 25
+_BLOCK: Final = 512
+_LANES: Final = 4  # features per pass over a block; the rest is zeros
+
+
+class QuantisedRows(NamedTuple):
+    """Centres (size, d), and the number of its centre for each row (n,)."""
+
+    centres: FloatArray
+    codes: IntArray
+
+
+def quantise_points(X: FloatArray, size: int, draws: FloatArray) -> QuantisedRows:
+    """Return a codebook of at most ``size`` centres, and the codes of the rows.
+
+    Equal rows are counted once. As many different rows as centres, or fewer: these are
+    the centres. Otherwise k-means++ and at most :data:`MAX_ITERATIONS` iterations.
+
+    X: float64 (n, d).
+    draws: float64 (size,); uniform numbers of (0, 1), for the starts.
+    """
+    rows, weights, place = _different_rows(X)
+    if len(rows) <= size:
+        return QuantisedRows(rows, place)
+    padded = -rows.shape[1] % _LANES
+    features = np.ascontiguousarray(np.pad(rows, ((0, 0), (0, padded))).T)
+    centres = np.ascontiguousarray(features[:, _starts(features, weights, draws)].T)
+    codes = np.full(len(rows), -1, dtype=np.int64)
+    for _ in range(MAX_ITERATIONS):
+        if not _assign(features, centres, codes):
+            break
+        _move(features, weights, codes, centres)
+    used = np.bincount(codes, minlength=size) > 0
+    renumbered = (np.cumsum(used) - 1)[codes]
+    return QuantisedRows(centres[used, : rows.shape[1]], renumbered[place])
+
+
+def _different_rows(X: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return different rows, how often each occurs, and each row's place among them.
+
+    Rows are sorted by one combination of their features. Where two different rows
+    happen to agree in it, equal rows may be counted apart: that changes no distance.
+    """
+    key = X @ np.sqrt(2.0 + np.arange(X.shape[1]))
+    order = np.argsort(key)
+    ordered = X[order]
+    new = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+    place = np.empty(len(X), dtype=np.int64)
+    place[order] = np.cumsum(new) - 1
+    weights = np.bincount(place).astype(np.float64)
+    return ordered[new], weights, place
+
+
+@compile_kernel
+def _starts(features: FloatArray, weights: FloatArray, draws: FloatArray) -> IntArray:
+    """Return row numbers drawn by k-means++, each with its own uniform number."""
+    d, n = features.shape
+    near = np.full(n, np.inf)
+    share = weights.copy()
+    starts = np.zeros(len(draws), np.int64)
+    for start in range(len(draws)):
+        wanted = draws[start] * share.sum()
+        row, so_far = 0, share[0]
+        while so_far < wanted and row < n - 1:
+            row += 1
+            so_far += share[row]
+        starts[start] = row
+        away = np.zeros(n)
+        for f in range(d):
+            here = features[f, row]
+            for i in range(n):
+                away[i] += (features[f, i] - here) ** 2
+        for i in range(n):
+            near[i] = min(near[i], away[i])
+            share[i] = weights[i] * near[i]
+    return starts
+
+
+@compile_kernel
+def _assign(features: FloatArray, centres: FloatArray, codes: IntArray) -> bool:
+    """Write the number of each row's nearest centre; return whether one changed.
+
+    The nearest centre has the least ½|c|² - c·x.
+    """
+    d, n = features.shape
+    half = np.empty(len(centres))
+    for c in range(len(centres)):
+        half[c] = 0.5 * np.sum(centres[c] ** 2)
+    score, best = np.empty(_BLOCK), np.empty(_BLOCK)
+    nearest = np.empty(_BLOCK, np.int64)
+    changed = False
+    for begin in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - begin)
+        best[:] = np.inf
+        for c in range(len(centres)):
+            score[:] = half[c]
+            for f in range(0, d, _LANES):
+                _subtract_products(features, centres[c], f, begin, size, score)
+            for i in range(size):
+                better = score[i] < best[i]
+                best[i] = score[i] if better else best[i]
+                nearest[i] = c if better else nearest[i]
+        for i in range(size):
+            changed |= codes[begin + i] != nearest[i]
+            codes[begin + i] = nearest[i]
+    return changed
+
+
+@compile_kernel
+def _subtract_products(
+    features: FloatArray,
+    centre: FloatArray,
+    f: int,
+    begin: int,
+    size: int,
+    score: FloatArray,
+) -> None:
+    """Subtract the products of four features of a block of rows with a centre's."""
+    end = begin + size
+    x0, x1 = features[f, begin:end], features[f + 1, begin:end]
+    x2, x3 = features[f + 2, begin:end], features[f + 3, begin:end]
+    c0, c1, c2, c3 = centre[f], centre[f + 1], centre[f + 2], centre[f + 3]
+    for i in range(size):
+        score[i] -= c0 * x0[i] + c1 * x1[i] + c2 * x2[i] + c3 * x3[i]
+
+
+@compile_kernel
+def _move(
+    features: FloatArray, weights: FloatArray, codes: IntArray, centres: FloatArray
+) -> None:
+    """Move each centre to the mean of its rows; one without rows stays."""
+    d, n = features.shape
+    sums = np.zeros(centres.shape)
+    counts = np.zeros(len(centres))
+    for i in range(n):
+        counts[codes[i]] += weights[i]
+        for f in range(d):
+            sums[codes[i], f] += weights[i] * features[f, i]
+    for c in range(len(centres)):
+        if counts[c] > 0:
+            for f in range(d):  # a slice would make the compiler take twice as long
+                centres[c, f] = sums[c, f] / counts[c]
+
+
+_MAX_PENALTIES: Final = 64
+_NARROW: Final = 1 + 1e-12  # two penalties this close are one but for rounding
+
+
+def optimal_intervals(values: FloatArray, weights: FloatArray, size: int) -> IntArray:
+    """Return where the clusters of least inertia begin, and m at the end.
+
+    values: float64 (m,); ascending and different.
+    weights: float64 (m,); how often each occurs.
+    size: number of clusters; the result has ``min(size, m) + 1`` entries.
+    """
+    m = len(values)
+    few: IntArray = np.array([0, m], dtype=np.int64)
+    many = np.arange(m + 1, dtype=np.int64)
+    if size >= m:
+        return many
+    if size == 1:
+        return few
+    sums = _prefix_sums(values, weights)
+    high = float(sums[2, m] - sums[1, m] ** 2 / sums[0, m])  # one link costs as much
+    low = high * float(np.finfo(np.float64).eps) ** 2
+    penalty = high / size**3
+    for _ in range(_MAX_PENALTIES):
+        path = _cheapest_path(sums, penalty)
+        links = len(path) - 1
+        if links == size:
+            return path
+        if links < size:
+            few, high = path, penalty
+        else:
+            many, low = path, penalty
+        if high <= low * _NARROW:
+            break
+        penalty = _next_penalty(penalty, links / size, low, high)
+    return _join_paths(few, many, size)
+
+
+def _prefix_sums(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return sums of w, w x and w x² (3, m + 1) of centred values."""
+    centred = values - np.average(values, weights=weights)
+    terms = weights * np.stack([np.ones_like(centred), centred, centred**2])
+    return np.pad(np.cumsum(terms, axis=1), ((0, 0), (1, 0)))
+
+
+def _next_penalty(penalty: float, excess: float, low: float, high: float) -> float:
+    """Return the next guess: of a smooth density, links fall with penalty^(-1/3)."""
+    guess = penalty * excess**3
+    return guess if low < guess < high else float(np.sqrt(low * high))
+
+
+@inline_helper
+def _cost(sums: FloatArray, i: int, j: int) -> float:
+    """Return the squared deviations of the values i … j-1 from their mean."""
+    moved = sums[1, j] - sums[1, i]
+    cost: float = sums[2, j] - sums[2, i] - moved**2 / (sums[0, j] - sums[0, i])
+    return cost
+
+
+@inline_helper
+def _beats(sums: FloatArray, length: FloatArray, j: int, i: int, end: int) -> bool:
+    """Return whether a last link from j to ``end`` is better than one from i."""
+    by_j: float = length[j] + _cost(sums, j, end)
+    by_i: float = length[i] + _cost(sums, i, end)
+    return by_j < by_i
+
+
+@compile_kernel
+def _first_beaten(
+    sums: FloatArray, length: FloatArray, j: int, i: int, worse: int
+) -> int:
+    """Return the first node where j beats i: after ``worse``, not after the last.
+
+    It is usually near: steps double before what lies between is halved.
+    """
+    m = len(length) - 1
+    better, step = worse + 1, 1
+    while better < m and not _beats(sums, length, j, i, better):
+        worse = better
+        step *= 2
+        better = min(m, better + step)
+    while worse + 1 < better:
+        middle = (worse + better) // 2
+        if _beats(sums, length, j, i, middle):
+            better = middle
+        else:
+            worse = middle
+    return better
+
+
+@compile_kernel
+def _nodes(before: IntArray) -> IntArray:
+    """Return the nodes of the path that ends at the last node, ascending."""
+    links, j = 0, len(before) - 1
+    while j > 0:
+        j = before[j]
+        links += 1
+    path = np.zeros(links + 1, np.int64)
+    j = len(before) - 1
+    for link in range(links, -1, -1):
+        path[link] = j
+        j = before[j]
+    return path
+
+
+@compile_kernel
+def _cheapest_path(sums: FloatArray, penalty: float) -> IntArray:
+    """Return the nodes of the shortest path from 0 to m with a penalty per link.
+
+    ``candidates`` in the queue are best predecessors from ``begins`` on, each until the
+    next one begins: by the quadrangle inequality a later one, once better, stays better.
+    """
+    m = sums.shape[1] - 1
+    length = np.zeros(m + 1)
+    before = np.zeros(m + 1, np.int64)
+    candidates = np.zeros(m + 1, np.int64)
+    begins = np.zeros(m + 1, np.int64)
+    head, tail = 0, 1
+    for j in range(1, m + 1):
+        while head + 1 < tail and begins[head + 1] <= j:
+            head += 1
+        i = candidates[head]
+        length[j] = length[i] + _cost(sums, i, j) + penalty
+        before[j] = i
+        if j == m:
+            break
+        last = candidates[tail - 1]
+        if not _beats(sums, length, j, last, m):
+            continue
+        place = j + 1
+        while tail > head:
+            last = candidates[tail - 1]
+            place = max(begins[tail - 1], j + 1)
+            if not _beats(sums, length, j, last, place):
+                place = _first_beaten(sums, length, j, last, place)
+                break
+            tail -= 1
+        candidates[tail] = j
+        begins[tail] = place
+        tail += 1
+    return _nodes(before)
+
+
+def _join_paths(few: IntArray, many: IntArray, size: int) -> IntArray:
+    """Return ``size`` links: the beginning of one shortest path, the end of another.
+
+    Where a link of ``many`` lies within the link of ``few`` of the right number, they
+    can change their ends at no cost.
+    """
+    ahead = len(many) - 1 - size
+    shifted = many[ahead : ahead + len(few)]
+    link = int(np.flatnonzero(shifted[1:] <= few[1 : len(shifted)])[0])
+    return np.concatenate([few[: link + 1], many[ahead + link + 1 :]])
+
+
+_ROUNDING: Final = 16 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EncodedRows:
+    """What becomes of a party's rows.
+
+    codes: float64 (n, s); the coordinates of each row's centres, subspace by subspace.
+    sizes: int64 array; centres of each subspace.
+    bounds: float64 (s, 2); least and largest value of each coordinate among its
+        subspace's centres.
+    """
+
+    codes: FloatArray = field(repr=False)
+    sizes: IntArray
+    bounds: FloatArray = field(repr=False)
+
+    @classmethod
+    def of(cls, codes: Sequence[FloatArray], books: Sequence[Codebook]) -> EncodedRows:
+        """Return the codes (n, c) of each subspace, and its codebook, side by side."""
+        return cls(
+            codes=np.hstack(codes),
+            sizes=np.array([len(book.centres) for book in books]),
+            bounds=np.concatenate([book.bounds for book in books]),
+        )
+
+
+class Codebook(NamedTuple):
+    """Centres (size, d), their coordinates (size, c), and each row's centre (n,)."""
+
+    centres: FloatArray
+    coordinates: FloatArray
+    codes: IntArray
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Return least and largest value (c, 2) of each coordinate.
+
+        A coordinate in which no centres differ has those of the last before it in which
+        some do: noise then hides it as well as that one.
+        """
+        low, high = self.coordinates.min(axis=0), self.coordinates.max(axis=0)
+        last = np.maximum.accumulate(np.where(high > low, np.arange(len(low)), 0))
+        return np.column_stack([low[last], high[last]])
+
+
+def encode(
+    params: ProductQuantisation,
+    X: FloatArray,
+    stream: KeyedStream,
+    units: FloatArray | None = None,
+) -> EncodedRows:
+    """Return the codes of rows X (n, m); starts of codebooks come from the stream.
+
+    ``units`` (m,) stand for the features' own spreads, where the terms prepare them.
+    """
+    Z = scale_rows(params, X, units)
+    books = [
+        codebook(params, Z[:, features], stream, width)
+        for features, width in subspaces.of(params, X.shape[1])
+    ]
+    return EncodedRows.of([book.coordinates[book.codes] for book in books], books)
+
+
+def codebook(
+    params: ProductQuantisation, rows: FloatArray, stream: KeyedStream, width: int
+) -> Codebook:
+    """Return the codebook of rows (n, d) of one subspace, in units of distances.
+
+    ``width`` is the number of its coordinates that are sent.
+    """
+    found = quantise(rows, params.codebook_size, stream)
+    rows_of = np.bincount(found.codes, minlength=len(found.centres))
+    weights = rows_of if params.weights == "rows" else np.ones(len(rows_of))
+    placed = coordinates(found.centres, weights.astype(np.float64), width)
+    if params.normalise == "minmax":
+        placed = unit_range(placed)
+    return Codebook(found.centres, placed, found.codes)
+
+
+def scale_rows(
+    params: ProductQuantisation, X: FloatArray, units: FloatArray | None = None
+) -> FloatArray:
+    """Return rows (n, m) in the units in which distances are measured."""
+    if params.scaling == "none":
+        return X
+    spread = X.std(axis=0)
+    divisor = np.where(spread > 0, spread, 1.0) if units is None else units
+    in_units: FloatArray = (X - X.mean(axis=0)) / divisor
+    return in_units
+
+
+def quantise(rows: FloatArray, size: int, stream: KeyedStream) -> QuantisedRows:
+    """Return a codebook of at most ``size`` centres for one subspace, and the codes."""
+    if rows.shape[1] > 1:
+        return quantise_points(rows, size, stream.uniform(size))
+    values, counts = np.unique(rows, return_counts=True)
+    weights = counts.astype(np.float64)
+    begins = optimal_intervals(values, weights, size)[:-1]
+    means = np.add.reduceat(weights * values, begins) / np.add.reduceat(weights, begins)
+    codes = np.searchsorted(values[begins[1:]], rows[:, 0], side="right")
+    return QuantisedRows(means[:, np.newaxis], codes)
+
+
+def coordinates(centres: FloatArray, weights: FloatArray, width: int) -> FloatArray:
+    """Return the classical scaling (size, width) of centres (size, d).
+
+    The principal coordinates √λ_i v_i of the doubly centred squared distances are the
+    projections of the centred centres on their right singular vectors, found without a
+    matrix of size × size. Each vector's largest entry is made positive. A centre of
+    weight w (size,) counts as w points in one place. All that vary keep the distances
+    between centres; those beyond are zero.
+    """
+    centred = centres - np.average(centres, axis=0, weights=weights)
+    spread = np.sqrt(weights)[:, np.newaxis] * centred
+    _, values, axes = np.linalg.svd(spread, full_matrices=False)
+    rounding = _ROUNDING * np.abs(centres).max() * np.sqrt(weights.sum())
+    kept = axes[:width][values[:width] > rounding]
+    signs = np.sign(kept[np.arange(len(kept)), np.abs(kept).argmax(axis=1)])
+    placed = np.zeros((len(centres), width))
+    placed[:, : len(kept)] = centred @ (signs[:, np.newaxis] * kept).T
+    return placed
+
+
+def unit_range(placed: FloatArray) -> FloatArray:
+    """Return coordinates (size, c) moved and scaled to [0, 1]; 0 where they are equal.
+
+    One factor for all of a subspace: the widest runs to 1.
+    """
+    moved: FloatArray = placed - placed.min(axis=0)
+    largest = moved.max()
+    if largest > 0:
+        moved /= largest
+    return moved
