@@ -188,8 +188,6 @@ MODULES: dict[str, Sequence[str]] = {
     ),
     # profiles
     "clustering_protocols/shared_stages/profiles/own_sums.py": _PROFILES,
-    "clustering_protocols/shared_stages/profiles/grid.py": _PROFILES,
-    "clustering_protocols/shared_stages/profiles/lines.py": _PROFILES,
     "clustering_protocols/shared_stages/profiles/profile.py": _PROFILES,
     "clustering_protocols/shared_stages/profiles/totals.py": _PROFILES,
     # what a party does in each protocol

@@ -212,3 +212,43 @@ def _derive_tag_stream(
     context: PartyContext, of: MaskedSum, scope: Scope
 ) -> KeyedStream:
     return group_stream(context, scope, f"tag/{of.label}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedSum:
+    """How the sums of a stage are hidden and checked.
+
+    scope: the group whose secret blinds and checks.
+    minimum_members: the caller's own floor; see :func:`.masked_sums.mask`.
+    """
+
+    scope: Scope
+    minimum_members: int = MINIMUM_MEMBERS
+
+    def share(
+        self, context: PartyContext, words: WordArray, of: MaskedSum
+    ) -> WordArray:
+        """Return a share as it is sent: hidden, with a tag (m + 1,).
+
+        words: uint64 (m,).
+
+        Raises GuardRefused if there are too few members, or this party is none of them.
+        """
+        return share(
+            context, words, of, self.scope, minimum_members=self.minimum_members
+        )
+
+    def read(
+        self,
+        context: PartyContext,
+        total: WordArray,
+        of: MaskedSum,
+        fits: Callable[[WordArray], bool],
+    ) -> WordArray:
+        """Return the elements (m,) of a total as it came.
+
+        fits: says whether elements are as small as those of this sum must be.
+
+        Raises ProtocolFailed if they are not, or not the sum of what members sent.
+        """
+        return read(context, total, of, self.scope, fits)

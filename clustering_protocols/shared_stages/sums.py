@@ -67,8 +67,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import IntArray, Spec, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.masks import add_tagged
-from clustering_protocols.shared_stages.checked_sums import CheckedSum
-from clustering_protocols.shared_stages.masked_sums import MaskedSum
+from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 from clustering_protocols.shared_stages.secrets import group_of
 
 T = TypeVar("T")

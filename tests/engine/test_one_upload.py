@@ -31,7 +31,9 @@ print(json.dumps([run.rounds, adjusted_rand_score(found, pooled)]))
 def test_a_protocol_of_one_upload_takes_few_files_and_finds_the_pooled_clusters(
     tmp_path: Path,
 ) -> None:
-    blocks = re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE.read_text(), re.S)
+    blocks = re.findall(
+        r"```python\n# (\w+\.py)\n(.*?)```", PAGE.read_text(), re.DOTALL
+    )
     files = dict(blocks)
     assert len(files) == len(blocks) <= 8
     assert sum(text.count("\n") for text in files.values()) <= 350

@@ -33,7 +33,7 @@ from clustering_protocols.protocols.llf import (
 from clustering_protocols.protocols.llf.params import LlfContext
 from clustering_protocols.protocols.llf.rows_round import RowsRound
 from clustering_protocols.records.arrays import FloatArray, WordArray
-from clustering_protocols.shared_stages.checked_sums import CheckedSum
+from clustering_protocols.shared_stages.masked_sums import CheckedSum
 from clustering_protocols.shared_stages.sums import SumTotals
 from clustering_protocols.simulation import Session
 from clustering_protocols.terms.evaluation import Evaluation

@@ -19,10 +19,13 @@ from clustering_protocols.numerics.outcomes import (
     wilson_interval,
 )
 from clustering_protocols.numerics.profiles import FieldProfile, Profile
-from clustering_protocols.shared_stages.profiles.fields import ProfileFields
 from clustering_protocols.shared_stages.profiles.own_sums import share_of
 from clustering_protocols.shared_stages.profiles.profile import profile_of
-from clustering_protocols.shared_stages.profiles.totals import N_SUMS, ProfileTotals
+from clustering_protocols.shared_stages.profiles.totals import (
+    N_SUMS,
+    ProfileFields,
+    ProfileTotals,
+)
 from clustering_protocols.terms.schema import Schema
 
 RNG = np.random.default_rng(11)

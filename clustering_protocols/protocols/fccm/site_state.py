@@ -22,8 +22,7 @@ from scipy.special import logsumexp
 from clustering_protocols.common.errors import ProtocolFailed
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.checked_sums import CheckedSum
-from clustering_protocols.shared_stages.masked_sums import MaskedSum
+from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 
 from . import maths, messages, starts
 from .messages import Memberships

@@ -27,7 +27,7 @@ from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.checked_sums import CheckedSum
+from clustering_protocols.shared_stages.masked_sums import CheckedSum
 from clustering_protocols.shared_stages.sums import (
     Findings,
     Sum,

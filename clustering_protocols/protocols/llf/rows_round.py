@@ -28,8 +28,7 @@ from clustering_protocols.contract import Placement
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.quality.block_sums import BlockSums, add_by_label, of_block
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
-from clustering_protocols.shared_stages.checked_sums import CheckedSum
-from clustering_protocols.shared_stages.masked_sums import MaskedSum
+from clustering_protocols.shared_stages.masked_sums import CheckedSum, MaskedSum
 
 from . import closing_sums, kernels, messages, starts
 from .closing_sums import Around

@@ -25,12 +25,12 @@ from clustering_protocols.contract.party import Memory
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.records.arrays import FloatArray, IntArray, Spec, WordArray
 from clustering_protocols.records.record import Record
-from clustering_protocols.shared_stages.checked_sums import CheckedSum
 from clustering_protocols.shared_stages.imputation.pooling import (
     PooledFilling,
     Tally,
     pooling_of,
 )
+from clustering_protocols.shared_stages.masked_sums import CheckedSum
 from clustering_protocols.shared_stages.sums import (
     Findings,
     RowsSummed,

@@ -21,7 +21,7 @@ from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import WordArray
 from clustering_protocols.records.record import Record
 from clustering_protocols.shared_stages.profiles import messages, totals
-from clustering_protocols.shared_stages.profiles.fields import ProfileFields
+from clustering_protocols.shared_stages.profiles.totals import ProfileFields
 from clustering_protocols.shared_stages.sums import add_shares
 
 

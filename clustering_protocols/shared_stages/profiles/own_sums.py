@@ -1,4 +1,4 @@
-"""A party's own share of each sum, from one pass over its rows."""
+"""A party's own share of each sum, in one pass over its rows; a profile of these alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering_protocols.numerics.data_source import DataSource
+from clustering_protocols.numerics.profiles import Profile
 from clustering_protocols.records.arrays import FloatArray, IntArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
 from clustering_protocols.shared_stages.profiles import totals
-from clustering_protocols.shared_stages.profiles.grid import SIZE
-from clustering_protocols.shared_stages.profiles.totals import POWERS, ProfileTotals
+from clustering_protocols.shared_stages.profiles.profile import profile_of
+from clustering_protocols.shared_stages.profiles.totals import (
+    N_SUMS,
+    POWERS,
+    SIZE,
+    ProfileFields,
+    ProfileTotals,
+)
 from clustering_protocols.shared_stages.statistics.powers import check_bound
+from clustering_protocols.terms.schema import Schema
 
 
 def share_of(known: ProfileTotals, data: DataSource, labels: IntArray) -> IntArray:
@@ -146,3 +154,25 @@ def _powers(largest: FloatArray, known: ProfileTotals) -> IntArray:
 
 def _encode_totals(total: FloatArray, units: FixedPoint) -> IntArray:
     return units.encode(total).view(np.int64).ravel()
+
+
+def own_profile(
+    schema: Schema, data: DataSource, labels: IntArray, column: int, smallest: int
+) -> Profile:
+    """Return what the clusters are like over the rows of one party.
+
+    data: as the dictionary describes them, before anything is filled or scaled.
+    labels: int64 (n_rows,); -1 for rows that are left out.
+    column: the column group.
+    smallest: clusters with fewer of these rows are one line together.
+    """
+    known = ProfileTotals(
+        fields=ProfileFields(schema),
+        n_clusters=1 + int(labels.max(initial=0)),
+        n_rows=data.n_rows,
+        n_members=1,
+        smallest=smallest,
+    )
+    for _ in range(N_SUMS):
+        known = known.with_sum(share_of(known, data, labels))
+    return profile_of(known, column, own=True, rounded=False)

@@ -21,11 +21,14 @@ from clustering_protocols.contract.assignment import Assignment
 from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.shared_stages.profiles import messages
 from clustering_protocols.shared_stages.profiles.analyst import sizes
-from clustering_protocols.shared_stages.profiles.fields import ProfileFields
-from clustering_protocols.shared_stages.profiles.labels import Labelled
 from clustering_protocols.shared_stages.profiles.own_sums import share_of
 from clustering_protocols.shared_stages.profiles.profile import agree, profile_of
-from clustering_protocols.shared_stages.profiles.totals import N_SUMS, ProfileTotals
+from clustering_protocols.shared_stages.profiles.stage import Labelled
+from clustering_protocols.shared_stages.profiles.totals import (
+    N_SUMS,
+    ProfileFields,
+    ProfileTotals,
+)
 from clustering_protocols.shared_stages.sums import (
     Sum,
     SumProgram,

@@ -17,9 +17,11 @@ import numpy as np
 from clustering_protocols.numerics.profiles import SHARES, FieldProfile, Profile
 from clustering_protocols.numerics.round_numbers import round_down
 from clustering_protocols.records.arrays import FloatArray, IntArray, MaskArray
-from clustering_protocols.shared_stages.profiles.fields import levels_of
-from clustering_protocols.shared_stages.profiles.grid import quantile
-from clustering_protocols.shared_stages.profiles.totals import ProfileTotals
+from clustering_protocols.shared_stages.profiles.totals import (
+    ProfileTotals,
+    levels_of,
+    quantile,
+)
 from clustering_protocols.terms.schema import Field
 
 OTHER_LEVELS: Final = "other levels"

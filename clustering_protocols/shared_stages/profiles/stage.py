@@ -17,14 +17,20 @@ column group is too small for masked sums makes the profile of its own rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from clustering_protocols.contract import Exchange, Stage
+from clustering_protocols.contract import Exchange, Outcome, PartyContext, Stage
+from clustering_protocols.numerics.data_source import DataSource
 from clustering_protocols.shared_stages.profiles import messages
-from clustering_protocols.shared_stages.profiles.labels import Labelled
+from clustering_protocols.shared_stages.profiles.messages import TakeLabels
 from clustering_protocols.shared_stages.profiles.totals import N_SUMS
 from clustering_protocols.terms.release import Release
 from clustering_protocols.terms.terms import Audience
+
+Labelled = Callable[[PartyContext, TakeLabels, DataSource], Outcome]
+"""Returns what the protocol makes of a result that came with labels."""
+
 
 NAME: Final = "profiles"
 

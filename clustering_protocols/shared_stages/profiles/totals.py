@@ -11,6 +11,9 @@
 
 Every sum has room for as many lines as there are clusters, so that its size tells
 nothing. Of fewer values than a line needs rows nothing is added to sums 3 to 6.
+
+A histogram of these parts is what parties add up. A value *cut to the grid* is the middle
+of its part, and of whole numbers that have a part each, the number itself.
 """
 
 from __future__ import annotations
@@ -23,16 +26,201 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering_protocols.numerics.profiles import NO_YES
 from clustering_protocols.records.arrays import FloatArray, IntArray, WordArray
 from clustering_protocols.secrecy.fixed_point import FixedPoint
-from clustering_protocols.shared_stages.profiles.fields import ProfileFields
-from clustering_protocols.shared_stages.profiles.grid import SIZE, Grid
-from clustering_protocols.shared_stages.profiles.lines import ProfileLines
 from clustering_protocols.shared_stages.statistics.powers import (
     PowerCounts,
     bound_of,
     varies,
 )
+from clustering_protocols.terms.schema import Field, Schema
+
+
+@dataclass(frozen=True)
+class ProfileFields:
+    """The fields of one column group."""
+
+    schema: Schema
+
+    @cached_property
+    def numbers(self) -> IntArray:
+        """Return the places of numbers and dates (m,)."""
+        return self._places(levels=False)
+
+    @cached_property
+    def categories(self) -> IntArray:
+        """Return the places of fields with levels, yes and no among them."""
+        return self._places(levels=True)
+
+    def _places(self, *, levels: bool) -> IntArray:
+        fields = enumerate(self.schema.fields)
+        found = [i for i, each in fields if bool(levels_of(each)) == levels]
+        return np.array(found, dtype=np.int64)
+
+    @cached_property
+    def ends(self) -> IntArray:
+        """Return where the levels of each category end, side by side."""
+        sizes = [len(levels_of(self.schema.fields[i])) for i in self.categories]
+        return np.cumsum([0, *sizes])
+
+    @property
+    def n_levels(self) -> int:
+        """Return how many levels all categories have together."""
+        return int(self.ends[-1])
+
+    @cached_property
+    def whole(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return which of the numbers (m,) are integers or days."""
+        kinds = [self.schema.fields[i].type for i in self.numbers]
+        return np.array([kind != "number" for kind in kinds], dtype=np.bool_)
+
+    @cached_property
+    def bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return least and greatest value of the numbers (m,), as the dictionary says.
+
+        Infinite where it says nothing.
+        """
+        found = [self.schema.fields[i].bounds for i in self.numbers]
+        low, high = np.array(found, dtype=np.float64).reshape(-1, 2).T
+        return low, high
+
+
+def levels_of(field: Field) -> tuple[str, ...]:
+    """Return how people call the levels of a field; none of a number."""
+    return NO_YES if field.type == "boolean" else field.labels
+
+
+PARTS: Final = 64
+SIZE: Final = PARTS + 2
+"""Of a histogram: what lies below comes first, what lies above last."""
+
+_SPREADS: Final = 4.0
+_DIGITS: Final = 9
+"""Significant digits of a grid's ends: all members compute the same."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Where the parts of each field begin, and how wide they are.
+
+    low, width: float64 (m,); a width of 0 is of a field with one value alone.
+    whole: bool (m,).
+    """
+
+    low: FloatArray
+    width: FloatArray
+    whole: np.ndarray[tuple[int], np.dtype[np.bool_]]
+
+    @classmethod
+    def of(
+        cls,
+        mean: FloatArray,
+        spread: FloatArray,
+        bounds: tuple[FloatArray, FloatArray],
+        whole: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    ) -> Grid:
+        """Return the grid of fields with mean and spread (m,) over all lines.
+
+        It reaches four spreads to both sides, as far as the dictionary's bounds.
+        """
+        low = np.maximum(_round_digits(mean - _SPREADS * spread), bounds[0])
+        high = np.minimum(_round_digits(mean + _SPREADS * spread), bounds[1])
+        low, high = np.where(whole, [np.floor(low), np.ceil(high)], [low, high])
+        width = np.maximum(high - low, 0.0) / PARTS
+        steps = np.maximum(np.ceil((high - low + 1.0) / PARTS), 1.0)
+        return cls(low=low, width=np.where(whole, steps, width), whole=whole)
+
+    def part(self, values: FloatArray) -> IntArray:
+        """Return the number of the part of each value (n, m), from 0 to SIZE - 1.
+
+        A value that is NaN is in the first.
+        """
+        several = self.width > 0
+        position = np.floor((values - self.low) / np.where(several, self.width, 1.0))
+        last = (values == self.low + PARTS * self.width) & ~self.whole  # the upper end
+        position = np.where(last, PARTS - 1, position)
+        part = np.clip(np.where(several, position, 0), -1, PARTS) + 1
+        found: IntArray = np.nan_to_num(part).astype(np.int64)
+        return found
+
+    def middles(self, field: int) -> FloatArray:
+        """Return the value (SIZE,) for which each part stands; NaN beyond the ends."""
+        width = self.width[field]
+        within = (width - 1.0) / 2.0 if self.whole[field] else width / 2.0
+        found: FloatArray = (
+            self.low[field] + width * np.arange(-1.0, PARTS + 1.0) + within
+        )
+        found[[0, -1]] = np.nan
+        return found
+
+
+def _round_digits(values: FloatArray) -> FloatArray:
+    scale = 10.0 ** (
+        _DIGITS - 1 - np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
+    )
+    return np.rint(values * scale) / scale
+
+
+def quantile(counts: IntArray, middles: FloatArray, q: float) -> float:
+    """Return the q-quantile of values cut to a grid, as NumPy's default computes it.
+
+    counts: int64 (SIZE,); how many values each part has; at least one in all.
+    middles: float64 (SIZE,).
+
+    Returns float: NaN where the grid does not reach it.
+    """
+    ends, place = np.cumsum(counts), (int(counts.sum()) - 1) * q
+    below, above = (
+        middles[np.searchsorted(ends, rank, side="right")]
+        for rank in (np.floor(place), np.ceil(place))
+    )
+    return float(below + (above - below) * (place - np.floor(place)))
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLines:
+    """The lines of a profile: a cluster each, then small ones together.
+
+    clusters: labels with a line of their own, ascending.
+    others: labels of the last line; none where there is no such line.
+    """
+
+    clusters: tuple[int, ...]
+    others: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sizes: IntArray, smallest: int) -> ProfileLines:
+        """Return the lines of clusters with ``sizes`` (k,) rows.
+
+        Clusters of fewer than ``smallest`` rows are one line; and with them, while they
+        are one alone or have fewer rows together, the next smallest: anyone who knows the
+        whole could else take all other lines off it. There is no line at all where all
+        rows together are too few.
+        """
+        ascending = [int(c) for c in np.argsort(sizes, kind="stable") if sizes[c] > 0]
+        n_small = int(np.count_nonzero((sizes > 0) & (sizes < smallest)))
+        while n_small and n_small < len(ascending):
+            together = int(sizes[ascending[:n_small]].sum())
+            if n_small > 1 and together >= smallest:
+                break
+            n_small += 1
+        others = ascending[:n_small]
+        if others and int(sizes[others].sum()) < smallest:
+            return cls((), ())
+        left = [c for c in ascending if c not in others]
+        return cls(tuple(sorted(left)), tuple(sorted(others)))
+
+    def __len__(self) -> int:
+        return len(self.clusters) + bool(self.others)
+
+    def line_of(self, n_clusters: int) -> IntArray:
+        """Return the number of the line of each cluster (k,); -1 for those with none."""
+        found = np.full(n_clusters, -1, dtype=np.int64)
+        found[list(self.clusters)] = np.arange(len(self.clusters))
+        found[list(self.others)] = len(self.clusters)
+        return found
+
 
 N_SUMS: Final = 6
 SIZES, COUNTS, VALUES, DEVIATIONS, SQUARES, HISTOGRAMS = range(1, N_SUMS + 1)
