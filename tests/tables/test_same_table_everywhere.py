@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
@@ -49,15 +48,14 @@ ROWS = st.lists(
 
 
 @pytest.fixture(params=ZONES)
-def zone(request: pytest.FixtureRequest) -> Iterator[str]:
+def zone(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
     """Let this machine stand in another time zone."""
-    before = os.environ.get("TZ")
-    os.environ["TZ"] = request.param
+    monkeypatch.setenv("TZ", request.param)
     time.tzset()
     yield request.param
-    del os.environ["TZ"]
-    if before is not None:
-        os.environ["TZ"] = before
+    monkeypatch.undo()
     time.tzset()
 
 
@@ -132,10 +130,6 @@ def as_pandas(rows: list[Row], folder: Path) -> pd.DataFrame:
     return pd.DataFrame(columns_of(rows))
 
 
-def as_indexed(rows: list[Row], folder: Path) -> pd.DataFrame:
-    return as_pandas(rows, folder).set_index("pid")
-
-
 def as_polars(rows: list[Row], folder: Path) -> Any:
     del folder
     return pl.from_arrow(arrow_of(rows))
@@ -154,7 +148,7 @@ FORMS: dict[str, Callable[[list[Row], Path], Any]] = {
     "parquet": as_parquet,
     "sheet": as_sheet,
     "pandas": as_pandas,
-    "indexed": as_indexed,
+    "indexed": lambda *args: as_pandas(*args).set_index("pid"),
     "polars": as_polars,
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from xlsxwriter import Workbook
 
-from party_sdk.tables import CheckReport, How, Table, examine
+from party_sdk.tables import CheckReport, Dialect, How, Table, examine
 from party_sdk.tables.mapping import TableMapping
 
 VALUES = [7.2, 5.4, 6.1, 8.8, 5.9, 7.7, 6.6, 5.2]
@@ -32,14 +32,9 @@ def write(
 
 
 def read(path: Path, *said: str, **how: Any) -> tuple[str, CheckReport, Table | None]:
-    report, table = examine(path, How(id_column="pid", dialect=dialect_of(said), **how))
+    how = {"id_column": "pid", "dialect": Dialect.parse(said), **how}
+    report, table = examine(path, How(**how))
     return "\n".join([*report.sentences, *report.warnings]), report, table
-
-
-def dialect_of(said: tuple[str, ...]) -> Any:
-    from party_sdk.tables import Dialect
-
-    return Dialect.parse(said)
 
 
 def values_of(table: Table | None) -> list[float]:
