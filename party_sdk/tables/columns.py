@@ -220,9 +220,15 @@ def _plain(cells: pa.Array) -> pa.Array:
 def _floats(cells: pa.Array) -> FloatArray:
     if types.is_null(cells.type):
         return np.full(len(cells), np.nan)
-    found: FloatArray = compute.cast(cells, pa.float64(), safe=False).to_numpy(
-        zero_copy_only=False
+    cells = compute.cast(cells, pa.float64(), safe=False)
+    content = [None, cells.buffers()[1]]  # to_numpy would import pandas, if it is there
+    values = pa.Array.from_buffers(
+        pa.float64(), len(cells), content, offset=cells.offset
     )
+    found = np.asarray(np.from_dlpack(values), dtype=np.float64)
+    if cells.null_count:
+        absent = compute.cast(compute.is_null(cells), pa.uint8())
+        found = np.where(np.from_dlpack(absent), np.nan, found)
     return found
 
 
@@ -424,11 +430,8 @@ def id_texts(parts: Sequence[pa.Array]) -> tuple[pa.Array, Any]:
     named = [texts(part) for part in parts]
     empty = np.zeros(len(named[0]), dtype=bool)
     for part in named:
-        absent = compute.or_(
-            compute.is_null(part),
-            compute.equal(compute.utf8_trim_whitespace(part.fill_null("")), ""),
-        )
-        empty |= absent.to_numpy(zero_copy_only=False)
+        lengths = _floats(compute.utf8_length(compute.utf8_trim_whitespace(part)))
+        empty |= ~(lengths > 0)
     if len(named) == 1:
         return named[0], empty
     rows = zip(*(part.fill_null("").to_pylist() for part in named), strict=True)

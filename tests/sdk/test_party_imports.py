@@ -9,7 +9,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sdk.test_starts import CLIENT, MATHEMATICS, OPTIONAL, packages
 from support.analyst_process import Analyst
 from support.examples import dealt
@@ -83,3 +85,21 @@ def test_a_party_imports_what_it_runs(
     found = packages(json.loads(ended.stdout))
     assert found & MATHEMATICS == mathematics & MATHEMATICS
     assert found <= PARTY | OTHERS | mathematics
+
+
+READING = """
+import sys
+from party_sdk.tables import open_table
+rows = [row for batch in open_table(sys.argv[1]).batches() for row in batch.tolist()]
+assert rows[0] == [0.0, 0.5] and len(rows) == 9, rows
+assert "pandas" not in sys.modules
+"""
+
+
+def test_numbers_of_a_parquet_file_are_read_without_pandas(tmp_path: Path) -> None:
+    """Which pyarrow imports to hand out an array, where it is installed."""
+    numbers = [float(row) for row in range(9)]
+    table = pa.table({"x": range(9), "y": [number + 0.5 for number in numbers]})
+    parquet.write_table(table, tmp_path / "table.parquet")
+    command = [sys.executable, "-c", READING, str(tmp_path / "table.parquet")]
+    subprocess.run(command, check=True)
