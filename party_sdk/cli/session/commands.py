@@ -323,7 +323,8 @@ def show_status(status: SessionStatus) -> None:
         joined = f"{slot.n_rows} rows" if slot.joined_at else _absence(slot)
         if slot.stopped is not None:
             joined += f", {summarise_stop(slot.stopped)}"
-        waiting = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * slot.awaited
+        waits = slot.awaited and slot.stopped is None
+        waiting = f"; waiting since {status.waiting_since:%H:%M:%S} UTC" * waits
         say(f"  {slot.name}: {joined}{waiting}")
     chosen = next((n for n, run in enumerate(status.runs) if run.chosen), None)
     figures = [run.figures for run in status.runs]
