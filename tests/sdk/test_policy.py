@@ -149,14 +149,6 @@ def test_privacy_losses_add_up_for_each_person(budgets: Budgets) -> None:
         (np.column_stack([PEOPLE, PEOPLE[:, 0] ** 2]), "abc"),
         (np.vstack([PEOPLE[20:], PEOPLE + 9]), "ab"),
     ],
-    ids=[
-        "another order",
-        "other headers",
-        "a row less",
-        "a field less",
-        "a field more",
-        "some rows that are known",
-    ],
 )
 def test_a_budget_is_that_of_the_row_that_spent_most(
     budgets: Budgets, rows: np.ndarray, names: str

@@ -312,15 +312,6 @@ def corrected(rows: Sequence[int], column: int) -> np.ndarray:
         (np.column_stack([X, X[:, 0] ** 2])[1:], (*NAMES, "more")),
         (np.delete(X, [7, 23, 41], axis=0), ("other", "names", "now", "four")),
     ],
-    ids=[
-        "nine gone",
-        "nine replaced",
-        "one appended",
-        "one gone, columns in another order",
-        "one gone, a header renamed, a column dropped",
-        "one gone, a field more",
-        "three gone, headers renamed",
-    ],
 )
 def test_few_new_rows_are_known_whatever_else_changes(
     home: Home, ids: Any, rows: np.ndarray, names: tuple[str, ...]
