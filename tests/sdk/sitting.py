@@ -175,14 +175,14 @@ def _run(wire: _Counting, session: ByHand, slot: str, home: Path) -> list[int]:
 def _uploads(api: Api, session: ByHand) -> set[Upload]:
     blobs = FileBlobStore(api.service.settings.blob_place.folder)
     of = Contribution
-    query = sa.select(of.round, of.attempt, of.slot, of.digest).where(
+    query = sa.select(of.round, of.attempt, of.slot, of.digest, of.content).where(
         of.session_id == session.id
     )
     with api.service.database.engine.connect() as connection:
         rows = connection.execute(query).all()
     found = set()
     for row in rows:
-        packet = packets.read(blobs.map(row.digest))
+        packet = packets.read(row.content or blobs.map(row.digest))
         stage, kind = packet.address.stage, packet.header.record["kind"]
         found.add(Upload(row.round, row.attempt, row.slot, stage, kind))
     return found
