@@ -64,6 +64,7 @@ def test_clusters_that_kept_their_place_are_warned_of() -> None:
         pytest.warns(UserWarning, match="Small clusters keep their place"),
         pytest.warns(UserWarning, match=r"The objective is .* times"),
         pytest.warns(UserWarning, match=r"3\.4 rows of each cluster"),
+        pytest.warns(UserWarning, match="clusters have no row"),
     ):
         session = simulate(LosslessFederated(n_clusters=12), SMALL, (3, 1))
     assert session.fidelity == 1.0, "it says nothing of the four rows that are lost"

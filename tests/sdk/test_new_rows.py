@@ -300,6 +300,7 @@ def test_a_killed_process_leaves_the_file_before(
     assert [each.name for each in tmp_path.iterdir()] == ["labels.csv"]
 
 
+@pytest.mark.filterwarnings("ignore:The clusters are others than those of the pooled")
 @pytest.mark.parametrize(
     ("kind", "protocol", "params"),
     [

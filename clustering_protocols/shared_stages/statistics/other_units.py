@@ -300,9 +300,12 @@ def _distances(own: _One, others: _One) -> tuple[float, float]:
 
 
 def _are_logarithms_apart(own: _One, others: _One) -> bool:
-    """Return whether the logarithms of a skewed column differ; True of another column."""
+    """Return whether the logarithms of a skewed column differ; True of another column.
+
+    It is skewed where both sides are: one value far off widens one side alone.
+    """
     means, deviations = np.array([own, others]).T
-    if (means <= 0).any() or (deviations < _SKEWED * means).all():
+    if (means <= 0).any() or (deviations < _SKEWED * means).any():
         return True
     variances = np.log1p(np.square(deviations / means))
     logs = np.log(means) - variances / 2
