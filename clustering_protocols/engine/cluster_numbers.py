@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -127,15 +128,15 @@ def _number_predict(
     predict: Callable[[DataSource], Placement] | None, order: IntArray
 ) -> Callable[[DataSource], Placement] | None:
     """Return what places new rows among the numbered clusters."""
-    if predict is None:
-        return None
+    return None if predict is None else partial(_place, predict, order)
 
-    def place(data: DataSource) -> Placement:
-        found = predict(data)
-        far = found.distances
-        return Placement(
-            labels=_number_labels(found.labels, order),
-            distances=None if far is None else _columns(far, order),
-        )
 
-    return place
+def _place(
+    predict: Callable[[DataSource], Placement], order: IntArray, data: DataSource
+) -> Placement:
+    placed = predict(data)
+    far = placed.distances
+    return Placement(
+        labels=_number_labels(placed.labels, order),
+        distances=None if far is None else _columns(far, order),
+    )

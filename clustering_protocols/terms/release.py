@@ -33,11 +33,9 @@ class Release(Section):
     def readers(self) -> Mapping[str, str]:
         """Return what analyst, party and coordinator read of profiles, if they do."""
         if self.profiles == "members":
-            return {"party": "The profiles of the clusters in its own variables."}
-        rounded = "The profiles of the clusters in all variables, rounded."
-        own = (
-            "The profiles of the clusters in its own variables; of all others, rounded."
-        )
+            return {"party": "Profiles in its own variables."}
+        rounded = "Rounded profiles."
+        own = "Profiles in its own variables, rounded ones in others."
         return {"analyst": rounded, "party": own, "coordinator": rounded}
 
     @property

@@ -326,8 +326,16 @@ class _Check:
             )
 
     def _check_differences(self) -> None:
-        """Refuse sums over rows of which few differ from those of an earlier sum."""
-        summed = [(entry, o) for entry, o in self._near if entry.use.sums]
+        """Refuse sums over rows of which few differ from those of an earlier session.
+
+        What slots of one session add up together is for its terms to say.
+        """
+        own = self._use.session
+        summed = [
+            (entry, overlap)
+            for entry, overlap in self._near
+            if entry.use.sums and entry.use.session != own
+        ]
         for entry, overlap in summed:
             least = self._fewest(entry.use)
             if 0 < overlap.differing < least:

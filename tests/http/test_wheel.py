@@ -172,7 +172,6 @@ def test_its_commands_run_where_nothing_else_of_ours_is(
 LACKING: dict[str, tuple[tuple[str, ...], str]] = {
     "serve": (("serve",), "analyst"),
     "serve --help": (("serve", "--help"), "analyst"),
-    "demo": (("demo",), "analyst"),
     "ui": (("ui", "--no-browser"), "ui"),
     "statistics": (("table", "x.sav"), "statistics"),
 }
@@ -202,12 +201,13 @@ def test_commands_that_are_not_installed_are_not_listed(bare: Installed) -> None
 
 @pytest.mark.every_python
 class TestRunning:
-    """What is installed by its wheel runs a demo, an analyst, a party and the desk."""
+    """What its wheel installs tries a table, runs an analyst, a party and the desk."""
 
     pytestmark = only_in("check", "programs of an installed wheel")
 
-    def test_the_demo_ends_with_its_report(self, run: Installed) -> None:
-        told = run("coterie", "demo", "--json")
+    def test_a_table_is_tried(self, run: Installed) -> None:
+        run("coterie", "example", "wine")
+        told = run("coterie", "try", "wine/table.csv", "--json")
         [found] = re.findall(r"^\{.*\}$", told, re.MULTILINE) or [told]
         assert json.loads(found)
 

@@ -284,7 +284,7 @@ def test_a_phase_that_is_skipped_is_refused() -> None:
         session.to_the_end(told={"r1c1": lie})
 
 
-@pytest.mark.parametrize("phase", [0, 7])
+@pytest.mark.parametrize("phase", [-1, 0])
 def test_a_phase_that_there_is_not_is_malformed(phase: int) -> None:
     task = AddUp(phase=1, total=np.empty(0, np.uint64))
     header = task.header()

@@ -43,15 +43,6 @@ def test_a_command_whose_extra_is_missing_names_it(command: str) -> None:
     assert "What to do: pip install 'coterie[analyst]'" in done.stderr
 
 
-def test_the_demo_without_the_service_names_the_extra() -> None:
-    words = [sys.executable, "-c", WITHOUT_THE_SERVICE, "demo"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 5
-    assert "What to do: pip install 'coterie[analyst]'" in done.stderr
-    assert "address" not in done.stderr
-    assert "\\u000a" not in done.stderr
-
-
 def test_a_command_that_nobody_has_is_still_no_command(terminal: Terminal) -> None:
     assert "No such command 'srve'" in terminal("srve", expect=2).stderr
 

@@ -262,11 +262,11 @@ def test_a_table_is_described(tmp_path: Path) -> None:
         "missing": ["k.A."],
     }
     assert [list(column.values()) for column in report["columns"]] == [
-        ["day", "date", 1, None, None],
-        ["smoker", "words", 0, None, None],
-        ["crp", "number", 1, -9, 1.5],
-        ["age", "integer", 1, 30, 50],
-        ["sex", "words", 0, None, None],
+        ["day", "date", 1, {}, None, None],
+        ["smoker", "words", 0, {}, None, None],
+        ["crp", "number", 1, {}, -9, 1.5],
+        ["age", "integer", 1, {}, 30, 50],
+        ["sex", "words", 0, {}, None, None],
     ]
     said = coterie(*words, expect=5).output
     assert "ward.csv: 3 rows" in said

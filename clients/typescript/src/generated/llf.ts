@@ -421,7 +421,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     values: {
       additionalProperties: false,
       description:
-        "Envelope: centroids of a party's own clusters and their sizes, start below start.\n\ncentroids: in scaled units.\nsizes: rows of each cluster, in fives; 0 where it describes none.",
+        "Envelope: centroids of a party's own clusters and their sizes, start below start.\n\ncentroids: in scaled units.\nsizes: rows of each cluster, to the nearest five; 0 where it describes none.",
       title: "Candidates",
       type: "object",
       properties: {},
@@ -1040,11 +1040,12 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "Task: the phase in hand, and the total of the phase before.",
+      description:
+        "Task: the number of the sum, from 1, and the total of the one before.",
       title: "AddUp",
       type: "object",
       properties: {
-        phase: { maximum: 5, minimum: 1, title: "Phase", type: "integer" },
+        phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" },
       },
       required: ["phase"],
     },
@@ -1059,7 +1060,7 @@ export const MESSAGES: readonly MessageSpec[] = [
     ],
     values: {
       additionalProperties: false,
-      description: "Contribution: this party's masked share of the phase's sum.",
+      description: "Contribution: this party's masked share of a sum.",
       title: "Share",
       type: "object",
       properties: {},

@@ -422,10 +422,11 @@ export const FILLING_ADD_UP_TASK: MessageSpec = {
   arrays: [{ name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Task: the phase in hand, and the total of the phase before.",
+    description:
+      "Task: the number of the sum, from 1, and the total of the one before.",
     title: "AddUp",
     type: "object",
-    properties: { phase: { maximum: 5, minimum: 1, title: "Phase", type: "integer" } },
+    properties: { phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" } },
     required: ["phase"],
   },
 };
@@ -438,7 +439,7 @@ export const FILLING_SHARE_CONTRIBUTION: MessageSpec = {
   arrays: [{ name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Contribution: this party's masked share of the phase's sum.",
+    description: "Contribution: this party's masked share of a sum.",
     title: "Share",
     type: "object",
     properties: {},
@@ -730,10 +731,11 @@ export const MOMENTS_ADD_UP_TASK: MessageSpec = {
   arrays: [{ name: "total", dtype: "uint64", shape: ["before"], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Task: the phase in hand, and the total of the phase before.",
+    description:
+      "Task: the number of the sum, from 1, and the total of the one before.",
     title: "AddUp",
     type: "object",
-    properties: { phase: { maximum: 5, minimum: 1, title: "Phase", type: "integer" } },
+    properties: { phase: { maximum: 64, minimum: 1, title: "Phase", type: "integer" } },
     required: ["phase"],
   },
 };
@@ -746,7 +748,7 @@ export const MOMENTS_SHARE_CONTRIBUTION: MessageSpec = {
   arrays: [{ name: "words", dtype: "uint64", shape: ["words"], bounds: [null, null] }],
   values: {
     additionalProperties: false,
-    description: "Contribution: this party's masked share of the phase's sum.",
+    description: "Contribution: this party's masked share of a sum.",
     title: "Share",
     type: "object",
     properties: {},
