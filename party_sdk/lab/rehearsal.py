@@ -1,8 +1,8 @@
 """A session played at home, to read what would be sent: nothing of it is sent.
 
 All roles run in this process: the analyst, the own party with its own table, and others
-with made-up ones. What others hold is drawn from the own table, column by column, and
-from the terms' dictionary where they hold other columns; so figures and labels mean
+with made-up ones. What others hold is the own table, shuffled column by column, and
+drawn from the terms' dictionary where they hold other columns; so figures and labels mean
 nothing, while names, shapes, types and sizes are those of a real session whose others
 are as large.
 """
@@ -24,7 +24,7 @@ from clustering_protocols.terms.schema import Field, Schema
 from clustering_protocols.terms.session_risks import SUMS_LIMIT
 from clustering_protocols.terms.terms import Terms
 
-_SEED = 1
+_SEED = 2
 
 
 def rehearse(
@@ -99,8 +99,7 @@ def _tables(terms: Terms, own: str, data: DataSource) -> dict[str, DataSource]:
             tables[own] = data
             continue
         names: Sequence[str] = data.columns
-        places = rng.integers(0, len(values), values.shape)
-        drawn = np.take_along_axis(values, places, axis=0)
+        drawn = rng.permuted(values, axis=0)  # no value more often than in the table
         if slot.column != place.column:
             schema = terms.dictionary_of(slot.name)
             if schema is None:
