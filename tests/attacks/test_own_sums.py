@@ -43,7 +43,9 @@ TAKEN_OUT: dict[tuple[int, str], Verdict] = {
 
 
 def clinic(rng: np.random.Generator, n: int = 30) -> pd.DataFrame:
-    born = np.datetime64("1930-01-01") + rng.choice(25_000, n, replace=False)
+    born = np.datetime64("1930-01-01") + rng.choice(25_000, n, replace=False).astype(
+        "timedelta64[D]"
+    )
     return pd.DataFrame(
         {
             "born": [int(str(day).replace("-", "")) for day in born],

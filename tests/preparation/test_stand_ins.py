@@ -26,7 +26,7 @@ USUAL = Alignment().normalisation
 
 def birth_dates(n: int, seed: int = 0) -> list[str]:
     days = np.random.default_rng(seed).integers(0, 20_000, n)
-    return [str(np.datetime64("1945-01-01") + int(day)) for day in days]
+    return list(map(str, np.datetime64("1945-01-01") + days.astype("timedelta64[D]")))
 
 
 @pytest.mark.parametrize("word", ["unknown", "NaN", "NA", " null ", "N/A", "Unbekannt"])
