@@ -158,7 +158,7 @@ def test_it_makes_the_schema_and_a_key(image: Image) -> None:
 
 
 def test_a_command_of_a_party_says_what_is_missing(image: Image) -> None:
-    done = image.run("coterie", "demo")
+    done = image.run("coterie", "try")
     assert done.returncode == 5
     assert "pip install coterie" in done.stderr
     assert "Traceback" not in done.stderr
