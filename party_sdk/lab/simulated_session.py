@@ -351,8 +351,8 @@ def _tabulate(
 
 
 def _of_ids(simulated: SimulationResult, held: Deal) -> Iterator[str]:
+    terms = simulated.trace.session.terms
     for slot in held.layout.names:
-        terms = simulated.trace.session.terms
         yield from row_warnings(terms, slot, held.parts.data[slot])
 
 

@@ -333,42 +333,6 @@ class CopiedSource(TextSource):
         dates = {"dates": dialect.dates} if dialect.dates else {}
         return self._unpacked.format | decimal | dates
 
-    def _swallowed_rows(self) -> Iterator[Finding]:
-        """Yield the cells that hold lines which are rows by themselves."""
-        if self._cells_hold_lines or self._has_a_row_a_line():
-            return
-        for first, last in self._lines_of_file().swallowing(self._is_row):
-            yield Finding(
-                line=first,
-                what=f"quotation marks make one cell of the rows up to line {last}: "
-                f"delete the marks, or --allow {CELL_LINES} if they hold a text",
-            )
-
-    def _has_a_row_a_line(self) -> bool:
-        """Return whether no cell of the last pass can hold the end of a line."""
-        with self._read.open("rb") as file:
-            pieces = iter(lambda: file.read(_PIECE), b"")
-            quote = self.dialect.quote.encode()
-            if not any(quote in piece for piece in pieces):
-                return True
-            file.seek(0)
-            n_ends = sum(
-                piece.count(b"\n") for piece in iter(lambda: file.read(_PIECE), b"")
-            )
-        n_rows = self._n_read + len(self._rejects)
-        return n_ends <= (self.dialect.skip or 0) + 1 + n_rows
-
-    def _is_row(self, line: str) -> bool:
-        """Return whether a line has the usual cells: as many, and of the same kinds."""
-        dialect = self.dialect
-        cells = line.replace(dialect.quote, "").split(dialect.delimiter or ",")
-        return 1 < len(cells) == len(self.kinds) and all(
-            kind in {"words", "nothing"}
-            or cell.strip() in dialect.codes
-            or guess([cell], form) != "words"
-            for kind, cell, form in zip(self.kinds, cells, self.forms, strict=True)
-        )
-
     def tell(self, findings: Findings) -> None:
         """Add what the copy does not show, too."""
         for problem in self._unpacked.problems:
