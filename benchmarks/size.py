@@ -31,13 +31,15 @@ PRODUCT: Final = re.compile(
     r"(analyst_service|clustering_protocols|coterie\w*|party_sdk)(/.*)?\.(py|j2)"
 )
 # pages that a program writes, and the list of changes
-GENERATED: Final = re.compile(r"CHANGELOG\.md|docs/messages\.md|spec/messages/.*")
+GENERATED: Final = re.compile(
+    r"CHANGELOG\.md|docs/(messages|threat-tests)\.md|spec/messages/.*"
+)
 DESCRIPTIONS: Final = {
     "product_lines": "product, lines of Python and templates",
     "product_modules": "modules of the product",
     "test_lines": "tests, lines of Python",
     "benchmark_lines": "benchmarks, lines of Python",
-    "words": "words of pages, without CHANGELOG.md and tables of messages",
+    "words": "words of pages, without CHANGELOG.md and generated tables",
     "commands": "commands",
     "options": "options of all commands",
     "settings": "settings of the analyst",
