@@ -6,12 +6,12 @@
 Measures fidelity, rounds and bytes of every way of every protocol
 (``benchmarks.evidence_fidelity``), runs the tables of the papers and the speed ratios
 as processes of their own, and writes ``benchmarks/evidence.json``,
-``docs/evidence.md`` and the pictures under ``docs/evidence``. Takes
+``docs/evidence.md``, and tables and pictures under ``docs/evidence``. Takes
 about half an hour on two processors. Parts can be measured one by one, of each part some
 protocols; of fidelity also some ways on some sets (``--ways spectral "spectral,
 landmarks" --sets iris``). Each row is kept as soon as it is measured, beside all others:
-those of sets that are not here stay. ``--parts`` with nothing behind it writes page and
-pictures again from the JSON.
+those of sets that are not here stay. ``--parts`` with nothing behind it writes all
+of them again from the JSON.
 """
 
 from __future__ import annotations
@@ -121,10 +121,12 @@ def run(part: str, modules: Mapping[str, str], protocols: Collection[str]) -> No
 
 
 def write_pages(measured: dict[str, Any]) -> None:
-    """Write the page and its pictures."""
+    """Write the page, its pictures and its tables."""
     PICTURES.mkdir(exist_ok=True)
     evidence_pictures.draw(measured, PICTURES)
-    PAGE.write_text(evidence_page.render(measured))
+    PAGE.write_text(evidence_page.render(measured) + "\n")
+    for name, text in evidence_page.files(measured).items():
+        (PICTURES / name).write_text(text)
 
 
 def main() -> None:

@@ -43,7 +43,9 @@ def rows(**wanted: Any) -> list[dict[str, Any]]:
 
 
 def test_the_page_is_what_was_measured() -> None:
-    assert evidence_page.render(measured()) == PAGE
+    assert evidence_page.render(measured()) + "\n" == PAGE
+    for name, text in evidence_page.files(measured()).items():
+        assert (evidence.PICTURES / name).read_text() == text
 
 
 def test_the_pictures_are_what_was_measured(tmp_path: Path) -> None:
